@@ -64,6 +64,7 @@ OPERATIONS = {
         WEIGHTS @ CENTRED**2,
     ),
     "squared norms": (lambda block: block.squared_norms(MEAN), (CENTRED**2).sum(axis=1)),
+    "Gram matrix": (lambda block: block.gram(MEAN**2), (X * MEAN**2) @ X.T),
     "row squares": (lambda block: block.row_squares(), (X**2).sum(axis=1)),
     "projection": (lambda block: block.project(MEAN, V), CENTRED @ V),
     "sums by code": (

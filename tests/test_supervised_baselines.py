@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
-from itertools import permutations
+from functools import partial
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from sklearn.linear_model import MultiTaskLasso
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
 from mvcca import CMOLRS, JRL, LGCFL, Labels, Views, evaluate_retrieval
+from mvcca.linear import _jrl_loss
 from mvcca.linear._cmolrs import _Batch, _Gallery, _LowRank
-from mvcca.linear._jrl import laplacian
+from mvcca.linear._jrl_loss import ObjectLoss, StandardRows, jrl_loss, laplacian
+from mvcca.linear.group_sparse import MomentLoss
 
 EXACT = {"tol": 1e-14, "max_iter": 1000}
 
@@ -28,7 +31,7 @@ def planted(
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     blocks = {}
-    for name, d in zip(("image", "text", "sound"), widths, strict=False):
+    for name, d in zip(("image", "text", "sound", "smell"), widths, strict=False):
         blocks[name] = rng.standard_normal((n, d)) + 2
         blocks[name][:, :3] += 3 * rng.standard_normal((n_classes, 3))[y]
     return Views(blocks), y
@@ -266,6 +269,103 @@ def test_jrl_is_optimal_under_its_formula_written_in_full(shape, n_unlabelled):
         wanted = model.reg * P[kept] / lengths[kept, None]
         np.testing.assert_allclose(dense.slope(name)[kept], wanted, atol=1e-4 * model.reg)
         assert (np.linalg.norm(dense.slope(name)[~kept], axis=1) <= 1.001 * model.reg).all()
+
+
+def partly_paired(widths: tuple[int, ...], heights: tuple[int, ...]) -> tuple[Views, np.ndarray]:
+    """Views that see some of 40 objects each, and the classes of those that any sees."""
+    views, y = planted(40, widths)
+    rng = np.random.default_rng(5)
+    index, blocks = np.full((40, len(widths)), -1), {}
+    for number, ((name, X), n) in enumerate(zip(views.items(), heights, strict=True)):
+        objects = np.sort(rng.choice(40, n, replace=False))
+        index[objects, number], blocks[name] = np.arange(n), X[objects]
+    seen = (index >= 0).any(axis=1)
+    return Views(blocks, index[seen]), y[seen]
+
+
+def plain_steps(model: JRL, views: Views, y: np.ndarray, unlabelled=None):
+    """Weights and objectives of JRL's steps, each a solution for the features of all views."""
+    Z, own, n_of, offset, width = {}, {}, {}, 0, sum(views.widths.values())
+    M, B, constant = np.zeros((width, width)), [], 0.0
+    for name, X in views.items():
+        X, own[name] = as_dense(X), slice(offset, offset := offset + X.shape[1])
+        scaler, more = StandardScaler().fit(X), (unlabelled or {}).get(name)
+        Z[name], n_of[name] = scaler.transform(X), len(X)
+        Y = indicators(y)[views.objects(name)]
+        Y -= Y.mean(axis=0)
+        A = Z[name] if more is None else np.vstack([Z[name], scaler.transform(as_dense(more))])
+        k = min(model.n_neighbors, len(A) - 1)
+        M[own[name], own[name]] = Z[name].T @ Z[name] / len(X)
+        if model.smoothness:
+            M[own[name], own[name]] += model.smoothness / len(A) * A.T @ dense_laplacian(A, k) @ A
+        B.append(Z[name].T @ Y / len(X))
+        constant += np.sum(Y**2) / len(X) / 2
+    for p, q in combinations(views.names, 2):
+        shared, i, j = np.intersect1d(views.objects(p), views.objects(q), return_indices=True)
+        gap = np.zeros((len(shared), width))
+        gap[:, own[p]], gap[:, own[q]] = Z[p][i], -Z[q][j]
+        M += model.pairing / max(1, len(shared)) * gap.T @ gap
+    B, penalty = np.vstack(B), model.reg / 2
+    norms, epsilon, objectives = np.full(width, np.linalg.norm(B) / np.trace(M)), None, []
+    for _ in range(model.max_iter):
+        U = np.linalg.solve(M + np.diag(penalty / norms), B)
+        lengths = np.linalg.norm(U, axis=1)
+        epsilon = 1e-6 * lengths.max() if epsilon is None else epsilon
+        norms = np.sqrt(lengths**2 + epsilon**2)
+        value = np.sum(U * (M @ U)) / 2 - np.sum(U * B) + constant + penalty * norms.sum()
+        objectives.append(2 * value)
+        if len(objectives) > 1 and objectives[-2] - value * 2 <= model.tol * objectives[-1]:
+            break
+    deviations = {name: as_dense(X).std(axis=0) for name, X in views.items()}
+    return {name: U[own[name]] / deviations[name][:, None] for name in views.names}, objectives
+
+
+def as_dense(X):
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
+WIDE = (50, 60, 45, 55)
+FAR = {name: X + 30 for name, X in planted(12, WIDE, seed=1)[0].items()}  # a component of the graph
+CASES = {
+    "one view": (*planted(40, WIDE[:1]), None, {}),
+    "two views": (*planted(40, WIDE[:2]), None, {}),
+    "no pairs": (*planted(40, WIDE[:2]), None, {"pairing": 0.0}),
+    "no graph": (*planted(40, WIDE[:3]), None, {"smoothness": 0.0}),
+    "narrow and wide": (*planted(40, (6, 200, 200)), None, {}),
+    "much pairing": (*planted(40, WIDE), None, {"pairing": 30.0, "reg": 1e-3}),
+    "two partly paired": (*partly_paired(WIDE[:2], (30, 25)), None, {}),
+    "three partly paired": (*partly_paired(WIDE[:3], (30, 36, 25)), None, {"pairing": 5.0}),
+    "four partly paired": (*partly_paired(WIDE, (30, 36, 25, 32)), None, {}),
+    "unlabelled": (*planted(40, WIDE[:3]), dict(planted(60, WIDE[:3])[0][40:].items()), {}),
+    "of one view": (*planted(40, WIDE[:3]), {"image": planted(60, WIDE)[0]["image"][45:]}, {}),
+    "far from labels": (*planted(40, WIDE[:2]), {"image": FAR["image"]}, {}),
+    "unlabelled, no graph": (*planted(40, WIDE[:2]), {"text": FAR["text"]}, {"smoothness": 0.0}),
+}
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("case", CASES)
+def test_steps_of_wide_views_in_object_space_are_those_for_all_features(case, form, monkeypatch):
+    views, y, unlabelled, options = CASES[case]
+    views = views.replace({name: form(np.where(X > 2, X, 0)) for name, X in views.items()})
+    if unlabelled is not None:
+        unlabelled = {name: form(np.where(X > 2, X, 0)) for name, X in unlabelled.items()}
+    monkeypatch.setattr(_jrl_loss, "flops_by_features", lambda *_: np.inf)
+    model = JRL(**{"n_neighbors": 5, "reg": 0.05, **options})
+    model.fit(views, y, X_unlabeled=unlabelled)
+    weights, objectives = plain_steps(model, views, y, unlabelled)
+    np.testing.assert_allclose(model.objectives_, objectives, rtol=1e-10)
+    for name, expected in weights.items():
+        found = model.weights_[name]
+        np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
+
+
+def test_the_route_of_fewer_operations_is_taken():
+    loss = partial(jrl_loss, pairing=1.0, smoothness=1.0, n_neighbors=5)
+    for widths, kind in (((8, 6), MomentLoss), ((8, 600), ObjectLoss), ((70, 80), ObjectLoss)):
+        views, y = planted(60, widths)
+        rows = {n: StandardRows.of(X, None, np.ones(X.shape[1])) for n, X in views.items()}
+        assert type(loss(views, rows, dict.fromkeys(rows, indicators(y)))) is kind
 
 
 def test_without_graph_and_pairs_jrl_is_the_multi_task_lasso_of_standardised_rows():

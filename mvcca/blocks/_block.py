@@ -232,6 +232,10 @@ class Block(ABC):
         """Σ_a (x_a - mean) u_aᵀ in host memory, (d, k)."""
         return self._added(lambda block, rows: block.centred_cross(U[rows], mean))
 
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        """X diag(weights) Xᵀ for weights of the features that are not negative, (n, n), dense."""
+        return self.plain().gram(weights)
+
     def scatter_with(
         self, other: Block, weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

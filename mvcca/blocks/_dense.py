@@ -102,6 +102,10 @@ class DenseBlock(Block):
             return np.einsum("ij,ij->j", centred, centred)
         return np.einsum("i,ij,ij->j", weights, centred, centred)
 
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        scaled = self.matrix * np.sqrt(weights)
+        return np.asarray(scaled @ scaled.T)  # NumPy computes half of a symmetric product
+
     def row_squares(self) -> np.ndarray:
         return np.asarray((self.matrix**2).sum(axis=1))
 

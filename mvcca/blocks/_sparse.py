@@ -25,6 +25,7 @@ __all__ = ["SparseBlock", "grouping", "host_block", "own_csr"]
 
 _SAMPLED_VALUES = 2**20  # which tell the sizes of columns
 _SAFE = 256  # binary exponents up to which all columns pass for 1
+_FREQUENT = 0.05  # share of rows in which an entry makes a dense product of a column cheaper
 _NEARLY_FULL = 0.9  # of all entries; below, m² is less than 9 variances
 
 
@@ -164,6 +165,15 @@ class SparseBlock(Block):
     def squared_norms(self, mean: np.ndarray) -> np.ndarray:
         rows, left = self.centred(mean)
         return rows.row_squares() - 2 * (rows @ left) + left @ left
+
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        X = self.matrix.tocsc()
+        frequent = np.diff(X.indptr) > _FREQUENT * X.shape[0]
+        rare = X[:, ~frequent]
+        rare.data *= np.repeat(np.sqrt(weights[~frequent]), np.diff(rare.indptr))
+        product = DenseBlock(X[:, frequent].toarray()).gram(weights[frequent])
+        product += (rare @ rare.T).toarray()
+        return product
 
     def row_squares(self) -> np.ndarray:
         return np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).reshape(-1)

@@ -2,57 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import linalg
-from scipy.linalg import block_diag
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import csr_array
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import as_block, stack
-from mvcca.linear.group_sparse import GroupSparse, centred_targets
-from mvcca.linear.pairs import weighted_cross
-from mvcca.machine.warnings import warn
+from mvcca.linear._jrl_loss import StandardRows, closeness, jrl_loss
+from mvcca.linear.group_sparse import GroupSparse
 from mvcca.model_selection import SEARCHED, Goal, Space, searched
-from mvcca.problem import Basis, Maps, mean_and_variance, reg_of_names, row_space
-from mvcca.statistics import column_slices
+from mvcca.problem import Maps, mean_and_variance, reg_of_names
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
-
-
-@dataclass(frozen=True, eq=False)
-class _Standard:
-    """Standardised rows of a view, labelled ones first, perhaps in a basis of their span."""
-
-    rows: Any  # (n_all, r)
-    n_labelled: int
-    mean: np.ndarray  # (r,), of the labelled rows
-    basis: Basis | None
-
-    @classmethod
-    def of(cls, X: Any, unlabelled: Any, scale: np.ndarray) -> _Standard:
-        """Multiply columns by `scale`; more columns than rows are rotated into their span."""
-        n = X.shape[0]
-        rows = X if unlabelled is None else stack([X, unlabelled])
-        rows = as_block(rows).promoted(np.dtype(np.float64)).scaled(scale).matrix
-        basis = None
-        if rows.shape[0] < rows.shape[1]:
-            basis, rows = row_space(as_block(rows).dense().matrix)
-        return cls(rows, n, as_block(rows[:n]).column_means(), basis)
-
-    def cross(self, F: Any, other: _Standard) -> np.ndarray:
-        """Z̄ᵀ F Z̄' over as many of the rows as F has, centred by the labelled ones."""
-        X, Y = self.rows[: F.shape[0]], other.rows[: F.shape[1]]
-        return weighted_cross(X, F, Y, self.mean, other.mean)
 
 
 class JRL(LinearEstimator):
@@ -238,15 +207,21 @@ class JRL(LinearEstimator):
             means[name], variance = mean_and_variance(name, block)
             varies = variance > 0
             scales[name] = np.divide(1, np.sqrt(variance), out=np.zeros(len(varies)), where=varies)
-            rows[name] = _Standard.of(block, more.get(name), scales[name])
+            rows[name] = StandardRows.of(block, more.get(name), scales[name])
         labels = {name: of_rows[name].matrix for name in views.names}
+        assert not isinstance(self.n_neighbors, str)  # `_fit_chosen` has set it
         widths = list(views.widths.values())
-        bases = [view.basis for view in rows.values()]
         problem = GroupSparse(
-            *self._loss(views, rows, labels),
+            jrl_loss(
+                views,
+                rows,
+                labels,
+                pairing=self.pairing,
+                smoothness=self.smoothness,
+                n_neighbors=self.n_neighbors,
+            ),
             penalties=np.repeat([reg[name] / 2 for name in rows], widths),
             groups=np.arange(sum(widths)),
-            basis=_side_by_side(bases, widths) if any(bases) else None,
         )
         solved, objectives = problem.solve(self.max_iter, self.tol, type(self).__name__)
         self.objectives_ = 2 * objectives  # the shared solver halves the squares
@@ -294,7 +269,7 @@ class JRL(LinearEstimator):
             if not block.shape[0]:  # no object is seen in this view
                 continue
             distances, places = self._neighbors.kneighbors(self._place(name, block))
-            weights = _closeness(distances, distances[:, :1])
+            weights = closeness(distances, distances[:, :1])
             weights /= weights.sum(axis=1, keepdims=True)
             starts = np.arange(0, places.size + 1, places.shape[1])
             shape = (len(places), self._neighbor_labels.shape[0])
@@ -327,40 +302,6 @@ class JRL(LinearEstimator):
         views = scaled(views.in_memory(), exponents)
         return {name: block for name, block in views.items() if block.shape[0]}
 
-    def _loss(
-        self, views: Views, rows: Mapping[str, _Standard], labels: Mapping[str, Any]
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """M, B and c of half the objective without the norms, over all views side by side."""
-        columns = column_slices({name: view.rows.shape[1] for name, view in rows.items()})
-        B, constant = {}, 0.0
-        M = np.zeros((sum(view.rows.shape[1] for view in rows.values()),) * 2)
-        for name, view in rows.items():  # ‖Z P - Ȳ‖² / 2n of the labelled rows
-            own, n, n_all = columns[name], view.n_labelled, view.rows.shape[0]
-            B[name], own_constant = centred_targets(view.rows[:n], labels[name], np.full(n, 1 / n))
-            constant += own_constant
-            M[own, own] = view.cross(eye_array(n, format="csr") / n, view)
-            if self.smoothness:  # tr(Pᵀ Zᵀ L Z P) / 2n of all rows
-                k = self.n_neighbors
-                if k > n_all - 1:
-                    warn(
-                        f"n_neighbors={k} is more than the other rows of view {name!r}, "
-                        f"{n_all - 1}: all of them are neighbours."
-                    )
-                L = laplacian(view.rows, min(k, n_all - 1))
-                M[own, own] += self.smoothness / n_all * view.cross(L, view)
-        for p, q in combinations(rows, 2) if self.pairing else ():
-            # ‖Z_p P_p - Z_q P_q‖² / 2n_pq over the objects seen in both views
-            a, b = views.objects(p), views.objects(q)
-            _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
-            if len(i):
-                F = csr_array((np.ones(len(i)), (i, j)), shape=(len(a), len(b)))
-                x, y, share = columns[p], columns[q], self.pairing / len(i)
-                M[x, x] += share * rows[p].cross(F @ F.T, rows[p])
-                M[y, y] += share * rows[q].cross(F.T @ F, rows[q])
-                M[x, y] = -share * rows[p].cross(F, rows[q])
-                M[y, x] = M[x, y].T
-        return M, np.concatenate([B[n] / rows[n].n_labelled for n in rows]), constant
-
 
 def median_label_size(labels: LabelsByView) -> float:
     """Median over labels of the number of rows of a view that have it, of the smallest view."""
@@ -369,35 +310,3 @@ def median_label_size(labels: LabelsByView) -> float:
         counts = np.asarray(labels[name].matrix.sum(axis=0)).ravel()
         sizes.append(float(np.median(counts[counts > 0])))
     return min(sizes)
-
-
-def _side_by_side(bases: Sequence[Basis | None], widths: Sequence[int]) -> np.ndarray:
-    """Coordinates of the rows of all views in their bases, or the features themselves."""
-    return block_diag(
-        *(
-            np.eye(d) if basis is None else basis.inverse
-            for basis, d in zip(bases, widths, strict=True)
-        )
-    )
-
-
-def laplacian(X: Any, n_neighbors: int) -> csr_array:
-    """I - D^{-1/2} K D^{-1/2} of the rows of X, shape (n, n).
-
-    K_ij = 1 / (1 + exp(‖x_i - x_j‖)) where i is among the nearest of j or j of i; else 0.
-    """
-    graph = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors_graph(mode="distance")
-    graph = csr_array(graph)
-    graph.data = _closeness(graph.data, graph.data.min())  # a factor of K cancels in L
-    transposed = csr_array(graph.T)  # its columns are in order, which takes no sort
-    K = transposed.maximum(csr_array(transposed.T))
-    degrees = K.sum(axis=1)
-    root = np.divide(1, np.sqrt(degrees), out=np.zeros(len(degrees)), where=degrees > 0)
-    K.data *= np.repeat(root, np.diff(K.indptr))
-    K.data *= root[K.indices]
-    return csr_array(eye_array(len(degrees)) - K)
-
-
-def _closeness(distances: np.ndarray, least: Any) -> np.ndarray:
-    """1 / (1 + exp(distance)), divided by exp(-least) to avoid underflow."""
-    return np.exp(least - distances) / (1 + np.exp(-distances))

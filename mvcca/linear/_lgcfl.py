@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca.base import Requirements
 from mvcca.base.label_checks import check_label_vectors
 from mvcca.linear._rescaled import RescaledEstimator
-from mvcca.linear.group_sparse import GroupSparse, centred_targets
+from mvcca.linear.group_sparse import GroupSparse, MomentLoss, centred_targets
 from mvcca.linear.label_statistic import LabelStatistic
 from mvcca.model_selection import SEARCHED, Goal, Space
 from mvcca.problem import Maps, Rows, check_variance, reg_of_names
@@ -157,7 +157,8 @@ class LGCFL(RescaledEstimator):
             inverse = None
             if basis := rows.bases.get(name):
                 inverse, means[name] = basis.inverse, basis.mean + basis.back(means[name])
-            problem = GroupSparse(Sigma, *targets[name], penalties, groups[name], inverse)
+            loss = MomentLoss(Sigma, *targets[name], inverse)
+            problem = GroupSparse(loss, penalties, groups[name])
             weights[name], self.objectives_[name] = problem.solve(
                 self.max_iter, self.tol, f"View {name!r}"
             )

@@ -5,14 +5,16 @@ Losses are quadratic, computed from second moments; no rows or labels are needed
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from mvcca.blocks import as_block
+from mvcca.machine.progress import steps
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 
@@ -29,9 +31,62 @@ def centred_targets(Z: Any, Y: Any, shares: np.ndarray) -> tuple[np.ndarray, flo
     return targets.centred_cross(Z, mean).T, float(shares @ targets.squared_norms(mean)) / 2
 
 
+class Loss(Protocol):
+    """A quadratic loss ½ tr(UᵀMU) - tr(BᵀU) + c of U of shape (d, m)."""
+
+    @property
+    def slopes(self) -> np.ndarray:
+        """B, (d, m)."""
+
+    @property
+    def curvature(self) -> float:
+        """The trace of M."""
+
+    @property
+    def constant(self) -> float:
+        """c, which makes the loss a sum of squares."""
+
+    def minimised(self, T: np.ndarray) -> tuple[np.ndarray, float]:
+        """The U that minimises the loss plus ½ tr(UᵀT⁻¹U), T diagonal, and the loss at U."""
+
+
+@dataclass(frozen=True, eq=False)
+class MomentLoss:
+    """A loss by its matrices, perhaps in a basis of the rows: M = EᵀM'E and B = EᵀB'.
+
+    A step is U = T Eᵀ (M' E T Eᵀ + I)⁻¹ B', a system as large as M'.
+    """
+
+    matrix: np.ndarray  # M', (r, r), positive semi-definite
+    targets: np.ndarray  # B', (r, m)
+    constant: float
+    basis: np.ndarray | None = None  # E, (r, d); None is the identity
+
+    @property
+    def slopes(self) -> np.ndarray:
+        """EᵀB', (d, m)."""
+        return self.targets if self.basis is None else self.basis.T @ self.targets
+
+    @property
+    def curvature(self) -> float:
+        """The trace of M', which is that of M."""
+        return float(np.trace(self.matrix))  # E has orthonormal rows
+
+    def minimised(self, T: np.ndarray) -> tuple[np.ndarray, float]:
+        """The U that minimises the loss plus ½ tr(UᵀT⁻¹U), T diagonal, and the loss at U."""
+        E, M, B = self.basis, self.matrix, self.targets
+        inner = M * T if E is None else M @ (E * T @ E.T)
+        inner[np.diag_indices_from(inner)] += 1
+        with threads_to_factorise(len(M)):
+            V = linalg.solve(inner, B, overwrite_a=True)
+        U = T[:, None] * (V if E is None else E.T @ V)
+        Z = U if E is None else E @ U
+        return U, float(np.sum(Z * (M @ Z)) / 2 - np.sum(Z * B) + self.constant)
+
+
 @dataclass(frozen=True, eq=False)
 class GroupSparse:
-    """Minimise ½ tr(UᵀMU) - tr(BᵀU) + c + Σ_g λ_g ‖U_g‖_F over U of shape (d, m)."""
+    """Minimise a quadratic loss plus Σ_g λ_g ‖U_g‖_F over U of shape (d, m)."""
 
     # Norms are smoothed, ‖U_g‖ → √(‖U_g‖² + ε²), and each is majorised by the quadratic that
     # touches it at the last U (Hunter and Lange, "A Tutorial on MM Algorithms", The American
@@ -39,45 +94,35 @@ class GroupSparse:
     #
     #     U ← (M + diag(λ_g / ‖U_g‖))⁻¹ B = T (M T + I)⁻¹ B,   T = diag(‖U_g‖ / λ_g).
     #
-    # The second form divides by no norm. In a basis of the rows, M = Eᵀ M' E and B = Eᵀ B', it is
-    # U = T Eᵀ (M' E T Eᵀ + I)⁻¹ B': a system as large as M'.
+    # The second form divides by no norm.
 
-    M: np.ndarray  # (r, r), positive semi-definite
-    B: np.ndarray  # (r, m)
-    constant: float  # makes the objective a sum of squares and norms
+    loss: Loss
     penalties: np.ndarray  # (d,), positive: λ of the group of each feature
     groups: np.ndarray  # (d,) of int
-    basis: np.ndarray | None = None  # E, (r, d); None is the identity
 
     def solve(self, max_iter: int, tol: float, title: str) -> tuple[np.ndarray, np.ndarray]:
         """The minimiser, shape (d, m), and the objective after every step."""
-        E = self.basis
-        slopes = self._norms(self.B if E is None else E.T @ self.B, 0.0)
-        keeps = float((slopes / self.penalties).max())
+        B = self.loss.slopes
+        keeps = float((self._norms(B, 0.0) / self.penalties).max())
         if keeps <= 1:  # the subgradient at U = 0 holds zero
             warn(
                 f"{title}: reg is so large that it drops every feature, and all scores are 0. "
                 f"Multiply it by less than {keeps:.3g}."
             )
-            return np.zeros((len(self.penalties), self.B.shape[1])), np.array([self.constant])
-        norms = np.full(len(self.penalties), linalg.norm(self.B) / np.trace(self.M))
+            return np.zeros_like(B), np.array([self.loss.constant])
+        norms = np.full(len(B), linalg.norm(B) / self.loss.curvature)
         shares = self.penalties / np.bincount(self.groups)[self.groups]  # of a group's penalty
         epsilon = None
         objectives: list[float] = []
-        for _ in range(max_iter):
-            T = norms / self.penalties
-            inner = self.M * T if E is None else self.M @ (E * T @ E.T)
-            inner[np.diag_indices_from(inner)] += 1
-            with threads_to_factorise(len(self.M)):
-                V = linalg.solve(inner, self.B, overwrite_a=True)
-            U = T[:, None] * (V if E is None else E.T @ V)
-            if epsilon is None:
-                epsilon = _SMOOTHING * self._norms(U, 0.0).max()
-            norms, Z = self._norms(U, epsilon), U if E is None else E @ U
-            quadratic = np.sum(Z * (self.M @ Z)) / 2 - np.sum(Z * self.B)
-            objectives.append(float(quadratic + self.constant + np.sum(shares * norms)))
-            if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * objectives[-1]:
-                return U, np.array(objectives)
+        with closing(steps(max_iter, title)) as counted:
+            for _ in counted:
+                U, loss = self.loss.minimised(norms / self.penalties)
+                if epsilon is None:
+                    epsilon = _SMOOTHING * self._norms(U, 0.0).max()
+                norms = self._norms(U, epsilon)
+                objectives.append(loss + float(np.sum(shares * norms)))
+                if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * objectives[-1]:
+                    return U, np.array(objectives)
         warn(
             f"{title}: the objective still fell by more than tol={tol:g} of itself after "
             f"max_iter={max_iter} steps. Raise max_iter, or tol.",

@@ -7,7 +7,7 @@ are seen; where patterns hardly repeat, the statistic is as large as the rows.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from mvcca.machine.config import get_config
+from mvcca.machine.progress import steps
 from mvcca.machine.warnings import warn
 from mvcca.statistics._holes import (
     Names,
@@ -208,8 +208,8 @@ class _Standardized:
         """Mean (d,) and covariance (d, d)."""
         n_features = self.seen.shape[1]
         mean, covariance = np.zeros(n_features), np.eye(n_features)
-        with closing(_steps(max_iter)) as steps:
-            for _ in steps:
+        with closing(steps(max_iter, "EM")) as counted:
+            for _ in counted:
                 shift, new = self._step(mean, covariance)
                 change = max(np.abs(new - covariance).max(), np.abs(shift).max())
                 mean, covariance = mean + shift, new
@@ -250,19 +250,6 @@ class _Standardized:
         """Where the rows of each pattern end; the last number, at -1, is where the first begins."""
         n_each = np.bincount(self.codes, minlength=len(self.seen))
         return np.append(np.cumsum(n_each), 0)
-
-
-def _steps(most: int) -> Generator[int]:
-    """Count the steps of EM, with a progress bar if one is configured."""
-    if not get_config().progress:
-        yield from range(most)
-        return
-    from tqdm.auto import tqdm
-
-    with tqdm(desc="EM", unit=" steps", dynamic_ncols=True) as bar:
-        for number in range(most):
-            yield number
-            bar.update()
 
 
 def _moments_of_block(views: Views, weights: np.ndarray | None) -> PatternMoments:
