@@ -125,8 +125,9 @@ class SparseBlock(Block):
         return product.toarray() if issparse(product) else product  # as U is
 
     def column_sums(self, weights: np.ndarray | None = None) -> np.ndarray:
-        if weights is None:  # SciPy sums in the precision of the rows otherwise
-            return np.asarray(self.matrix.sum(axis=0, dtype=np.float64)).reshape(-1)
+        if weights is None:  # SciPy sums in the precision of the rows, whatever dtype it is given
+            X = self.matrix.tocsr()
+            return np.bincount(X.indices, weights=X.data, minlength=X.shape[1])
         return self.cross(weights)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:

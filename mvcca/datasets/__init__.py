@@ -5,12 +5,14 @@ with a known solution; nothing is downloaded. Labels are a class vector, a list 
 0/1 matrix.
 """
 
+from mvcca.datasets._cells import make_cells
 from mvcca.datasets._digits import load_digits_views
 from mvcca.datasets._multilabel import make_multilabel_views
 from mvcca.datasets._planted import make_gaussian_views, make_nonlinear_views, make_sparse_views
 
 __all__ = [
     "load_digits_views",
+    "make_cells",
     "make_gaussian_views",
     "make_multilabel_views",
     "make_nonlinear_views",

@@ -11,6 +11,7 @@ any other tool         `affine_map`: the weights and the bias of a view as NumPy
 Arrow, Hugging Face    `views_of_table`: columns of lists as views, read in blocks
 files of hits          `Hits`: TREC runs, tables and arrays of searches, written in blocks
 AnnData, MuData        `views_of_modalities`, and `write_scores` into ``.obsm``, ``.varm``, ``.uns``
+single cells           `integrate_cells`: components that two AnnData objects share, into ``.obsm``
 =====================  ===========================================================================
 
 A library is imported when a function that needs it is called; if it is missing, the error names the
@@ -20,12 +21,14 @@ extra to install.
 from mvcca.interop._affine import affine_map
 from mvcca.interop._anndata import views_of_modalities, write_scores
 from mvcca.interop._arrow import views_of_table
+from mvcca.interop._cells import integrate_cells
 from mvcca.interop._hits import Hits
 from mvcca.interop._networks import save_dense, save_onnx, to_linear
 
 __all__ = [
     "Hits",
     "affine_map",
+    "integrate_cells",
     "save_dense",
     "save_onnx",
     "to_linear",

@@ -39,7 +39,7 @@ def views_of_modalities(data: Any, use: Mapping[str, str | None] | None = None) 
         for name in chosen:
             if name not in data.mod:
                 raise ValueError(f"Unknown modality {name!r}; there are {list(data.mod)}.")
-        blocks = {name: _array_of(data.mod[name], key, name) for name, key in chosen.items()}
+        blocks = {name: array_of(data.mod[name], key, name) for name, key in chosen.items()}
         index = np.column_stack(
             [data.mod[name].obs_names.get_indexer(data.obs_names) for name in chosen]
         )
@@ -52,7 +52,7 @@ def views_of_modalities(data: Any, use: Mapping[str, str | None] | None = None) 
             "AnnData needs `use`, a mapping of view names to keys in .obsm (None is .X); its keys "
             f"are {list(data.obsm)}."
         )
-    blocks = {name: _array_of(data, key, name) for name, key in use.items()}
+    blocks = {name: array_of(data, key, name) for name, key in use.items()}
     return Views(blocks).with_ids(np.asarray(data.obs_names, object))
 
 
@@ -95,7 +95,8 @@ def write_scores(
     data.uns[key] = _facts(estimator)
 
 
-def _array_of(data: Any, key: str | None, view: str) -> Any:
+def array_of(data: Any, key: str | None, view: str) -> Any:
+    """The array with a key in ``.obsm`` or ``.layers``, or ``.X``."""
     if key is None:
         return data.X
     for place in (data.obsm, data.layers):

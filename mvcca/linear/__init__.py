@@ -2,11 +2,13 @@
 
 `CCA`, `MVCCA`, `PLS` and `CFA` learn from pairs, `MLCCA` and `MVMLCCA` from labels alone.
 `Procrustes` and `AffineMap` align embeddings, and predict one view from another. `LGCFL`, `JRL` and
-`CMOLRS` are supervised baselines that retrieval is compared with in the literature.
+`CMOLRS` are supervised baselines that retrieval is compared with in the literature. `cell_cca`
+integrates two data sets of single cells.
 """
 
 from mvcca.linear._affine_map import AffineMap
 from mvcca.linear._cca import CCA, MVCCA, with_labels_as_view
+from mvcca.linear._cell_cca import CellCCA, cell_cca
 from mvcca.linear._cmolrs import CMOLRS
 from mvcca.linear._covariance_cca import CovarianceCCA
 from mvcca.linear._jrl import JRL
@@ -27,7 +29,9 @@ __all__ = [
     "MVMLCCA",
     "PLS",
     "AffineMap",
+    "CellCCA",
     "CovarianceCCA",
     "Procrustes",
+    "cell_cca",
     "with_labels_as_view",
 ]

@@ -65,3 +65,22 @@ def add_rows_by_code(X, codes, row_weights, sums):
         weight = row_weights[i]
         for j in range(X.shape[1]):
             sums[code, j] += weight * X[i, j]
+
+
+@jit
+def add_upper_products(starts, rows, indptr, indices, data, products):
+    """products[i, j] += Σ_r x_ri x_rj for i <= j, of sparse rows with sorted indices.
+
+    `starts` and `rows` list the rows in which each column is stored. Columns are taken in order, so
+    that the entries of a row from its next column on are those that are still to be multiplied.
+    """
+    following = indptr[:-1].copy()
+    for i in range(len(starts) - 1):
+        sums = products[i]
+        for place in range(starts[i], starts[i + 1]):
+            r = rows[place]
+            first = following[r]
+            following[r] = first + 1
+            x, columns, values = data[first], indices[first : indptr[r + 1]], data[first:]
+            for q in range(len(columns)):
+                sums[columns[q]] += x * values[q]

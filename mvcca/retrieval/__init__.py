@@ -4,7 +4,8 @@ Functions take projected rows from any source and work on blocks that fit in cac
 matrix of all scores is ever held. The formulas of the measures are in `mvcca.measures`.
 
 `search` finds the k best rows of a gallery, `hubs` corrects scores for hubs, and `index` keeps a
-gallery per view. The modules beside them declare rankings and evaluate directions between views.
+gallery per view. `neighbors` finds mutual neighbours and transfers labels. The modules beside them
+declare rankings and evaluate directions between views.
 """
 
 from mvcca.retrieval.collection import joint_scores
@@ -13,6 +14,7 @@ from mvcca.retrieval.hubs import CSLS, InvertedSoftmax, MutualProximity, QBNorm
 from mvcca.retrieval.index import RetrievalIndex
 from mvcca.retrieval.matches import MatchCalibration, calibrate_matches
 from mvcca.retrieval.measure import Measure
+from mvcca.retrieval.neighbors import mutual_neighbors, transfer_labels
 from mvcca.retrieval.projected_rows import per_query, ranks, score_blocks, top_k
 from mvcca.retrieval.relevance import by_labels, by_pairs
 from mvcca.retrieval.table import Direction, RetrievalTable
@@ -33,10 +35,12 @@ __all__ = [
     "calibrate_matches",
     "evaluate_retrieval",
     "joint_scores",
+    "mutual_neighbors",
     "per_query",
     "ranks",
     "recall_curve",
     "retrieval_vectors",
     "score_blocks",
     "top_k",
+    "transfer_labels",
 ]

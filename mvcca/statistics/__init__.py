@@ -20,6 +20,12 @@ from mvcca.statistics._moments import (
 from mvcca.statistics._pair_moments import PairMoments
 from mvcca.statistics._patterns import PatternMoments
 from mvcca.statistics._regression import Regression
+from mvcca.statistics._standardized_rows import (
+    FeatureMoments,
+    PreparedRows,
+    ScaledFeatures,
+    StandardizedRows,
+)
 
 # Of rows with holes, by the parameter `missing` of estimators.
 OF_HOLES: dict[str, type[CellMoments | PatternMoments]] = {
@@ -32,14 +38,18 @@ __all__ = [
     "ROUNDING",
     "CellMoments",
     "DigitsLost",
+    "FeatureMoments",
     "LabelFeatureSums",
     "LabelSums",
     "Moments",
     "PairCovariance",
     "PairMoments",
     "PatternMoments",
+    "PreparedRows",
     "Recovered",
     "Regression",
+    "ScaledFeatures",
+    "StandardizedRows",
     "column_slices",
     "filled",
     "moments_of_block",
