@@ -151,7 +151,7 @@ def test_integer_weights_are_repeated_rows():
     expected = parametric_tests(np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0))
     assert found.n_rows == times.sum()
     np.testing.assert_allclose(found.wilks.p_value, expected.wilks.p_value, rtol=1e-10)
-    with pytest.raises(ValueError, match=r"expected integers, got 0\.5 in row 0"):
+    with pytest.raises(ValueError, match=r"whole numbers, got 0.5: tests and intervals"):
         parametric_tests(X, Y, sample_weight=np.full(20, 0.5))
 
 

@@ -613,7 +613,7 @@ GROUPS = np.repeat(np.arange(8), 5)
         ),
         ({"within": True}, "pass groups"),
         ({"within": True, "groups": GROUPS, "sign_flips": True}, "no sign_flips"),
-        ({"sample_weight": np.full(40, 0.5)}, "expected integers, got 0.5 in row 0"),
+        ({"sample_weight": np.full(40, 0.5)}, "whole numbers, got 0.5: tests and intervals"),
         ({"sample_weight": -np.ones(40)}, "[Nn]egative"),
         ({"statistic": "f"}, "statistic must be one of 'wilks', 'roy', 'pillai', 'held-out'"),
         ({"loadings": True}, "loadings must be one of None, 'cross', 'own'"),

@@ -21,7 +21,7 @@ from mvcca.inspection._two_views import as_matrix, paired_views
 from mvcca.machine.warnings import warn
 from mvcca.model_selection.groups import Groups
 from mvcca.views import Views, as_views, holds_views
-from mvcca.views.validation import checked_sample_weight
+from mvcca.views.validation import checked_sample_weight, repeated_objects
 
 _WHO = "The permutation test"
 
@@ -53,9 +53,7 @@ class GivenRows:
         given = {"confounds": confounds, "confounds_y": confounds_y}
         X, given = taken_out(X, given)
         views = paired_views(X, y, _WHO)
-        positions = np.arange(len(views))
-        if sample_weight is not None:
-            positions = np.repeat(positions, frequencies_of(sample_weight, views))
+        positions = positions_of(sample_weight, views)
         arrays = {name: numbers_of(f"View {name!r}", block) for name, block in views.items()}
         for name, array in arrays.items():
             _warn_of_columns(name, array, column_labels(views[name]))
@@ -103,16 +101,12 @@ def taken_out(X: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     return views.select([name for name in views.names if name not in names]), found
 
 
-def frequencies_of(sample_weight: Any, views: Views) -> np.ndarray:
-    """How often each row occurs."""
+def positions_of(sample_weight: Any, views: Views) -> np.ndarray:
+    """Places of the rows in the user's data, each as often as its row occurs."""
+    if sample_weight is None:
+        return np.arange(len(views))
     weights = checked_sample_weight(sample_weight, views, reset=False)
-    if (weights != np.round(weights)).any():
-        row = int(np.flatnonzero(weights != np.round(weights))[0])
-        raise ValueError(
-            "sample_weight counts how often each row occurs, since tests count "
-            f"rows: expected integers, got {weights[row]:g} in row {row}."
-        )
-    return weights.astype(int)
+    return repeated_objects(weights, "tests and intervals depend on the number of rows")
 
 
 def numbers_of(what: str, block: Any, **options: Any) -> np.ndarray:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
+from sklearn.model_selection import BaseCrossValidator, KFold
 from sklearn.utils import check_random_state
 
+from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._tables import frame_of, new_axes, text_table
 from mvcca.machine.warnings import warn
@@ -137,6 +138,7 @@ def correlation_intervals(
     confounds: str | MatrixLike | None = None,
     cv: int | BaseCrossValidator | Iterable[Any] = 10,
     n_resamples: int = 999,
+    sample_weight: Any = None,
     random_state: Any = None,
 ) -> CorrelationIntervals:
     r"""Estimate canonical correlations of the population, with confidence intervals.
@@ -184,6 +186,8 @@ def correlation_intervals(
         a group splitter if rows depend on each other.
     n_resamples : int, default=999
         Number of resamples of "percentile" and "bca".
+    sample_weight : array-like of int, shape (n_rows,), optional
+        How often each row occurs: 2 is two rows, 0 none. Folds keep the copies of a row together.
     random_state : int, RandomState or None, default=None
         Seed of folds and resamples.
 
@@ -195,7 +199,8 @@ def correlation_intervals(
     ------
     ValueError
         If there are not two paired views, or no more than p + q + 1 rows, less the rank of the
-        confounds; if a bootstrap method is asked for too many features.
+        confounds; if a bootstrap method is asked for too many features; if weights are not whole
+        numbers, since the number of rows is then not known.
     TypeError
         If X is an estimator.
 
@@ -221,7 +226,8 @@ def correlation_intervals(
     >>> found.flags[2]
     'not distinguishable from noise'
     """
-    pair = Pair.of(X, y, confounds, "The interval of correlations")
+    who = "The interval of correlations"
+    pair = Pair.of(X, y, confounds, who, sample_weight=sample_weight)
     rng = check_random_state(random_state)
     found = inverse_result(pair, level, held_out_correlations(pair, cv, rng))
     warn_near_edge(found.flags)
@@ -292,11 +298,8 @@ def check_level(level: float) -> None:
 
 def held_out_correlations(pair: Pair, cv: Any, rng: np.random.RandomState) -> np.ndarray:
     """Correlations of the pooled scores of held-out folds."""
-    rows = np.arange(len(pair.confounds))
-    if isinstance(cv, int):
-        splits = KFold(cv, shuffle=True, random_state=rng).split(rows)
-    else:
-        splits = check_cv(cv).split(rows)
+    cv = KFold(cv, shuffle=True, random_state=rng) if isinstance(cv, int) else cv
+    splits = splits_by_object(pair.positions, cv)
     scores = [pair.held_out_scores(train, test) for train, test in splits]
     u, v = (np.concatenate(of_view) for of_view in zip(*scores, strict=True))
     return column_correlations(u, v)

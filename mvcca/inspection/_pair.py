@@ -16,9 +16,9 @@ from scipy import linalg
 from scipy.optimize import linear_sum_assignment
 
 from mvcca.inspection._given_rows import (
-    frequencies_of,
     numbers_of,
     paired_numbers,
+    positions_of,
     taken_out,
 )
 from mvcca.inspection._two_views import orthonormal_basis, two_paired_views
@@ -67,6 +67,8 @@ class Pair:
         Orthonormal basis of the centred confounds, without columns if there are none.
     variables : pair of ndarray, shape (n, n_variables), or None
         What to give the loadings of, less the confounds; None for the features.
+    positions : ndarray of int, shape (n,)
+        Places of the rows in the user's data, of `n_given` rows; a row that occurs twice has two.
     """
 
     names: tuple[str, str]
@@ -74,6 +76,8 @@ class Pair:
     bases: tuple[np.ndarray, np.ndarray]
     features: tuple[np.ndarray, np.ndarray]
     confounds: np.ndarray
+    positions: np.ndarray
+    n_given: int
     variables: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
@@ -81,9 +85,7 @@ class Pair:
         """Check the rows of two views; `who` begins the error messages."""
         X, given = taken_out(X, {"confounds": confounds})
         views = two_paired_views(X, y, who)
-        rows = np.arange(len(views))
-        if sample_weight is not None:
-            rows = np.repeat(rows, frequencies_of(sample_weight, views))
+        rows = positions_of(sample_weight, views)
         Z = np.zeros((len(rows), 0))
         if confounds is not None:
             Z = paired_numbers("confounds", given["confounds"], views)[rows]
@@ -96,7 +98,13 @@ class Pair:
             columns.append(named_columns(name, block))
         p, q = views.names
         pair = cls(
-            (p, q), (columns[0], columns[1]), (bases[0], bases[1]), (features[0], features[1]), Z
+            (p, q),
+            (columns[0], columns[1]),
+            (bases[0], bases[1]),
+            (features[0], features[1]),
+            Z,
+            rows,
+            len(views),
         )
         pair._check_rows(who)
         return pair
@@ -112,11 +120,11 @@ class Pair:
         for name in self.names:
             block = variables[name]
             V = numbers_of(f"Variables of {name!r}", block, ensure_all_finite="allow-nan")
-            if len(V) != len(Z):
+            if len(V) != self.n_given:
                 raise ValueError(
-                    f"Expected {len(Z)} rows of the variables of {name!r}, got {len(V)}."
+                    f"Expected {self.n_given} rows of the variables of {name!r}, got {len(V)}."
                 )
-            of_views.append(_residuals(V, Z))
+            of_views.append(_residuals(V[self.positions], Z))
             columns.append(named_columns(name, block))
         return replace(self, variables=(of_views[0], of_views[1]), columns=(columns[0], columns[1]))
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import BaseCrossValidator, ShuffleSplit, check_cv
+from sklearn.model_selection import BaseCrossValidator, ShuffleSplit
 from sklearn.utils import check_random_state
 
 from mvcca.inspection._correlations import loadings, projected
+from mvcca.inspection._folds import splits_by_object
+from mvcca.inspection._given_rows import positions_of
 from mvcca.inspection._tables import frame_of, new_axes, text_table
 from mvcca.inspection._two_views import views_of
 from mvcca.measures import column_correlations
@@ -101,6 +103,7 @@ def stability(
     y: MatrixLike | None = None,
     *,
     cv: int | BaseCrossValidator | Iterable[Any] = 20,
+    sample_weight: Any = None,
     random_state: Any = None,
 ) -> Stability:
     """Compare the components that an estimator finds in two halves of the rows.
@@ -122,6 +125,8 @@ def stability(
     cv : int, splitter or iterable of (half, half), default=20
         Number of random splits into halves, or splits such as those of
         ``GroupShuffleSplit(test_size=0.5)`` if rows depend on each other.
+    sample_weight : array-like of int, shape (n_rows,), optional
+        How often each row occurs: 2 is two rows, 0 none. Halves keep the copies of a row together.
     random_state : int, RandomState or None, default=None
         Seed of the random splits.
 
@@ -141,12 +146,12 @@ def stability(
     True
     """
     views = views_of(X, y)
-    rows = np.arange(len(views))
+    positions = positions_of(sample_weight, views)
+    if sample_weight is not None:
+        views = views[positions]
     if isinstance(cv, int):
-        halving = ShuffleSplit(cv, test_size=0.5, random_state=check_random_state(random_state))
-        splits = halving.split(rows)
-    else:
-        splits = check_cv(cv).split(rows)
+        cv = ShuffleSplit(cv, test_size=0.5, random_state=check_random_state(random_state))
+    splits = splits_by_object(positions, cv)
     of_weights: dict[str, list[np.ndarray]] = {name: [] for name in views.names}
     of_loadings: dict[str, list[np.ndarray]] = {name: [] for name in views.names}
     for halves in splits:

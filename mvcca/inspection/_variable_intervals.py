@@ -162,6 +162,7 @@ def loading_intervals(
     level: float = 0.9,
     confounds: str | MatrixLike | None = None,
     n_resamples: int = 500,
+    sample_weight: Any = None,
     random_state: Any = None,
 ) -> VariableIntervals:
     r"""Estimate the loadings of the population, with confidence intervals.
@@ -200,6 +201,8 @@ def loading_intervals(
         what is left of the variables.
     n_resamples : int, default=500
         Number of resamples.
+    sample_weight : array-like of int, shape (n_rows,), optional
+        How often each row occurs: 2 is two rows, 0 none. Resamples draw from the rows so repeated.
     random_state : int, RandomState or None, default=None
         Seed of the resamples.
 
@@ -211,7 +214,7 @@ def loading_intervals(
     ------
     ValueError
         If there are not two paired views, or no more than p + q + 1 rows, less the rank of the
-        confounds; if resamples have too few distinct rows.
+        confounds; if resamples have too few distinct rows; if weights are not whole numbers.
     TypeError
         If X is an estimator.
 
@@ -229,7 +232,7 @@ def loading_intervals(
     >>> found.low["view0"].shape
     (6, 5)
     """
-    pair, flags, groups = _known(X, y, confounds, level, "The interval of loadings")
+    pair, flags, groups = _known(X, y, confounds, sample_weight, level, "The interval of loadings")
     if variables is not None:
         pair = pair.with_variables(variables)
     z, rng = stats.norm.ppf((1 + level) / 2), check_random_state(random_state)
@@ -265,6 +268,7 @@ def weight_intervals(
     level: float = 0.9,
     confounds: str | MatrixLike | None = None,
     n_resamples: int = 500,
+    sample_weight: Any = None,
     random_state: Any = None,
 ) -> VariableIntervals:
     """Estimate the weights of unit-variance scores, with confidence intervals.
@@ -275,7 +279,7 @@ def weight_intervals(
 
     Parameters
     ----------
-    X, y, level, confounds, n_resamples, random_state
+    X, y, level, confounds, n_resamples, sample_weight, random_state
         As for `loading_intervals`.
 
     Returns
@@ -304,7 +308,7 @@ def weight_intervals(
     >>> bool((found.low["view0"][:, 0] <= found.estimate["view0"][:, 0]).all())
     True
     """
-    pair, flags, _ = _known(X, y, confounds, level, "The interval of weights")
+    pair, flags, _ = _known(X, y, confounds, sample_weight, level, "The interval of weights")
     for name, R in zip(pair.names, pair.features, strict=True):
         if R.shape[0] < R.shape[1]:
             raise ValueError(
@@ -328,10 +332,10 @@ def weight_intervals(
 
 
 def _known(
-    X: Any, y: Any, confounds: Any, level: float, who: str
+    X: Any, y: Any, confounds: Any, sample_weight: Any, level: float, who: str
 ) -> tuple[Pair, tuple[str, ...], list[tuple[int, ...]]]:
     """The rows, flags of the components, and groups of them that are to be seen together."""
-    pair = Pair.of(X, y, confounds, who)
+    pair = Pair.of(X, y, confounds, who, sample_weight=sample_weight)
     flags = inverse_intervals(pair, level)[-1]
     warn_near_edge(flags)
     groups: list[tuple[int, ...]] = []
