@@ -85,6 +85,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "ranking.py": ("--rows 2000 --columns 16 --repeats 1 --bank 500", (), ("faiss",)),
     "ranking_quality.py": ("digits --splits 1", (), ()),
     "real_data.py": ("scene", ("scene.npz",), ()),
+    "single_cells.py": ("--cells 2000 --genes 200 --components 4", (), ("h5py",)),
     "supervised_halves.py": ("digits --seeds 1", (), ()),
     "tuning_regret.py": ("--data digits --methods CCA --goals object", (), ()),
     "vocabularies.py": ("", ("coco_val2017_captions.npz", "coco_label_vectors.npz"), ()),

@@ -6,6 +6,7 @@ from functools import reduce
 from operator import add
 
 import dask.array as da
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -401,3 +402,71 @@ def test_scores_are_written_to_annotated_data(annotated, cells):
 def test_other_data_are_refused(annotated):
     with pytest.raises(TypeError, match="query: expected AnnData, got ndarray"):
         integrate_cells(annotated[0], np.eye(3))
+
+
+# ---- .h5ad files, as their published format has them -------------------------------------------
+
+
+def write_h5ad(path, X, names, kind="csr"):
+    with h5py.File(path, "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": f"{kind}_matrix", "encoding-version": "0.1.0"})
+        group.attrs["shape"] = X.shape
+        for part in ("data", "indices", "indptr"):
+            group[part] = getattr(X, part)
+        var = file.create_group("var")
+        var.attrs["_index"] = "_index"
+        var["_index"] = np.array(names, dtype=h5py.string_dtype())
+        file["layers/dense"] = X.toarray()
+    return path
+
+
+def test_files_of_anndata_are_read_in_blocks_with_the_names_of_their_genes(cells, tmp_path):
+    names = [f"g{i}" for i in range(120)]
+    paths = [
+        write_h5ad(tmp_path / f"{name}.h5ad", X, names)
+        for name, X in zip(NAMES, cells, strict=True)
+    ]
+    reference, query = (open_matrix(path) for path in paths)
+    assert reference.is_sparse
+    assert reference.columns == tuple(names)
+    assert (reference.read(3, 50) != cells[0][3:50]).nnz == 0
+    with config_context(block_rows=16):
+        shared = cell_cca(reference, query, 5, genes=names[::-2])
+        scores = shared.transform(query, "query")
+    expected = cell_cca(*(X[:, ::-2] for X in cells), 5)
+    np.testing.assert_allclose(shared.singular_values, expected.singular_values, rtol=1e-10)
+    np.testing.assert_allclose(scores, expected.transform(cells[1][:, ::-2], "query"), atol=1e-8)
+    dense = open_matrix(paths[0], "layers/dense")
+    assert not dense.is_sparse
+    assert dense.columns == tuple(names)
+    with pytest.raises(ValueError, match=r"no matrix 'raw'; there are \['X', 'layers/dense'\]"):
+        open_matrix(paths[0], "raw")
+
+
+def test_matrices_by_columns_and_damaged_files_are_refused(cells, tmp_path):
+    names = [f"g{i}" for i in range(120)]
+    by_columns = write_h5ad(tmp_path / "csc.h5ad", cells[0].tocsc(), names, kind="csc")
+    with pytest.raises(ValueError, match=r"got csc\. Write it again with adata\.X\.?"):
+        open_matrix(by_columns)
+    damaged = cells[0].copy()
+    damaged.indices = damaged.indices.copy()
+    damaged.indices[5] = 500
+    source = open_matrix(write_h5ad(tmp_path / "damaged.h5ad", damaged, names))
+    with pytest.raises(ValueError, match=r"is damaged: rows 0 to 10 name columns .* of 120"):
+        source.read(0, 10)
+    (tmp_path / "text.h5ad").write_text("cells")
+    with pytest.raises(ValueError, match=r"text\.h5ad.*: cannot be opened"):
+        open_matrix(tmp_path / "text.h5ad")
+
+
+def test_backed_anndata_are_read_in_blocks(cells, tmp_path):
+    anndata = pytest.importorskip("anndata", reason="needs anndata: pip install 'mvcca[anndata]'")
+    backed = []
+    for name, X in zip(NAMES, cells, strict=True):
+        anndata.AnnData(X).write_h5ad(tmp_path / f"{name}.h5ad")
+        backed.append(anndata.read_h5ad(tmp_path / f"{name}.h5ad", backed="r"))
+    assert as_block(backed[0].X).is_lazy
+    shared = integrate_cells(*backed, 5)
+    np.testing.assert_allclose(shared.singular_values, cell_cca(*cells, 5).singular_values)
+    assert backed[1].obsm["X_cca"].shape == (70, 5)

@@ -35,7 +35,8 @@ class CellCCA:
     singular_values : ndarray, shape (n_components,)
         Of the matrix of correlations between the cells of both data sets, decreasing.
     noise : ndarray, shape (n_components,)
-        Largest singular values of 20 problems in which the genes of the query are permuted.
+        Largest singular values of 20 problems in which the genes of the query are permuted. If
+        genes are not scaled, a few highly expressed ones make these large.
     weights : dict of str to ndarray, shape (n_genes, n_components)
         Gene weights of "reference" and "query" for standardised cells. Those of each are the
         expression of the component in the other, Ŷᵀv / σ and X̂ᵀu / σ.

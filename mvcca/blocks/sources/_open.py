@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks.sources._annotated import from_sparse_dataset, open_h5ad
 from mvcca.blocks.sources._arrow import ArrowTable, HuggingFaceRows
 from mvcca.blocks.sources._chunked import Hdf5Dataset, ZarrArray, from_dataset, from_zarr
 from mvcca.blocks.sources._dask import from_dask
@@ -28,6 +29,7 @@ _SINGLE: dict[str, Callable[[str], RowSource]] = {
 _KEYED: dict[str, Callable[[str, str | None], RowSource]] = {
     ".h5": Hdf5Dataset,
     ".hdf5": Hdf5Dataset,
+    ".h5ad": open_h5ad,
     ".zarr": ZarrArray,
     ".mat": open_mat,
     ".parquet": ParquetTable,
@@ -43,12 +45,12 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
     ----------
     path : path
         Ends in ``.npy``, ``.npz`` (sparse, as `scipy.sparse.save_npz` writes it), ``.h5`` or
-        ``.hdf5``, ``.zarr`` (a folder), ``.mat`` (MATLAB; files before version 7.3 are read as a
-        whole), ``.parquet`` or ``.arrow`` (an Arrow IPC file; columns of numbers, or of lists of
-        numbers of equal length).
+        ``.hdf5``, ``.h5ad`` (AnnData; sparse rows stay sparse), ``.zarr`` (a folder), ``.mat``
+        (MATLAB; files before version 7.3 are read as a whole), ``.parquet`` or ``.arrow`` (an
+        Arrow IPC file; columns of numbers, or of lists of numbers of equal length).
     key : str, optional
-        Name of the matrix, if an HDF5, Zarr or MATLAB file holds several; or of one column of a
-        Parquet or Arrow file.
+        Name of the matrix, if an HDF5, Zarr or MATLAB file holds several; of an ``.h5ad`` file
+        ``"X"`` by default, or ``"layers/NAME"``; or of one column of a Parquet or Arrow file.
 
     Returns
     -------
@@ -104,8 +106,9 @@ def as_source(block: Any) -> RowSource | None:
     Parameters
     ----------
     block : object
-        `numpy.memmap` or part of one, `h5py.Dataset`, `zarr.Array`, `dask.array.Array`,
-        `pyarrow.Table`, `datasets.Dataset`, `RowSource`, or any matrix in memory.
+        `numpy.memmap` or part of one, `h5py.Dataset`, a sparse matrix of backed AnnData,
+        `zarr.Array`, `dask.array.Array`, `pyarrow.Table`, `datasets.Dataset`, `RowSource`, or any
+        matrix in memory.
 
     Returns
     -------
@@ -148,6 +151,8 @@ def _opener(block: Any) -> Callable[[Any], RowSource | None] | None:
 
 _FOREIGN: tuple[tuple[str, str, Callable[[Any], RowSource]], ...] = (
     ("h5py", "Dataset", from_dataset),
+    ("anndata.abc", "CSRDataset", from_sparse_dataset),
+    ("anndata.abc", "CSCDataset", from_sparse_dataset),
     ("zarr", "Array", from_zarr),
     ("dask.array", "Array", from_dask),
     ("pyarrow", "Table", ArrowTable),

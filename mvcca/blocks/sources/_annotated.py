@@ -1,0 +1,150 @@
+"""Matrices of ``.h5ad`` files, which AnnData writes: dense, or CSR in a group of the HDF5 file.
+
+A group holds ``data``, ``indices`` and ``indptr``, and its attributes the format and the shape.
+Names of columns come from the index of ``var`` beside the matrix.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mvcca.blocks.sources._chunked import Hdf5Dataset
+from mvcca.blocks.sources._file import FileSource, library
+from mvcca.blocks.sources._row_source import RowSource, SourceError
+from mvcca.blocks.sources._sparse_npz import check_offsets
+
+__all__ = ["from_sparse_dataset", "open_h5ad"]
+
+
+class SparseHdf5(FileSource):
+    """A CSR matrix in a group of an HDF5 file; offsets stay in memory, 8 bytes per row."""
+
+    is_sparse = True
+
+    def __init__(self, path: str | os.PathLike[str], key: str) -> None:
+        super().__init__(path, key)
+        with self._errors_named("cannot be opened"), _file(self.path) as file:
+            group = file[key]
+            kind = _kind(group)
+            if kind != "csr":
+                raise SourceError(
+                    f"{self._name()}: expected rows stored one after the other (csr), got {kind}. "
+                    "Write it again with adata.X = adata.X.tocsr()."
+                )
+            self._describe(
+                group.attrs["shape"], group["data"].dtype, columns=_names_of_columns(file, key)
+            )
+            self._n_entries = len(group["data"])
+            self._check(group)
+
+    def _check(self, group: Any) -> None:
+        """Raise unless the arrays belong together and are stored."""
+        data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
+        if data.shape != indices.shape or data.ndim != 1 or indices.dtype.kind not in "iu":
+            raise SourceError(
+                f"{self._name()} is damaged: its data have the shape {data.shape}, its indices "
+                f"{indices.shape} of {indices.dtype}."
+            )
+        if self._n_entries and not all(part.id.get_storage_size() for part in (data, indices)):
+            raise SourceError(f"{self._name()}: its numbers were never written.")
+        if indptr.shape != (len(self) + 1,) or indptr.dtype.kind not in "iu":
+            raise SourceError(
+                f"{self._name()} is damaged: its row offsets are {indptr.dtype} {indptr.shape}, "
+                f"expected {len(self) + 1} integers."
+            )
+        check_offsets(indptr[:], self._n_entries)
+
+    @property
+    def row_bytes(self) -> int:
+        entries = self._n_entries // max(1, len(self)) + 1
+        return entries * (self.dtype.itemsize + 4) + 4
+
+    def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[csr_array]:
+        with _file(self.path) as file:
+            group = file[self.key]
+            for start, stop in runs:
+                offsets = group["indptr"][start : stop + 1].astype(np.int64)
+                first, end = int(offsets[0]), int(offsets[-1])
+                columns = group["indices"][first:end]
+                if columns.size and not 0 <= columns.min() <= columns.max() < self.shape[1]:
+                    raise SourceError(
+                        f"{self._name()} is damaged: rows {start} to {stop} name columns "
+                        f"{columns.min()} to {columns.max()} of {self.shape[1]}."
+                    )
+                offsets = (offsets - first).astype(columns.dtype)
+                data = group["data"][first:end].astype(self.dtype, copy=False)
+                yield csr_array((data, columns, offsets), shape=(stop - start, self.shape[1]))
+
+
+def open_h5ad(path: str | os.PathLike[str], key: str | None = None) -> RowSource:
+    """The matrix of an ``.h5ad`` file: ``X``, or another one such as ``layers/counts``."""
+    key = "X" if key is None else key.strip("/")
+    with _opened(path) as file:
+        if key not in file:
+            held = ["X", *(f"layers/{name}" for name in file.get("layers", ()))]
+            raise SourceError(
+                f"{path}: no matrix {key!r}; there are {[name for name in held if name in file]}."
+            )
+        is_dense, columns = hasattr(file[key], "shape"), _names_of_columns(file, key)
+    if not is_dense:
+        return SparseHdf5(path, key)
+    source = Hdf5Dataset(path, key)
+    source.columns = columns
+    return source
+
+
+def from_sparse_dataset(dataset: Any) -> SparseHdf5:
+    """The source of a sparse matrix of backed AnnData, whose file is opened again."""
+    group = dataset.group
+    file = getattr(group, "file", None)
+    if file is None:
+        raise SourceError(
+            "Expected a sparse matrix in an HDF5 file, got one in Zarr. Write the object with "
+            "adata.write_h5ad(path), or read the matrix with adata.X.to_memory()."
+        )
+    if file.mode != "r":
+        raise SourceError(
+            f"{file.filename} is open for writing. Open it with anndata.read_h5ad(path, "
+            "backed='r'), so that it can be opened again where it is read."
+        )
+    return SparseHdf5(file.filename, group.name.strip("/"))
+
+
+def _kind(group: Any) -> str:
+    """Format of a sparse matrix, such as "csr"; "none" of another group."""
+    kind = group.attrs.get("encoding-type", "none")
+    return (kind.decode() if isinstance(kind, bytes) else str(kind)).removesuffix("_matrix")
+
+
+def _names_of_columns(file: Any, key: str) -> tuple[str, ...] | None:
+    """The index of ``var`` beside a matrix, or beside the layers that hold it."""
+    folder = key.rpartition("/")[0]
+    folder = folder.removesuffix("layers").rstrip("/")
+    table = file.get(f"{folder}/var".strip("/"))
+    if table is None or "_index" not in table.attrs:
+        return None
+    names = table[table.attrs["_index"]]
+    if not hasattr(names, "asstr"):  # strings with a mask
+        names = names["values"]
+    return tuple(names.asstr()[:].tolist())
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """An HDF5 file; what the library raises for a damaged one names the file."""
+    try:
+        with _file(path) as file:
+            yield file
+    except OSError as error:
+        reason = " ".join(str(error).split())
+        raise SourceError(f"{os.fspath(path)}: cannot be opened: {reason}") from error
+
+
+def _file(path: str | os.PathLike[str]) -> Any:
+    return library("h5py", ".h5ad").File(path, "r")
