@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import time
 from functools import reduce
 from operator import add
+from threading import Timer
+from types import ModuleType
 
 import dask.array as da
 import h5py
@@ -246,6 +252,49 @@ def test_progress_is_shown_for_every_pass(cells, capsys):
     assert capsys.readouterr().err.count("100%") == 4
 
 
+def test_an_interrupted_pass_is_resumed(cells, tmp_path, monkeypatch):
+    for name, X in zip(NAMES, cells, strict=True):
+        sp.save_npz(tmp_path / f"{name}.npz", X)
+    sources = [open_matrix(tmp_path / f"{name}.npz") for name in NAMES]
+    expected = cell_cca(*cells, 4)
+    check, done = PreparedRows._check_constant, []
+
+    def interrupted(*arguments):  # called for every block
+        done.append(1)
+        if len(done) == 8:
+            raise KeyboardInterrupt
+        check(*arguments)
+
+    monkeypatch.setattr(PreparedRows, "_check_constant", interrupted)
+    monkeypatch.setattr("mvcca.statistics.passes._checkpoint._SECONDS", 0)
+    with config_context(checkpoint=tmp_path / "checkpoint", block_rows=15):
+        with pytest.raises(KeyboardInterrupt):
+            cell_cca(*sources, 4)
+        resumed = cell_cca(*sources, 4)
+    assert len(done) == 8 + 4  # of 6 blocks of the reference and 5 of the query
+    assert not any((tmp_path / "checkpoint").iterdir())
+    np.testing.assert_allclose(resumed.singular_values, expected.singular_values, rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_answered_within_two_seconds():
+    rng = np.random.default_rng(0)
+    X, Y = (sp.random_array((4000, 2000), density=0.1, rng=rng, format="csr") for _ in range(2))
+    cell_cca(X[:100], Y[:100], 2)  # compiles
+    for delay in (0.3, 2.0):
+        sent = []
+
+        def send(sent=sent):
+            sent.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = Timer(delay, send)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            cell_cca(X, Y, 10)
+        assert time.perf_counter() - sent[0] < 2
+
+
 # ---- shared components, neighbours and labels ----------------------------------------------------
 
 
@@ -458,6 +507,30 @@ def test_matrices_by_columns_and_damaged_files_are_refused(cells, tmp_path):
     (tmp_path / "text.h5ad").write_text("cells")
     with pytest.raises(ValueError, match=r"text\.h5ad.*: cannot be opened"):
         open_matrix(tmp_path / "text.h5ad")
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_sparse_matrices_of_backed_anndata_are_opened_again(cells, tmp_path, monkeypatch, mode):
+    class CSRDataset:
+        """What is used of the class, where AnnData is not installed."""
+
+        def __init__(self, group):
+            self.group, self.shape = group, tuple(group.attrs["shape"])
+
+    library = ModuleType("anndata.abc")
+    library.CSRDataset = library.CSCDataset = CSRDataset
+    monkeypatch.setitem(sys.modules, "anndata.abc", library)
+    path = write_h5ad(tmp_path / "cells.h5ad", cells[0], [f"g{i}" for i in range(120)])
+    with h5py.File(path, mode) as file:
+        backed = CSRDataset(file["X"])
+        if mode == "r+":
+            with pytest.raises(ValueError, match="open for writing"):
+                as_block(backed)
+            return
+        rows = as_block(backed)
+        assert rows.is_lazy
+        assert rows.is_sparse
+        assert (rows.plain().matrix != cells[0]).nnz == 0
 
 
 def test_backed_anndata_are_read_in_blocks(cells, tmp_path):

@@ -17,6 +17,7 @@ from mvcca.machine import lapack
 from mvcca.machine.warnings import warn
 from mvcca.problem.linalg import fixed_signs
 from mvcca.statistics import FeatureMoments, PreparedRows, ScaledFeatures, StandardizedRows
+from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views.typing import MatrixLike
 from mvcca.views.validation import column_names
 
@@ -197,8 +198,9 @@ def cell_cca(
         for name, own in zip(_NAMES, given, strict=True)
     }
     columns, used = _matched(names, rows, genes)
-    prepared = {n: _prepared(n, X, columns[n], max_z) for n, X in rows.items()}
-    K, L = (StandardizedRows.of(rows[n], prepared[n]).scatter() for n in _NAMES)
+    with checkpoint_of_fit():
+        prepared = {n: _prepared(n, X, columns[n], max_z) for n, X in rows.items()}
+        K, L = (StandardizedRows.of(rows[n], prepared[n]).scatter() for n in _NAMES)
     solved = _solved(K, L, int(n_components), check_random_state(random_state))
     if len(solved.singular_values) < n_components:
         warn(

@@ -31,13 +31,13 @@ class FeatureMoments:
 
     Attributes
     ----------
-    n_rows : int
+    n_rows : ndarray, shape (1,)
     mean : ndarray, shape (d,)
     squares : ndarray, shape (d,)
         Σ (x - mean)².
     """
 
-    n_rows: int
+    n_rows: np.ndarray
     mean: np.ndarray
     squares: np.ndarray
 
@@ -52,7 +52,7 @@ class FeatureMoments:
 
     def __add__(self, other: FeatureMoments) -> FeatureMoments:
         n = self.n_rows + other.n_rows
-        share = other.n_rows / max(n, 1)
+        share = other.n_rows / np.maximum(n, 1)
         moved = other.mean - self.mean
         return FeatureMoments(
             n,
@@ -81,7 +81,7 @@ class ScaledFeatures:
     @classmethod
     def of(cls, moments: FeatureMoments, largest: float) -> ScaledFeatures:
         """z-scores by the deviations with n - 1."""
-        deviation = np.sqrt(moments.squares / max(moments.n_rows - 1, 1))
+        deviation = np.sqrt(moments.squares / np.maximum(moments.n_rows - 1, 1))
         varies = deviation > np.finfo(float).eps * np.abs(moments.mean)
         factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies)
         return cls(moments.mean, factor, largest)
@@ -275,13 +275,13 @@ class PreparedRows:
 
 
 def _no_moments(n_features: int) -> FeatureMoments:
-    return FeatureMoments(0, np.zeros(n_features), np.zeros(n_features))
+    return FeatureMoments(np.zeros(1), np.zeros(n_features), np.zeros(n_features))
 
 
 def _feature_moments(views: Views) -> FeatureMoments:
     block = views.blocks["rows"]
     mean = block.column_means()
-    return FeatureMoments(block.shape[0], mean, block.centred_squares(mean))
+    return FeatureMoments(np.array([float(block.shape[0])]), mean, block.centred_squares(mean))
 
 
 def _add_products(rows: csr_array, products: np.ndarray) -> None:
