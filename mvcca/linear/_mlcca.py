@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.blocks import as_block
-from mvcca.linear.label_statistic import LabelledRows, moments_of_pairs
+from mvcca.linear.label_statistic import LabelledRows, pairs_of, shared_rows
 from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.linear.pairs import nearest_label_pairs, weighted_cross
 from mvcca.machine.warnings import warn
@@ -197,7 +197,7 @@ class MLCCA(LabelWeightedEstimator):
             sums = self._drawn.sums(rows)
         else:
             sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
-        means, pairs = sums.mean(), moments_of_pairs(rows)
+        means, pairs = sums.mean(), pairs_of(shared_rows(rows))
         if self.weighting == "means":
             assert isinstance(sums, LabelSums)
             sums = sums.averaged()
@@ -221,7 +221,7 @@ class MLCCA(LabelWeightedEstimator):
             means,
             between=between,
             within=within,
-            pairs=list(pairs.by_pair()) if pairs is not None else (),
+            pairs=pairs,
             is_joint=self.label_similarity in _NEVER_NEGATIVE and self._drawn is None,
             ranks_between=None if self.n_neighbors else self._ranks_between(sums),
             exactness=Exactness(

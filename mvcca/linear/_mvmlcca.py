@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import Requirements
-from mvcca.linear.label_statistic import LabelStatistic, moments_of_pairs
+from mvcca.linear.label_statistic import LabelStatistic, pairs_of, shared_rows
 from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
@@ -189,7 +189,7 @@ class MVMLCCA(LabelWeightedEstimator):
         return replace(super().requires, float64=self.within == "label")
 
     def statistic_of(self, rows: Rows) -> LabelStatistic:
-        pairs = moments_of_pairs(rows)
+        pairs = shared_rows(rows)
         moments: Mapping[str, Moments] = {}
         if self.within == "sample" and isinstance(pairs, Moments):
             moments = {name: pairs.select([name]) for name in rows.views.names}
@@ -222,7 +222,7 @@ class MVMLCCA(LabelWeightedEstimator):
             sums.mean(),
             between=Psi,
             within=Psi if of_labels else Sigma,
-            pairs=list(statistic.pairs.by_pair()) if statistic.pairs is not None else (),
+            pairs=pairs_of(statistic.pairs),
             is_joint=of_labels and not callable(self.label_similarity),
             ranks_between=self._ranks_between(sums),
             rank_expected=lacking,

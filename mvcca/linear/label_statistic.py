@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 
-from mvcca.problem import Rows
-from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairMoments
+from mvcca.problem import Rows, SharedRows
+from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairCovariance, PairMoments
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -22,7 +22,7 @@ class LabelStatistic(Generic[Sums]):
 
     sums: Sums
     moments: Mapping[str, Moments]
-    pairs: Moments | PairMoments | None = None  # of the objects that views share, if they do
+    pairs: SharedRows | Moments | PairMoments | None = None  # of the objects that views share
 
     def __add__(self, other: LabelStatistic[Sums]) -> LabelStatistic[Sums]:
         moments = {name: own + other.moments[name] for name, own in self.moments.items()}
@@ -32,13 +32,26 @@ class LabelStatistic(Generic[Sums]):
         return LabelStatistic(self.sums + other.sums, moments, pairs)
 
     def to_host(self) -> LabelStatistic[Sums]:
-        """The same in host memory: a cluster may be gone when the next batch is added."""
-        return LabelStatistic(self.sums.to_host(), self.moments, self.pairs)
+        """The same in host memory and without rows: a cluster may be gone with the next batch."""
+        pairs = self.pairs.moments if isinstance(self.pairs, SharedRows) else self.pairs
+        return LabelStatistic(self.sums.to_host(), self.moments, pairs)
 
 
-def moments_of_pairs(rows: Rows) -> Moments | PairMoments | None:
-    """Moments of the objects that views share; None if they share none."""
-    return rows.moments() if (rows.views.seen.sum(axis=1) > 1).any() else None
+def shared_rows(rows: Rows) -> SharedRows | Moments | PairMoments | None:
+    """What tells how scores correlate: rows that views share or, if cheaper, their moments."""
+    if not (rows.views.seen.sum(axis=1) > 1).any():
+        return None
+    shared = SharedRows(rows)
+    return shared if shared.is_cheaper() else shared.moments
+
+
+def pairs_of(
+    shared: SharedRows | Moments | PairMoments | None,
+) -> SharedRows | Sequence[PairCovariance]:
+    """The same as `Problem` takes it."""
+    if shared is None or isinstance(shared, SharedRows):
+        return shared or ()
+    return list(shared.by_pair())
 
 
 @dataclass(frozen=True, eq=False)

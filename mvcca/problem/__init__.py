@@ -31,6 +31,7 @@ from mvcca.problem._rows import (
     mean_and_variance,
     reg_of_names,
 )
+from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem.linalg import Absolute, Shrinkage
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "RidgePath",
     "Rows",
     "SampleBias",
+    "SharedRows",
     "Shrinkage",
     "Span",
     "Spectrum",

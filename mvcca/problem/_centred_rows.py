@@ -88,6 +88,11 @@ class CentredRows:
             parts = _parts(block.promoted(_FLOAT64), mean, variances)
         return cls(block, mean, variances, weights, count, factor, parts)
 
+    @classmethod
+    def about(cls, block: Block, mean: np.ndarray) -> Self:
+        """Rows less a known mean, of which `forward` takes products X - 1 mᵀ without a factor."""
+        return cls(block, mean, np.ones(len(mean)), None, block.shape[0], 1.0, None)
+
     @property
     def n_rows(self) -> int:
         """Number of rows, whatever they weigh."""

@@ -19,6 +19,7 @@ from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._maps import Maps, Spectrum, expected_moments
 from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, check_variance
+from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem.linalg import (
     AnyWhitener,
     Bidiagonal,
@@ -66,9 +67,9 @@ class Problem:
         B: a matrix whose diagonal blocks are used, or these blocks; a vector is a diagonal block.
     moments : Moments or PairMoments, optional
         Moments of the rows, if A and B are their covariances.
-    pairs : sequence of PairCovariance
+    pairs : sequence of PairCovariance, or SharedRows
         Covariances of the rows of each two views, from which to derive what to expect of new
-        rows; by default those of `moments`.
+        rows, or these rows; by default those of `moments`.
     is_cca : bool, default=False
         Whether A and B are the covariances in `pairs`; they are if `moments` are given.
     is_joint : bool, default=False
@@ -95,7 +96,7 @@ class Problem:
     between: np.ndarray | Blocks
     within: np.ndarray | Mapping[str, Any]
     moments: Moments | PairMoments | None = None
-    pairs: Sequence[PairCovariance] = ()
+    pairs: Sequence[PairCovariance] | SharedRows = ()
     is_cca: bool = False
     is_joint: bool = False
     with_diagonal: bool = False
@@ -158,7 +159,7 @@ class Problem:
             if self.recovered is not None:
                 precisions = {name: self.recovered.precisions[name] for name in whiteners}
                 maps = replace(maps, precisions=precisions)
-            if expected and self.of_pairs():
+            if expected and (isinstance(self.pairs, SharedRows) or self.of_pairs()):
                 spectrum = None
                 if found.others is not None:
                     rho = np.concatenate([found.values, found.others])
@@ -182,7 +183,7 @@ class Problem:
     def of_pairs(self) -> list[PairCovariance]:
         """Covariances of the rows of each two views that share objects, if they are known."""
         if self.moments is None:
-            return list(self.pairs)
+            return list(self.pairs.by_pair() if isinstance(self.pairs, SharedRows) else self.pairs)
         assert isinstance(self.between, np.ndarray)
         return list(self.moments.by_pair(self.between))
 
@@ -285,6 +286,10 @@ class Problem:
                     ridge = ridge_in(reg[name], maps.variances[name].mean())
                     lost = ridge * whitener.squared_norm()
                 freedom[name] = max(whitener.rank - lost, 0.0)
+        if isinstance(self.pairs, SharedRows):
+            pairs = list(self.pairs.scores_by_pair(maps.weights, self.means))
+            of_scores = {name: np.eye(W.shape[1]) for name, W in maps.weights.items()}
+            return replace(maps, expected=expected_moments(of_scores, pairs, freedom, spectrum))
         expected = expected_moments(maps.weights, self.of_pairs(), freedom, spectrum)
         return replace(maps, expected=expected)
 

@@ -1,0 +1,58 @@
+"""What the rows that views share tell of the scores of new rows.
+
+Covariances of all features are known to methods that solve for them. For the others it is cheaper
+to project the rows once a few maps are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mvcca.problem._centred_rows import CentredRows
+from mvcca.problem._rows import Rows
+from mvcca.statistics import Moments, PairCovariance, PairMoments
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRows:
+    """Rows of views that share objects. Their sum with others is one of their moments."""
+
+    rows: Rows
+
+    def is_cheaper(self) -> bool:
+        """Whether scores of as many components as are wanted take less than moments of features."""
+        views, k = self.rows.views, self.rows.n_components
+        if k is None or any(X.is_lazy or X.on_device for X in views.blocks.values()):
+            return False  # rows that are not in memory are read once
+        n_features, n_scores = sum(views.widths.values()), k * len(views.names)
+        return 2 * k * n_features + n_scores**2 < n_features**2
+
+    @cached_property
+    def moments(self) -> Moments | PairMoments:
+        """Moments of the features."""
+        return self.rows.moments()
+
+    def __add__(self, other: Any) -> Moments | PairMoments:
+        return self.moments + (other.moments if isinstance(other, SharedRows) else other)
+
+    __radd__ = __add__
+
+    def by_pair(self) -> Iterator[PairCovariance]:
+        """Covariances of the features of each two views that share objects."""
+        return self.moments.by_pair()
+
+    def scores_by_pair(
+        self, weights: Mapping[str, np.ndarray], means: Mapping[str, np.ndarray]
+    ) -> Iterator[PairCovariance]:
+        """Covariances of the scores by maps of each two views that share objects."""
+        scores = {
+            name: CentredRows.about(block, means[name]).forward(weights[name])
+            for name, block in self.rows.views.blocks.items()
+        }
+        rows = replace(self.rows, views=self.rows.views.replace(scores), bases={})
+        return replace(rows, products=np.dtype(np.float64)).moments().by_pair()
