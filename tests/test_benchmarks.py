@@ -89,6 +89,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "supervised_halves.py": ("digits --seeds 1", (), ()),
     "tuning_regret.py": ("--data digits --methods CCA --goals object", (), ()),
     "vocabularies.py": ("", ("coco_val2017_captions.npz", "coco_label_vectors.npz"), ()),
+    "wide_pls.py": ("--dense 200 300 --rows 3000 --features 2000 --repeats 1 --files", (), ()),
     "wikipedia.py": ("--features sift --methods CCA", ("wikipedia.npz",), ()),
     "peers/__main__.py": ("--small --tasks a --packages mvcca floor --repeats 1", (), ()),
 }

@@ -1,7 +1,8 @@
 """Partial least squares: directions of maximal covariance, where CCA maximizes correlation.
 
 The three algorithms differ in how a component is removed before the next one is found. They work on
-covariance matrices only, so that rows are read once.
+covariance matrices only, so that rows are read once. Where these are large, singular vectors are
+found by products of the rows with a few vectors instead.
 """
 
 from __future__ import annotations
@@ -18,15 +19,24 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
+from mvcca.machine.memory import available_bytes
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
-from mvcca.problem import Basis, Maps, Rows, check_variance
+from mvcca.problem import EXTRA, Basis, CentredRows, CrossCovariance, Maps, Rows, check_variance
 from mvcca.problem.linalg import Directions, Scaling, canonical_directions, top_singular
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, means_back, scaled
 
 T = TypeVar("T")
+
+_STEPS_EXPECTED = 6  # of a Krylov space
+_SHARE = 0.5  # of the time of other routes that may be spent in vain
+# Time of a multiply-add, compared with that of dense rows:
+_SPARSE = 10  # of sparse rows and dense vectors
+_READ = 3  # of rows that are read from files
+_SPARSE_BY_SPARSE = 100  # of two sparse matrices
+_FILLED = 50  # of an entry of their dense product, whatever it takes to fill it in
 
 
 class PLS(TwoMatrixEstimator, RescaledEstimator):
@@ -106,7 +116,8 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int
-        Number of features that vary, or the rank for a view with more features than rows.
+        Number of features that vary, or the rank for a view with more features than rows; where
+        these are only multiplied (see the notes), the rank that so many rows can have.
     view_names_ : tuple of str
         The views, in order.
     n_features_in_ : int
@@ -116,6 +127,16 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
     --------
     CFA : The same weights by another name.
     CCA : Correlation in place of covariance.
+
+    Notes
+    -----
+    With algorithm="svd" and a number of components, `fit` needs no matrix over all features or over
+    all rows if views are wide: it multiplies X̄ᵀ(ȲV) for a few vectors V, by ARPACK for sparse rows
+    in memory, and in a block Krylov space for dense rows and rows in files, which are read twice in
+    each of about 5 to 15 steps. It does so where that takes less time or memory than the
+    covariance. Zeros of sparse rows stay zeros. Deflation, batches, partly paired views and
+    ``n_components=None`` take the covariance, or n x n products of the rows if all views have more
+    features than rows.
 
     References
     ----------
@@ -175,7 +196,8 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         return rows.precisely(learn, float32=self.algorithm == "svd", decompose=False)
 
     def _learn_rows(self, rows: Rows) -> None:
-        self.precisely(rows, self._learn_narrow_or_wide)
+        if not self._learn_by_products(rows):
+            self.precisely(rows, self._learn_narrow_or_wide)
         if self._deflated_by("y") == "X" and rows.views.names == ("X", "y"):
             self._keep_training_scores(rows.views)
 
@@ -229,6 +251,36 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
             rows, statistic.mean(), variances, between, within, lambda name, W: within[name] @ W
         )
 
+    def _learn_by_products(self, rows: Rows) -> bool:
+        """Solve by products of the rows with few vectors, if that takes least time or memory."""
+        is_posed = self.algorithm == "svd" and rows.views.is_paired and not rows.views.on_device
+        if not is_posed or rows.n_components is None:
+            return False
+        most_steps = _steps_of_products(rows.views, rows.n_components)
+        if most_steps == 0:
+            return False
+        centred = {
+            name: CentredRows.of(X, rows.sample_weight, center=self.center)
+            for name, X in rows.views.blocks.items()
+        }
+        variances = {name: own.variances for name, own in centred.items()}
+        for name, variance in variances.items():
+            check_variance(name, variance)
+        units = {name: self._units(own, None, len(own)) for name, own in variances.items()}
+        most = len(rows.views) - self.center
+        ranks = {name: min(unit.rank, most) for name, unit in units.items()}
+        covariance = CrossCovariance(centred, units)
+        found = covariance.directions(rows.n_components, ranks, most_steps)
+        if found is None:
+            return False
+        images = {}
+        if found.bound and len(centred) == 2:
+            scores = np.hstack([own.forward(found.weights[n]) for n, own in centred.items()])
+            images = {name: own.backward(scores) for name, own in centred.items()}
+        means = {name: own.mean for name, own in centred.items()}
+        self._learn_directions(rows, found, means, variances, images)
+        return True
+
     def _learn_wide(self, rows: Rows) -> None:
         """Solve views that are all in bases of their row spaces, by n x n products.
 
@@ -281,6 +333,28 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
                 found = _by_deflation(
                     within, between, units, n_components, self.algorithm, rows.products
                 )
+        images, W = {}, found.weights
+        if found.bound and len(means) == 2:
+            (((p, q), C),) = between.items()
+            images = {
+                p: np.hstack([image(p, W[p]), C @ W[q]]),
+                q: np.hstack([C.T @ W[p], image(q, W[q])]),
+            }
+        self._learn_directions(rows, found, means, variances, images)
+
+    def _learn_directions(
+        self,
+        rows: Rows,
+        found: Directions,
+        means: Mapping[str, np.ndarray],
+        variances: Mapping[str, np.ndarray],
+        images: Mapping[str, np.ndarray],
+    ) -> None:
+        """Set the fitted attributes.
+
+        `images` are the covariances of the columns of each of two views with scores of the first
+        and of the second, (n_features, 2 k).
+        """
         if self._exponents and not self.scale:  # signs depend on the relative sizes of views
             powers = {name: self._power(name) for name in variances}
             variances = {
@@ -295,9 +369,11 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
             variances=dict(variances),
             bound=found.bound,
         )
-        if len(means) == 2 and maps.bound:
-            images = {name: image(name, W) for name, W in maps.weights.items()}
-            maps = maps.with_patterns(images, next(iter(between.values())))
+        if images:
+            (p, of_p), (q, of_q) = images.items()
+            k = len(found.values)
+            own = {p: of_p[:, :k], q: of_q[:, k:]}
+            maps = maps.with_patterns(own, {p: of_p[:, k:], q: of_q[:, :k]})
         self._keep(maps.lifted(rows.bases).checked(rows.n_components))
 
     def _keep(self, maps: Maps) -> None:
@@ -452,6 +528,29 @@ class CFA(PLS):
     def __init__(self, n_components: int | str | None = 2, *, cv_goal: Goal | None = None) -> None:
         self.n_components = n_components
         self.cv_goal = cv_goal
+
+
+def _steps_of_products(views: Views, k: int) -> int | None:
+    """Steps of a Krylov space that are worth a try before other routes, 0 if too few are.
+
+    None if the memory of other routes is not available. Multiply-adds are counted as dense ones.
+    """
+    n, n_features = len(views), sum(views.widths.values())
+    blocks = views.blocks.values()
+    stored = sum(n * X.row_bytes / (X.dtype.itemsize + 4 * X.is_sparse) for X in blocks)
+    if all(n < X.shape[1] for X in blocks):  # Gram matrices of the rows
+        needed, others = 8 * (2 * len(blocks) + 2) * n**2, float(n**2 * n_features)
+    else:  # the covariance
+        needed, others = 3 * 8 * n_features**2, float(n * n_features**2)
+        if views.is_sparse:
+            others = min(others, _SPARSE_BY_SPARSE * stored**2 / n + _FILLED * n_features**2)
+    if needed > available_bytes():
+        return None
+    if any(not X.is_sparse and X.dtype != np.float64 for X in blocks):
+        return 0  # which would be copied
+    slower = (_SPARSE if views.is_sparse else 1) * (_READ if views.is_lazy else 1)
+    n_steps = int(_SHARE * others / (4 * (k + EXTRA) * stored * slower))
+    return n_steps if n_steps >= _STEPS_EXPECTED else 0
 
 
 def _by_deflation(

@@ -8,6 +8,8 @@ from mvcca.problem._bases import Basis, Explicit, Span, principal_components, ro
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._confounds import exactness_given, given, regression_on
+from mvcca.problem._cross_covariance import CrossCovariance
+from mvcca.problem._krylov import EXTRA
 from mvcca.problem._maps import (
     LARGEST_CORRELATION,
     Expected,
@@ -35,11 +37,13 @@ from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem.linalg import Absolute, Shrinkage
 
 __all__ = [
+    "EXTRA",
     "LARGEST_CORRELATION",
     "OF_COVARIANCES",
     "Absolute",
     "Basis",
     "CentredRows",
+    "CrossCovariance",
     "Exactness",
     "Expected",
     "Explicit",

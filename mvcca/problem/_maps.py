@@ -201,17 +201,19 @@ class Maps:
             self, weights=weights, means=means, patterns=patterns, own_patterns=own_patterns
         )
 
-    def with_patterns(self, images: Mapping[str, np.ndarray], between: Any) -> Maps:
+    def with_patterns(
+        self, images: Mapping[str, np.ndarray], crossed: Mapping[str, np.ndarray]
+    ) -> Maps:
         """The same maps of two views p and q, with patterns.
 
         Parameters
         ----------
         images : mapping of str to ndarray, shape (n_features, k)
             Σ_pp W_p of each view.
-        between : ndarray, shape (n_features of p, n_features of q)
-            Σ_pq.
+        crossed : mapping of str to ndarray, shape (n_features, k)
+            Σ_pq W_q and Σ_qp W_p.
         """
-        (p, W_p), (q, W_q) = self.weights.items()
+        p, q = self.weights
         variances = {}
         for name, W in self.weights.items():
             own = np.einsum("ik,ik->k", W, images[name])
@@ -219,7 +221,7 @@ class Maps:
             variances[name] = np.where(own > _EPS * own.max(initial=0), own, np.inf)
         return replace(
             self,
-            patterns={p: between @ W_q / variances[q], q: between.T @ W_p / variances[p]},
+            patterns={p: crossed[p] / variances[q], q: crossed[q] / variances[p]},
             own_patterns={name: images[name] / variances[name] for name in (p, q)},
         )
 

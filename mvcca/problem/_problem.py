@@ -177,7 +177,8 @@ class Problem:
                 maps = maps.leading(n_components)
             if self.with_patterns and len(within) == 2 and maps.bound:
                 images = {name: within[name] @ W for name, W in maps.weights.items()}
-                maps = maps.with_patterns(images, next(iter(between.values())))
+                ((p, q), Sigma_pq), W = next(iter(between.items())), maps.weights
+                maps = maps.with_patterns(images, {p: Sigma_pq @ W[q], q: Sigma_pq.T @ W[p]})
         return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
 
     def of_pairs(self) -> list[PairCovariance]:

@@ -217,7 +217,8 @@ class RidgePath:
             return maps
         between, within = self.problem.blocks()
         images = {name: within[name] @ W for name, W in maps.weights.items()}
-        return maps.with_patterns(images, next(iter(between.values())))
+        ((p, q), Sigma_pq), W = next(iter(between.items())), maps.weights
+        return maps.with_patterns(images, {p: Sigma_pq @ W[q], q: Sigma_pq.T @ W[p]})
 
 
 class _Conditioned(Scaling):

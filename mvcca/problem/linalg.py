@@ -465,9 +465,11 @@ def top_singular(T: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Of the others, it then gives the values, with half the digits.
     """
     if isinstance(T, LinearOperator):
-        # ARPACK finds all singular values but one; a fixed start makes fits reproducible.
+        # ARPACK finds all singular values but one; a fixed start makes fits reproducible, and a
+        # random one is orthogonal to no singular vector.
         k = min(k, min(T.shape) - 1)
-        left, values, right = svds(T, k, v0=np.ones(min(T.shape)))
+        start = np.random.RandomState(0).standard_normal(min(T.shape))
+        left, values, right = svds(T, k, v0=start)
         return left[:, ::-1], values[::-1], right[::-1].T
     if min(T.shape) > 128 and 4 * k < min(T.shape):
         tall = T.shape[0] >= T.shape[1]
