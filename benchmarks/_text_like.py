@@ -1,8 +1,8 @@
 """Sparse views that look like texts about the same objects, for measurements of wide views.
 
-Words are drawn from a few topics per object, which all views share, and from a background; within
-a topic and in the background their frequencies follow Zipf's law. Rows are tf-idf weighted and have
-unit length. About 45 of the `n_words` draws of a row are distinct words.
+Words are drawn from a few topics per object, which all views share, and from a background. The
+frequencies of topics, of words within a topic, and of words in the background follow Zipf's law.
+Rows are tf-idf weighted and have unit length. About 45 of 50 draws of a row are distinct words.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from scipy.sparse import csr_array, vstack
 
 _BLOCK = 50_000  # rows drawn at a time
 _TOPICS_OF_OBJECT = 3
+_POPULARITY = 0.7  # exponent of Zipf's law of the topics
 
 
 def text_like(
@@ -50,7 +51,9 @@ def text_like(
     """
     rng = np.random.default_rng(seed)
     # An object's draws come from its topics in proportion to these shares.
-    topics = rng.integers(0, n_topics, (n_rows, _TOPICS_OF_OBJECT))
+    popularity = np.arange(1, n_topics + 1) ** -_POPULARITY
+    popularity /= popularity.sum()
+    topics = rng.choice(n_topics, (n_rows, _TOPICS_OF_OBJECT), p=popularity)
     shares = np.cumsum(rng.dirichlet(np.ones(_TOPICS_OF_OBJECT), n_rows), axis=1)
     views = []
     for width in widths:

@@ -45,12 +45,14 @@ from mvcca.model_selection import (
     tuned,
 )
 from mvcca.problem import (
+    WIDE,
     Exactness,
     Expected,
     Maps,
     Problem,
     Reg,
     Rows,
+    by_products,
     exactness_given,
     given,
     reg_of_names,
@@ -965,8 +967,21 @@ class StatisticEstimator(LinearEstimator):
         """Fit to all rows at once, as precisely as they need."""
         if self.reg == "cv":
             self.precisely(rows, tuned(self, rows))
-        else:
+        elif sum(rows.views.widths.values()) < WIDE or not self._learn_by_products(rows):
             self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
+
+    def _learn_by_products(self, rows: Rows) -> bool:
+        """Fit CCA of wide views without covariance matrices, if it takes less; whether it does."""
+        own, base = type(self), StatisticEstimator
+        methods = ("statistic_of", "problem", "learn")
+        of_cca = all(getattr(own, name) is getattr(base, name) for name in methods)
+        if not of_cca or self.confounds is not None or self.missing != "error":
+            return False
+        maps = by_products(rows, with_patterns=hasattr(self, "predict"))
+        if maps is None:
+            return False
+        self._keep(maps.checked(rows.n_components))
+        return True
 
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""

@@ -24,6 +24,7 @@ from mvcca.problem._maps import (
 from mvcca.problem._problem import Problem
 from mvcca.problem._ridge import shrinkages
 from mvcca.problem._ridge_path import RidgePath
+from mvcca.problem._route import WIDE, by_products
 from mvcca.problem._rows import (
     OF_COVARIANCES,
     Exactness,
@@ -40,6 +41,7 @@ __all__ = [
     "EXTRA",
     "LARGEST_CORRELATION",
     "OF_COVARIANCES",
+    "WIDE",
     "Absolute",
     "Basis",
     "CentredRows",
@@ -57,6 +59,7 @@ __all__ = [
     "Shrinkage",
     "Span",
     "Spectrum",
+    "by_products",
     "check_variance",
     "component_weights",
     "exactness_given",

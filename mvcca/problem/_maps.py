@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
+from scipy.special import betaincinv
 
 from mvcca.blocks import Block, as_block, namespace, to_host
 from mvcca.machine.warnings import warn
@@ -27,6 +28,7 @@ from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, means_back, weights_back
 
 _EPS = np.finfo(float).eps
+_MOST_VALUES = 500  # that stand for all correlations
 LARGEST_CORRELATION = 0.999  # samples do not tell larger ones from 1, whose weight is infinite
 
 
@@ -335,11 +337,42 @@ class Spectrum:
         Share of B_p in each view's constraint: less than 1 if B_p was shrunk.
     ranks : (int, int)
         Dimensions of each view.
+    counts : ndarray, shape (m,), or None
+        How many components have each eigenvalue, if some stand for several; None if none does.
     """
 
     eigenvalues: np.ndarray
     slopes: Sequence[float]
     ranks: Sequence[int]
+    counts: np.ndarray | None = None
+
+    @classmethod
+    def of_traces(
+        cls,
+        leading: np.ndarray,
+        squares: float,
+        fourth_powers: float,
+        slopes: Sequence[float],
+        ranks: Sequence[int],
+    ) -> Spectrum:
+        """All ρ from the leading ones and the sums of all ρ² and ρ⁴.
+
+        The squares of the others get a beta distribution with these moments below the last leading
+        one.
+        """
+        n_left = min(ranks) - len(leading)
+        last = leading[-1] ** 2
+        mean = (squares - np.sum(leading**2)) / (n_left * last)
+        second = (fourth_powers - np.sum(leading**4)) / (n_left * last**2)
+        mean = np.clip(mean, 1e-6, 1 - 1e-6)
+        most = mean * (1 - mean)
+        variance = np.clip(second - mean**2, 1e-6 * most, (1 - 1e-6) * most)
+        a, b = (own * (most / variance - 1) for own in (mean, 1 - mean))
+        n_values = min(n_left, _MOST_VALUES)
+        places = 1 - (np.arange(n_values) + 0.5) / n_values
+        others = np.sqrt(last * betaincinv(a, b, places))
+        counts = np.concatenate([np.ones(len(leading)), np.full(n_values, n_left / n_values)])
+        return cls(np.concatenate([leading, others]), slopes, ranks, counts)
 
     def completed(
         self, variances: np.ndarray, covariances: np.ndarray, degrees_of_freedom: Sequence[float]
@@ -351,11 +384,12 @@ class Spectrum:
         """
         k, rho = len(covariances), self.eigenvalues
         covariances = np.concatenate([covariances, rho[k:]])
+        total = rho[k:].sum() if self.counts is None else self.counts[k:] @ rho[k:]
         of_others = []
         for own, freedom, rank in zip(variances, degrees_of_freedom, self.ranks, strict=True):
             n_left = rank - k  # of which ρ is 0 where the other view has no counterpart
             fall = n_left * own[-1] - (freedom - own.sum())
-            slope = fall / max(n_left * rho[k - 1] - rho[k:].sum(), 1e-12)
+            slope = fall / max(n_left * rho[k - 1] - total, 1e-12)
             of_others.append(np.maximum(own[-1] - slope * (rho[k - 1] - rho[k:]), rho[k:]))
         return np.hstack([variances, of_others]), covariances
 
@@ -417,7 +451,7 @@ def expected_moments(
             if len(covariances) < len(spectrum.eigenvalues):
                 of_all = spectrum.completed(of_views, covariances, degrees)
             new, between_new = expected_covariances(
-                *of_all, degrees, count, spectrum.eigenvalues, spectrum.slopes
+                *of_all, degrees, count, spectrum.eigenvalues, spectrum.slopes, spectrum.counts
             )
             training = _ratio(of_all[1], np.sqrt(of_all[0]).prod(axis=0))
             # As shares of the training correlations, which fall from one to the next.
@@ -467,6 +501,7 @@ def expected_covariances(
     n_rows: float,
     eigenvalues: np.ndarray,
     slopes: Sequence[float] = (1.0, 1.0),
+    counts: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Leave-one-out estimate of the second moments of two views' scores on new rows.
 
@@ -484,6 +519,8 @@ def expected_covariances(
         ρ, of which the training scores correlate at ρ without a ridge.
     slopes : (float, float)
         Share of B_p in each view's constraint: less than 1 if B_p was shrunk.
+    counts : ndarray, shape (k,), optional
+        How many components each of these stands for; by default one.
 
     Returns
     -------
@@ -516,11 +553,14 @@ def expected_covariances(
     both = np.square(at)[:, None] - np.square(rho)
     np.fill_diagonal(both, np.inf)
     np.reciprocal(both, out=both)
-    left = np.maximum(np.array(degrees_of_freedom) - variances.sum(axis=1), 0)
+    if counts is None:
+        counts = np.ones(len(rho))
+    left = np.maximum(np.array(degrees_of_freedom) - variances @ counts, 0)
     mirrored = 0.5 / (at + rho)
     H = np.empty((len(rho), 2, 2), complex)
-    H[:, 0, 1] = H[:, 1, 0] = both @ (rho * covariances) - mirrored * covariances
-    H[:, [0, 1], [0, 1]] = at[:, None] * (both @ variances.T) + mirrored[:, None] * variances.T
+    H[:, 0, 1] = H[:, 1, 0] = both @ (counts * rho * covariances) - mirrored * covariances
+    of_others = both @ (counts * variances).T
+    H[:, [0, 1], [0, 1]] = at[:, None] * of_others + mirrored[:, None] * variances.T
     H[:, [0, 1], [0, 1]] += left / at[:, None]
     H /= n_rows - 1 + 1e-9  # rows are centred; not 0, so that the inverse exists
     T = rho[:, None, None] * np.diag(slopes) - (1 - np.eye(2))

@@ -8,10 +8,14 @@ import numpy as np
 from scipy import linalg
 
 from mvcca.blocks import as_block, to_host
+from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._confounds import given
 from mvcca.problem.linalg import Shrinkage
 from mvcca.statistics import Moments
 from mvcca.views import Views
+
+_LARGE = 5_000  # rows and features, above which a Gram matrix takes long
+_PROBES = 64
 
 
 def shrinkages(
@@ -48,13 +52,12 @@ def ledoit_wolf_shrinkage(
     # closest to the true covariance for s = min(β, δ) / δ, where δ = ‖C - μ I‖² and
     # β = 1/n² Σ_i ‖x_i x_iᵀ - C‖² (Ledoit and Wolf, "A well-conditioned estimator for
     # large-dimensional covariance matrices", Journal of Multivariate Analysis 2004).
-    squared_norms, scatter = _norms_and_scatter(X, weights, center, confounds)
-    total, trace = _total(X, weights), np.trace(scatter)
-    distance = _distance(scatter, X.shape[1])
+    total = _total(X, weights)
+    squared_norms, trace, frobenius = _norms(X, weights, center, confounds)
+    distance = frobenius - 1 / X.shape[1]
     if not distance > 0:
         return Shrinkage(0)
-    # Fourth powers follow, which must not overflow.
-    frobenius, squared_norms = np.sum((scatter / trace) ** 2), squared_norms / trace * total
+    squared_norms = squared_norms / trace * total  # fourth powers follow, which must not overflow
     w = np.ones(X.shape[0]) if weights is None else weights
     noise = (np.sum(w * squared_norms**2) / total - frobenius) / total
     return Shrinkage(np.clip(noise / distance, 0, 1))
@@ -70,8 +73,7 @@ def oas_shrinkage(
     # For Gaussian rows, s = (tr C² + tr² C) / ((n + 1) (tr C² - tr² C / p)): eq. (23) of Chen,
     # Wiesel, Eldar and Hero, "Shrinkage algorithms for MMSE covariance estimation", 2010, without
     # its terms in 1/p, as scikit-learn's OAS has it.
-    scatter = _norms_and_scatter(X, weights, center, confounds)[1]
-    distance = _distance(scatter, X.shape[1])
+    distance = _norms(X, weights, center, confounds)[2] - 1 / X.shape[1]
     if not distance > 0:
         return Shrinkage(0)
     return Shrinkage(
@@ -119,9 +121,37 @@ def _norms_and_scatter(
     return squared_norms, unit * moments.scatter
 
 
-def _distance(scatter: np.ndarray, n_features: int) -> float:
-    """‖C - μ I‖² / tr² C; 0 if there is nothing to shrink: one feature, or all alike."""
-    trace = np.trace(scatter)
+def _norms(
+    X: Any, weights: np.ndarray | None, center: bool, confounds: np.ndarray | None
+) -> tuple[np.ndarray, float, float]:
+    """Squared lengths of the centred rows, tr XᵀX, and ‖XᵀX‖² / tr² XᵀX; 0 if nothing varies."""
+    if confounds is None and min(X.shape) > _LARGE:
+        return _norms_by_products(X, weights, center)
+    squared_norms, scatter = _norms_and_scatter(X, weights, center, confounds)
+    trace = float(np.trace(scatter))
     if not 0 < trace < np.inf:
-        return 0.0  # whitening will say what is wrong with this view
-    return float(np.sum((scatter / trace) ** 2) - 1 / n_features)
+        return squared_norms, trace, 0.0  # whitening will say what is wrong with this view
+    return squared_norms, trace, float(np.sum((scatter / trace) ** 2))
+
+
+def _norms_by_products(
+    X: Any, weights: np.ndarray | None, center: bool
+) -> tuple[np.ndarray, float, float]:
+    """The same of large views, ‖C‖² as ‖CQ‖² + E ‖C (I - QQᵀ) z‖² with random signs z.
+
+    Q spans the largest directions, which leave little to chance (Meyer, Musco, Musco and Woodruff,
+    "Hutch++: Optimal Stochastic Trace Estimation", 2021).
+    """
+    rows = CentredRows.of(as_block(X), weights, center=center)
+    squared_norms = as_block(X).squared_norms(rows.mean)
+    trace = float(rows.variances.sum())
+    if not 0 < trace < np.inf:
+        return squared_norms, trace, 0.0
+    rng, n_features = np.random.default_rng(0), X.shape[1]
+    Q = rng.standard_normal((n_features, _PROBES))
+    for _ in range(2):
+        Q = linalg.qr(rows.backward(rows.forward(Q)), mode="economic")[0]
+    z = rng.choice([-1.0, 1.0], (n_features, _PROBES))
+    z -= Q @ (Q.T @ z)
+    of_Q, of_z = (np.sum((rows.backward(rows.forward(V)) / trace) ** 2) for V in (Q, z))
+    return squared_norms, trace / rows.factor**2, float(of_Q + of_z / _PROBES)

@@ -1,0 +1,153 @@
+"""Ridge CCA of two or more views by products with their rows: for wide views and many rows.
+
+The maps are those of `Problem.solve` with the covariances of the rows, which are not formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
+
+from mvcca.machine.warnings import warn
+from mvcca.problem._lobpcg import Leading, leading
+from mvcca.problem._maps import Expected, Maps, Spectrum, expected_moments
+from mvcca.problem._pencil import Mix, Pencil
+from mvcca.problem._rows import Rows
+from mvcca.statistics import PairCovariance
+
+_OVERFIT = 0.8  # degrees of freedom per row, on average over the views
+_EPS = np.finfo(float).eps
+
+
+class Overfit(Exception):
+    """The ridge is so small that the rows are fitted almost exactly, and steps converge slowly."""
+
+
+def solve_by_products(
+    rows: Rows, *, with_patterns: bool = False, preconditioned: bool = True, refuse: bool = False
+) -> Maps:
+    """Find the leading ``rows.n_components`` maps of CCA with a ridge.
+
+    Parameters
+    ----------
+    rows : Rows
+        Rows of all views, with their weights; no ridge may be 0.
+    with_patterns : bool, default=False
+        As in `Problem`.
+    preconditioned : bool, default=True
+        Whether to take the products that make steps fewer; without, rows are read least often.
+    refuse : bool, default=False
+        Whether to raise `Overfit` in place of a warning.
+
+    Raises
+    ------
+    Overfit
+        If rows are fitted almost exactly; with `refuse` only.
+    """
+    k = rows.n_components
+    assert k is not None
+    pencil = Pencil.of(rows)
+    freedom, squares = pencil.traces()
+    least = min(rows.count for group in pencil.groups for rows in group.rows.values())
+    if np.mean([*freedom.values()]) >= _OVERFIT * least:
+        if refuse:
+            raise Overfit
+        warn(
+            f"The ridge is small for {least:.4g} rows: maps have "
+            f"{' and '.join(f'{own:.4g}' for own in freedom.values())} degrees of freedom, and fit "
+            "noise. Correlations of the training rows mean little; choose a larger reg.",
+            DataDimensionalityWarning,
+        )
+    found = leading(pencil, k, preconditioned=preconditioned)
+    if not found.has_converged:
+        digits = max(0, int(-np.log10(max(found.error, _EPS))))
+        warn(
+            f"LOBPCG stopped after {found.n_steps} steps with a residual of {found.residual:.1g}: "
+            f"correlations are exact to {digits} decimals, within {found.error:.1g}. A larger reg "
+            "converges faster.",
+            ConvergenceWarning,
+        )
+    return _maps(rows, pencil, found, freedom, squares, with_patterns)
+
+
+def _maps(
+    rows: Rows,
+    pencil: Pencil,
+    found: Leading,
+    freedom: Mapping[str, float],
+    squares: tuple[float, float] | None,
+    with_patterns: bool,
+) -> Maps:
+    """The fitted model, scaled so that Σ_p w_pᵀ B_p w_p is the number of views."""
+    names, k = list(pencil.columns), rows.n_components
+    variances = {name: pencil.variances(name) * pencil.units[name] ** 2 for name in names}
+    ranks = {
+        name: min(int(np.count_nonzero(variances[name])), _most_rank(pencil, name, rows.center))
+        for name in names
+    }
+    limit = min(ranks.values()) if len(names) == 2 else sum(ranks.values()) - max(ranks.values())
+    real = int(np.sum(found.values > 10 * max(ranks.values()) * _EPS * found.values[0]))
+    kept = min(real, limit)
+    of_units = {
+        name: np.sqrt(len(names)) * found.weights[own, :kept]
+        for name, own in pencil.columns.items()
+    }
+    maps = Maps(
+        weights={name: W / pencil.units[name] for name, W in of_units.items()},
+        means=pencil.means(),
+        eigenvalues=1 + found.values[:kept],
+        values=found.values[:kept],
+        ranks=ranks,
+        variances=variances,
+        bound=kept if k is None or kept < k else limit,
+    )
+    if not kept:
+        return maps
+    spectrum = None
+    assert maps.values is not None
+    if squares is not None and kept < min(ranks.values()):
+        slopes = [pencil.slopes[name] for name in names]
+        spectrum = Spectrum.of_traces(maps.values, *squares, slopes, [*ranks.values()])
+    expected = _expected(pencil, of_units, freedom, spectrum)
+    maps = replace(maps, expected=expected)
+    return _with_patterns(pencil, maps) if with_patterns and len(names) == 2 else maps
+
+
+def _most_rank(pencil: Pencil, name: str, center: bool) -> int:
+    """How many directions the rows of a view can span."""
+    return sum(len(group.views) - center for group in pencil.groups if name in group.rows)
+
+
+def _expected(
+    pencil: Pencil,
+    weights: Mapping[str, np.ndarray],
+    freedom: Mapping[str, float],
+    spectrum: Spectrum | None,
+) -> Expected | None:
+    """What to expect of new rows, from the covariances of the scores in place of the rows."""
+    pairs, identity = [], np.eye(next(iter(weights.values())).shape[1])
+    for group in pencil.groups:
+        scores = {name: rows.forward(weights[name]) for name, rows in group.rows.items()}
+        own = {name: S.T @ S for name, S in scores.items()}
+        count = next(iter(group.rows.values())).count
+        pairs += [
+            PairCovariance((p, q), scores[p].T @ scores[q], (own[p], own[q]), count)
+            for p, q in combinations(scores, 2)
+        ]
+    return expected_moments(dict.fromkeys(weights, identity), pairs, freedom, spectrum)
+
+
+def _with_patterns(pencil: Pencil, maps: Maps) -> Maps:
+    """The same maps of two views with patterns, from products with their covariances."""
+    units = pencil.units
+    W = np.concatenate([units[name] * own for name, own in maps.weights.items()])
+    own = Mix(dict.fromkeys(units, 1.0), 0.0)
+    images, crossed = (
+        {name: units[name] * image[place] for name, place in pencil.columns.items()}
+        for image in pencil.images(W, own, pencil.of_A())
+    )
+    return maps.with_patterns(images, crossed)
