@@ -133,7 +133,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
     With algorithm="svd" and a number of components, `fit` needs no matrix over all features or over
     all rows if views are wide: it multiplies X̄ᵀ(ȲV) for a few vectors V, by ARPACK for sparse rows
     in memory, and in a block Krylov space for dense rows and rows in files, which are read twice in
-    each of about 5 to 15 steps. It does so where that takes less time or memory than the
+    each of about 5 to 25 steps. It does so where that takes less time or memory than the
     covariance. Zeros of sparse rows stay zeros. Deflation, batches, partly paired views and
     ``n_components=None`` take the covariance, or n x n products of the rows if all views have more
     features than rows.
