@@ -9,6 +9,7 @@ from time import thread_time
 import numpy as np
 import pytest
 from scipy.sparse import random_array
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
@@ -99,8 +100,20 @@ def test_shapes_of_a_selection_expect_fewer_label_sets():
     assert b.is_sparse
     assert b.stored == pytest.approx(3)
     assert (shapes.n_labels, shapes.n_label_sets) == (205, 100)
+    whole = Shapes.of(data, 400).n_members
+    assert 400 < whole < 400**2 / 40
+    assert shapes.n_members < whole / 4
     classes = Shapes.of(Data.of(views, np.arange(400) % 4), 100)
     assert (classes.n_labels, classes.n_label_sets) == (4, 4)
+
+
+def test_label_sets_that_share_few_subsets_and_few_components_take_less():
+    model = METHODS["mvmlcca"].build({"n_components": 10, "reg": 0.1, "random_state": 0})
+    tiles = replace(SHAPES, n_label_sets=3000)
+    by_subsets, all_components = replace(tiles, n_members=2e4), clone(model)
+    assert seconds(fit_work(model, by_subsets)) < 0.8 * seconds(fit_work(model, tiles))
+    all_components.set_params(n_components=None)
+    assert seconds(fit_work(all_components, tiles)) > seconds(fit_work(model, tiles))
 
 
 def test_estimators_of_others_have_no_estimate():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
+from mvcca import config_context
 from mvcca.similarity import LabelGram, SharedSubsets
 from mvcca.views import Labels
 
@@ -126,3 +129,18 @@ def test_label_covariance_by_subsets_equals_that_by_tiles(dtype, monkeypatch):
             np.testing.assert_array_equal(own, first)
             assert np.abs(own - tiles).max() <= tolerance * np.abs(tiles).max()
     np.testing.assert_array_equal(results[0][0], results[0][0].T)
+
+
+@pytest.mark.parametrize(
+    ("labels", "way"),
+    [
+        (label_sets(2000, 300, 3), r"sums over shared subsets with [\d,]+ members"),
+        (label_sets(200, 12, 6), "tiles of similarities"),
+    ],
+)
+def test_progress_tells_which_way_products_are_taken(labels, way, capsys):
+    for progress in (False, True):
+        with config_context(progress=progress):
+            LabelGram(labels).times(np.ones((labels.n_distinct, 1)))
+        written = capsys.readouterr().err
+        assert bool(re.search(rf"[\d,]+ label sets: {way}", written)) == progress

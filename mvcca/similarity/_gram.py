@@ -6,6 +6,7 @@ share so few subsets that sums over these are cheaper (`SharedSubsets`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from scipy.sparse import eye_array
 
 from mvcca.blocks import as_block, namespace, to_host
+from mvcca.machine.config import get_config
 from mvcca.machine.threads import each, one_by_one
 from mvcca.measures import unit_rows
 from mvcca.similarity._device_gram import DeviceGram
@@ -154,7 +156,15 @@ class LabelGram:
         labels, similarity, sigma, _ = self._arguments
         if similarity != "sqexp" or not labels.are_sets:
             return None
-        return SharedSubsets.of(labels, sigma)
+        found = SharedSubsets.of(labels, sigma)
+        if get_config().progress:
+            from tqdm.auto import tqdm
+
+            way = "tiles of similarities"
+            if found is not None:
+                way = f"sums over shared subsets with {found.n_members:,} members"
+            tqdm.write(f"{self._n:,} label sets: {way}", file=sys.stderr)
+        return found
 
     def _on_device(self, like: Any) -> DeviceGram:
         labels, similarity, sigma, _ = self._arguments

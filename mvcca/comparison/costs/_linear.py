@@ -7,6 +7,8 @@ from itertools import combinations
 from math import ceil
 from typing import Any
 
+import numpy as np
+
 from mvcca.comparison.costs._shapes import Shapes, ViewShape
 from mvcca.comparison.costs._steps import (
     CHOLESKY,
@@ -78,28 +80,49 @@ def _label_covariance(estimator: Any, views: tuple[ViewShape, ...], shapes: Shap
     if estimator.label_features is not None or estimator.label_similarity in ("cosine", "equal"):
         m = min(U, estimator.n_label_features if estimator.label_features else shapes.n_labels)
         return work + product(m, U, width) + 0.5 * product(width, m, width)
+    if estimator.label_similarity == "sqexp" and shapes.n_members < np.inf:
+        sums = Work(passes=shapes.n_members * (0.6 * width + 40), n_bytes=24 * U * width)
+        return work + sums + 0.5 * product(width, U, width)
     tiles = Work(passes=1.5 * U**2 * ceil(shapes.n_labels / 64), n_bytes=8 * 1024 * U)
     return work + tiles + 0.5 * product(U, U, width) + product(width, U, width)
 
 
 def mlcca(estimator: Any, shapes: Shapes) -> Work:
     views, work = in_row_space(shapes.views)
-    work += mlcca_statistic(estimator, views, shapes)
+    work += _mlcca_covariances(estimator, views, shapes) + _scores(estimator, views)
     return work + _label_solution(estimator, views, shapes)
 
 
 def mlcca_statistic(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
+    """Covariances between views and within them, and of the rows, which tell what to expect."""
+    return _mlcca_covariances(estimator, views, shapes) + moments(views)
+
+
+def _mlcca_covariances(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
     """Covariances between views and within them, from views of no more features than rows."""
     if estimator.weighting == "means":
         means = [ViewShape(shapes.n_label_sets, view.width, view.width) for view in views]
-        return _label_sums(views, shapes.n_label_sets) + moments(tuple(means)) + moments(views)
+        return _label_sums(views, shapes.n_label_sets) + moments(tuple(means))
     if estimator.n_neighbors is None:
         work = _label_covariance(estimator, views, shapes)
     else:
         work = _label_sums(views, shapes.n_label_sets) + _nearest_pairs(estimator, views, shapes)
     for view in views:  # the weighted scatter of each view
         work += Work(passes=4 * view.n_rows * view.stored) + scatter(view, view)
-    return work + moments(views)  # which tell the correlations of scores
+    return work
+
+
+def _scores(estimator: Any, views: tuple[ViewShape, ...]) -> Work:
+    """Moments of the scores of rows or, if these take less, of rows: they tell what to expect."""
+    k, width = estimator.n_components, sum(view.width for view in views)
+    if k is None or 2 * k * width + (k * len(views)) ** 2 >= width**2:
+        return moments(views)
+    work = moments(tuple(ViewShape(view.n_rows, k, k) for view in views))
+    for view in views:
+        rows = Work(sparse=view.n_rows * view.stored * k)
+        work += rows if view.is_sparse else product(view.n_rows, view.width, k)
+        work += Work(passes=view.n_rows * view.stored)
+    return work
 
 
 def _nearest_pairs(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
@@ -124,7 +147,10 @@ def _label_solution(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes
 
 def mvmlcca(estimator: Any, shapes: Shapes) -> Work:
     views, work = in_row_space(shapes.views)
-    work += mvmlcca_statistic(estimator, views, shapes)
+    work += _label_covariance(estimator, views, shapes) + _scores(estimator, views)
+    if estimator.within == "sample":
+        for view in views:
+            work += scatter(view, view)
     return work + _label_solution(estimator, views, shapes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,9 @@ import numpy as np
 from mvcca.blocks import as_block
 from mvcca.comparison.data import Data
 from mvcca.comparison.texts import TEXT_COMPONENTS
+from mvcca.similarity import SharedSubsets
+
+_SHARED = 1.3  # power of the number of label sets by which members grow, of COCO's and Zipf's
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,15 @@ class Shapes:
         Length of the label vectors; 0 without labels.
     n_label_sets : int
         Number of distinct label vectors among the rows.
+    n_members : float
+        Label sets that contain a subset that several of them share, summed over subsets; infinite
+        if they are so many that label similarities are computed one by one.
     """
 
     views: tuple[ViewShape, ...]
     n_labels: int = 0
     n_label_sets: int = 0
+    n_members: float = inf
 
     @classmethod
     def of(cls, data: Data, n_rows: int) -> Self:
@@ -84,7 +91,12 @@ class Shapes:
         if (labels := data.fit_labels) is None:
             return cls(views)
         drawn = _drawn(np.bincount(labels.codes), share)
-        return cls(views, labels.n_labels, ceil(min(drawn, n_rows)))
+        n_label_sets = ceil(min(drawn, n_rows))
+        subsets = SharedSubsets.of(labels, 1.0) if labels.are_sets else None
+        n_members = inf
+        if subsets is not None:  # fewer sets share fewer and smaller subsets
+            n_members = subsets.n_members * (n_label_sets / labels.n_distinct) ** _SHARED
+        return cls(views, labels.n_labels, n_label_sets, n_members)
 
     @property
     def n_rows(self) -> int:
