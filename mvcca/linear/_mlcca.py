@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import combinations
 from numbers import Integral
 from typing import Any, ClassVar
@@ -15,16 +14,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.blocks import as_block
 from mvcca.linear.label_statistic import LabelledRows, pairs_of, shared_rows
-from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
+from mvcca.linear.label_weighted import (
+    LabelWeightedEstimator,
+    in_label_space,
+    label_counts,
+    label_means,
+)
 from mvcca.linear.pairs import nearest_label_pairs, weighted_cross
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
-from mvcca.problem import Exactness, Problem, Rows
+from mvcca.problem import Exactness, Problem, Rows, SharedRows
 from mvcca.problem.linalg import rounding_of
 from mvcca.similarity import LabelGram, Similarity, similarity_function
-from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, column_slices
+from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, PairMoments
 from mvcca.views import Views
-from mvcca.views.labels_by_view import LabelsByView
 
 _NEVER_NEGATIVE = ("sqexp", "exp", "equal")
 
@@ -197,11 +200,20 @@ class MLCCA(LabelWeightedEstimator):
             sums = self._drawn.sums(rows)
         else:
             sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
-        means, pairs = sums.mean(), pairs_of(shared_rows(rows))
+        return self._problem_of(rows, sums, shared_rows(rows))
+
+    def _problem_of(
+        self,
+        rows: Rows,
+        sums: LabelSums | LabelFeatureSums,
+        shared: SharedRows | Moments | PairMoments | None,
+    ) -> Problem:
+        """The problem of label sums, with rows that have the weights of their labels."""
+        means = sums.mean()
         if self.weighting == "means":
             assert isinstance(sums, LabelSums)
             sums = sums.averaged()
-            rows = _label_means(sums, rows)
+            rows = label_means(sums, rows)
         between: Any
         if isinstance(sums, LabelFeatureSums):
             between, row_weights = self._all_pairs_by_features(sums, rows)
@@ -221,7 +233,7 @@ class MLCCA(LabelWeightedEstimator):
             means,
             between=between,
             within=within,
-            pairs=pairs,
+            pairs=pairs_of(shared),
             is_joint=self.label_similarity in _NEVER_NEGATIVE and self._drawn is None,
             ranks_between=None if self.n_neighbors else self._ranks_between(sums),
             exactness=Exactness(
@@ -238,6 +250,16 @@ class MLCCA(LabelWeightedEstimator):
         super().learn(rows, statistic)
         if self._drawn is None:
             self.n_label_vectors_ = len(statistic.labels.distinct)
+
+    @property
+    def _needs_label_sums_only(self) -> bool:
+        return self.weighting == "means" and self.n_neighbors is None
+
+    def _learn_from_sums(self, rows: Rows) -> None:
+        sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
+        problem = self._problem_of(*in_label_space(rows, sums), shared_rows(rows))
+        self._keep(problem.solve(rows.n_components).checked(rows.n_components))
+        self.n_label_vectors_ = len(rows.labels.distinct)
 
     def _fit_batches(self, rows: Rows, statistic: LabelledRows) -> None:
         """Fit to all rows of all batches, as `fit` does."""
@@ -336,16 +358,6 @@ def _cut_at_zero(row_weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
             "are left out of the constraint; raise n_label_features to include them."
         )
     return {name: np.maximum(weights, 0) for name, weights in row_weights.items()}
-
-
-def _label_means(sums: LabelSums, rows: Rows) -> Rows:
-    """Each view's mean row per label vector, unpaired, in place of the rows."""
-    blocks, codes = {}, {}
-    for p, (name, columns) in enumerate(column_slices(sums.widths).items()):
-        codes[name] = np.flatnonzero(sums.counts[:, p])
-        blocks[name] = sums.sums[codes[name], columns]
-    labels = LabelsByView(sums.labels, codes)
-    return replace(rows, views=Views.unpaired(blocks), labels=labels, sample_weight=None)
 
 
 def _check_weights(row_weights: Mapping[str, np.ndarray], exact: bool) -> None:

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import Requirements
 from mvcca.linear.label_statistic import LabelStatistic, pairs_of, shared_rows
-from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
+from mvcca.linear.label_weighted import LabelWeightedEstimator, in_label_space, label_counts
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
 from mvcca.problem import Exactness, Problem, Rows
@@ -228,6 +228,15 @@ class MVMLCCA(LabelWeightedEstimator):
             rank_expected=lacking,
             exactness=Exactness(about_zero=True, of_features=of_labels),
         )
+
+    @property
+    def _needs_label_sums_only(self) -> bool:
+        return self.within == "label" and self.label_features is None
+
+    def _learn_from_sums(self, rows: Rows) -> None:
+        statistic = self.statistic_of(rows)
+        turned, sums = in_label_space(rows, statistic.sums)
+        self.learn(turned, replace(statistic, sums=sums))
 
     def learn(self, rows: Rows, statistic: LabelStatistic) -> None:
         problem = self.problem(rows, statistic)

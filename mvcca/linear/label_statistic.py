@@ -26,15 +26,16 @@ class LabelStatistic(Generic[Sums]):
 
     def __add__(self, other: LabelStatistic[Sums]) -> LabelStatistic[Sums]:
         moments = {name: own + other.moments[name] for name, own in self.moments.items()}
-        pairs = other.pairs if self.pairs is None else self.pairs
-        if self.pairs is not None and other.pairs is not None:
-            pairs = self.pairs + other.pairs
+        own, more = self._moments_of_pairs(), other._moments_of_pairs()
+        pairs = own if more is None else more if own is None else own + more
         return LabelStatistic(self.sums + other.sums, moments, pairs)
 
     def to_host(self) -> LabelStatistic[Sums]:
         """The same in host memory and without rows: a cluster may be gone with the next batch."""
-        pairs = self.pairs.moments if isinstance(self.pairs, SharedRows) else self.pairs
-        return LabelStatistic(self.sums.to_host(), self.moments, pairs)
+        return LabelStatistic(self.sums.to_host(), self.moments, self._moments_of_pairs())
+
+    def _moments_of_pairs(self) -> Moments | PairMoments | None:
+        return self.pairs.moments if isinstance(self.pairs, SharedRows) else self.pairs
 
 
 def shared_rows(rows: Rows) -> SharedRows | Moments | PairMoments | None:

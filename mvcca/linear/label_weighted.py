@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,15 +14,19 @@ from mvcca.base import RankedByCorrelation, Requirements
 from mvcca.base.label_checks import check_bandwidth, check_label_vectors
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
+from mvcca.machine.config import get_config
+from mvcca.machine.memory import available_bytes
 from mvcca.problem import Rows
 from mvcca.similarity import LabelGram, Similarity, similarities_within, similarity_function
-from mvcca.statistics import LabelFeatureSums, LabelSums, column_slices
+from mvcca.statistics import DigitsLost, LabelFeatureSums, LabelSums, column_slices
 from mvcca.views import Labels, Views
 from mvcca.views.labels import common_columns
 from mvcca.views.labels_by_view import LabelsByView
 
 _SAMPLED_ROWS = 2000  # of each view, to compare label features with the exact covariance
 _SEED_BOUND = 2**31 - 1
+_WIDE = 1000  # features of a view, below which fits take less than a second
+_LABEL_SHARE = 0.5  # of dimensions, below which the space of label sums saves more than it costs
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
         rows = super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
         if not batch:
             self._check_labels(label_counts(rows))
-            rows = rows.in_row_space()
+            if self.label_features is not None:  # which are drawn from the rows
+                rows = rows.in_row_space()
         if reset:
             self._drawn = None
             if self.label_features is not None:
@@ -105,6 +110,38 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
                 self.n_label_features_ = self._drawn.features.n_features
                 self.covariance_error_ = self._drawn.error
         return rows
+
+    def _learn_rows(self, rows: Rows) -> None:
+        """Fit to all rows at once, in the space of their means by label if that is much smaller."""
+        if self._needs_label_sums_only and self._label_space_is_small(rows):
+            try:
+                self._learn_from_sums(replace(rows, improvable=frozenset(rows.views.names)))
+                return
+            except DigitsLost:  # rows are decomposed
+                pass
+        super()._learn_rows(rows)
+
+    @property
+    def _needs_label_sums_only(self) -> bool:
+        """Whether all matrices of the problem are made of label sums."""
+        return False
+
+    def _learn_from_sums(self, rows: Rows) -> None:
+        """Fit to label sums `in_label_space`."""
+        raise NotImplementedError
+
+    def _label_space_is_small(self, rows: Rows) -> bool:
+        """Whether label vectors are far fewer than both rows and features of wide views."""
+        views, k = rows.views, rows.n_components
+        blocks, U = views.blocks, len(rows.labels.distinct)
+        if k is None or rows.bases or not all(rows.reg.values()) or self.reg == "cv":
+            return False
+        if any(X.is_lazy or X.on_device for X in blocks.values()) or get_config().device:
+            return False
+        widths = {name: min(X.shape) for name, X in blocks.items()}
+        if max(views.widths.values()) < _WIDE or 4 * 8 * U * views.shape[1] > available_bytes() / 2:
+            return False
+        return sum(min(U, d) for d in widths.values()) < _LABEL_SHARE * sum(widths.values())
 
     def _check_labels(self, sums: LabelSums) -> None:
         check_label_vectors(sums)
@@ -153,6 +190,36 @@ def label_counts(rows: Rows) -> LabelSums:
     dtype = np.result_type(*(block.dtype for block in rows.views.blocks.values()))
     widths = dict.fromkeys(rows.labels.codes, 0)
     return LabelSums(rows.labels.distinct, widths, np.column_stack(counts), nothing, dtype)
+
+
+def label_means(sums: LabelSums, rows: Rows) -> Rows:
+    """Each view's mean row per label vector, unpaired, in place of the rows."""
+    blocks, codes = {}, {}
+    for p, (name, columns) in enumerate(column_slices(sums.widths).items()):
+        codes[name] = np.flatnonzero(sums.counts[:, p])
+        blocks[name] = sums.sums[codes[name], columns]
+    labels = LabelsByView(sums.labels, codes)
+    return replace(rows, views=Views.unpaired(blocks), labels=labels, sample_weight=None)
+
+
+def in_label_space(rows: Rows, sums: LabelSums) -> tuple[Rows, LabelSums]:
+    """Rows with bases of their means by label, where these are fewer than features; sums in them.
+
+    Matrices made of label sums vanish outside the span of these means. Of C label vectors, they
+    are C x C in it.
+    """
+    means = label_means(sums.averaged(), rows).in_row_space()
+    parts = []
+    for p, (name, columns) in enumerate(column_slices(sums.widths).items()):
+        own = sums.sums[:, columns]
+        if name in means.bases:
+            present, Z = means.labels.codes[name], means.views[name]
+            own = np.zeros((len(sums.counts), Z.shape[1]))
+            own[present] = sums.counts[present, p, None] * Z
+        parts.append(own)
+    widths = {name: part.shape[1] for name, part in zip(sums.widths, parts, strict=True)}
+    turned = replace(sums, widths=widths, sums=np.hstack(parts), dtype=np.dtype(np.float64))
+    return replace(rows, bases=means.bases), turned
 
 
 def in_columns(labels: Labels, columns: Labels) -> Labels:

@@ -288,7 +288,9 @@ class Problem:
                     lost = ridge * whitener.squared_norm()
                 freedom[name] = max(whitener.rank - lost, 0.0)
         if isinstance(self.pairs, SharedRows):
-            pairs = list(self.pairs.scores_by_pair(maps.weights, self.means))
+            found = self.rows.bases.items() - self.pairs.rows.bases.items()
+            of_rows = maps.lifted(dict(found))
+            pairs = list(self.pairs.scores_by_pair(of_rows.weights, of_rows.means))
             of_scores = {name: np.eye(W.shape[1]) for name, W in maps.weights.items()}
             return replace(maps, expected=expected_moments(of_scores, pairs, freedom, spectrum))
         expected = expected_moments(maps.weights, self.of_pairs(), freedom, spectrum)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from mvcca.statistics import Moments, PairCovariance, PairMoments
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
-    """Rows of views that share objects. Their sum with others is one of their moments."""
+    """Rows of views that share objects; they do not add, but their moments do."""
 
     rows: Rows
 
@@ -36,11 +35,6 @@ class SharedRows:
     def moments(self) -> Moments | PairMoments:
         """Moments of the features."""
         return self.rows.moments()
-
-    def __add__(self, other: Any) -> Moments | PairMoments:
-        return self.moments + (other.moments if isinstance(other, SharedRows) else other)
-
-    __radd__ = __add__
 
     def by_pair(self) -> Iterator[PairCovariance]:
         """Covariances of the features of each two views that share objects."""

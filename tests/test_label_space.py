@@ -1,0 +1,88 @@
+"""Methods whose matrices are made of label sums are solved in the space of these sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import random_array
+
+from mvcca import MLCCA, MVMLCCA, Views
+from mvcca.linear import label_weighted
+
+RNG = np.random.default_rng(0)
+LABELS = np.unique(RNG.random((14, 6)) < 0.4, axis=0)[RNG.integers(10, size=150)].astype(int)
+LABELS[:, 0] |= ~LABELS.any(axis=1)
+WIDE = {}
+for _name, _width in {"a": 240, "b": 180, "c": 20}.items():
+    _noise = random_array((150, _width), density=0.2, rng=RNG).toarray()
+    _effect = (RNG.random((6, _width)) < 0.1) * RNG.normal(size=(6, _width))
+    WIDE[_name] = (LABELS @ _effect) * (RNG.random((150, _width)) < 0.5) + _noise
+SEEN = np.column_stack([np.arange(150) < 120, np.arange(150) > 25, np.arange(150) % 3 > 0])
+FORMS = {
+    "dense": Views(WIDE),
+    "two views": Views({name: WIDE[name] for name in "ab"}),
+    "float32": Views({name: X.astype(np.float32) for name, X in WIDE.items()}),
+    "partly paired": Views(
+        {name: X[seen] for (name, X), seen in zip(WIDE.items(), SEEN.T, strict=True)},
+        np.where(SEEN, np.cumsum(SEEN, axis=0) - 1, -1),
+    ),
+    "unpaired": Views.unpaired({"a": WIDE["a"][:100], "b": WIDE["b"][:150]}),
+}
+MODELS = {
+    "MVMLCCA": MVMLCCA(3, reg=0.2, power=1),
+    "MVMLCCA, cosine": MVMLCCA(3, reg=0.2, label_similarity="cosine"),
+    "MVMLCCA, auto": MVMLCCA(3, reg="auto"),
+    "MLCCA": MLCCA(3, reg=0.2, weighting="means"),
+    "MLCCA, equal": MLCCA(3, reg=0.2, weighting="means", label_similarity="equal"),
+    "MLCCA, absolute": MLCCA(3, reg=0.3, weighting="means", reg_unit="absolute"),
+}
+
+
+def labels_of(views: Views) -> np.ndarray | list[np.ndarray]:
+    return LABELS if len(views) == len(LABELS) else [LABELS[:100], LABELS]
+
+
+def fitted(model, views, monkeypatch, *, in_label_space, weights=None):
+    """A fit, and whether it was in the space of label sums."""
+    calls = []
+    if in_label_space:
+        monkeypatch.setattr(label_weighted, "_WIDE", 1)
+    turn = label_weighted.in_label_space
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return turn(*arguments)
+
+    for module in ("_mlcca", "_mvmlcca"):
+        monkeypatch.setattr(f"mvcca.linear.{module}.in_label_space", counted)
+    model.fit(views, labels_of(views), sample_weight=weights)
+    assert bool(calls) == in_label_space
+    return model
+
+
+@pytest.mark.filterwarnings("ignore:.*distinct label sets")
+@pytest.mark.parametrize("weights", [None, 1 + np.arange(150) % 3.0], ids=["even", "weighted"])
+@pytest.mark.parametrize("views", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_the_space_of_label_sums_gives_the_maps_of_the_features(model, views, weights, monkeypatch):
+    if weights is not None and len(views) != len(weights):
+        weights = np.concatenate([weights[:100], weights])
+    arguments = {"views": views, "monkeypatch": monkeypatch, "weights": weights}
+    expected = vars(fitted(model, in_label_space=False, **arguments)).copy()
+    found = vars(fitted(model, in_label_space=True, **arguments))
+    assert found.keys() == expected.keys()
+    single = next(iter(views.blocks.values())).dtype == np.float32
+    for name in ("eigenvalues_", "weights_", "means_", "expected_correlations_"):
+        if name not in expected:
+            assert not views.is_paired
+            continue
+        by_view = isinstance(expected[name], dict)
+        for key in expected[name] if by_view else [...]:
+            wanted, own = expected[name][key], found[name][key]
+            tolerance = (1e-4 if single else 1e-8) * np.abs(wanted).max()
+            np.testing.assert_allclose(own, wanted, atol=tolerance, err_msg=name)
+    scores = model.transform(views)
+    for name, block in views.blocks.items():
+        own = (block.matrix - found["means_"][name]) @ found["weights_"][name]
+        own *= found["eigenvalues_"] ** model.power
+        np.testing.assert_allclose(scores[name], own, atol=1e-4 if single else 1e-9)
