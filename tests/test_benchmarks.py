@@ -69,6 +69,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "interval_coverage.py": ("--seeds 2 --resamples 5 --rows 200", (), ()),
     "kernel_mnist.py": ("--rows 500 --ranks 60 --ridges 1e-2 --methods fourier", MNIST, ()),
     "kernels.py": ("--repeats 1", (), ()),
+    "label_space.py": ("--rows 400 --features 1100 --repeats 1", (), ()),
     "label_covariance.py": ("--rows 2000 --threads 1 --repeats 1", ("coco2014_labels.npz",), ()),
     "many_views.py": ("digits", (), ()),
     "match_probability.py": ('--data "MNIST halves"', MNIST, ()),

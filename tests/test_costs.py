@@ -116,6 +116,14 @@ def test_label_sets_that_share_few_subsets_and_few_components_take_less():
     assert seconds(fit_work(all_components, tiles)) > seconds(fit_work(model, tiles))
 
 
+def test_wide_views_with_few_label_sets_take_less():
+    wide = ViewShape(4000, 20_000, 45, is_sparse=True)
+    few = Shapes((wide, wide), n_labels=20, n_label_sets=100)
+    many = replace(few, n_label_sets=4000)
+    model = METHODS["mvmlcca"].build({"n_components": 10, "reg": 0.1, "random_state": 0})
+    assert 50 * seconds(fit_work(model, few)) < seconds(fit_work(model, many))
+
+
 def test_estimators_of_others_have_no_estimate():
     assert fit_work(make_pipeline(PCA(2), CCA(2)), SHAPES) is None
     assert ranking_work(PCA(2), SHAPES, 10) is None

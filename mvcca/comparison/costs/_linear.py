@@ -26,6 +26,8 @@ from mvcca.comparison.costs._steps import (
 )
 from mvcca.comparison.costs._work import Work
 
+_WIDE = 1000  # features, from which views are solved in the space of label sums
+
 
 def cca(estimator: Any, shapes: Shapes) -> Work:
     """Also MVCCA: moments of the rows, whitening and the leading directions."""
@@ -87,9 +89,27 @@ def _label_covariance(estimator: Any, views: tuple[ViewShape, ...], shapes: Shap
     return work + tiles + 0.5 * product(U, U, width) + product(width, U, width)
 
 
+def _in_label_space(shapes: Shapes) -> tuple[tuple[ViewShape, ...], Work]:
+    """The views in the space of their means by label, if it is small, else in that of their rows.
+
+    As `mvcca.linear.label_weighted` decides for matrices that are made of label sums.
+    """
+    U = shapes.n_label_sets
+    dimensions = [min(view.n_rows, view.width) for view in shapes.views]
+    is_small = sum(min(U, d) for d in dimensions) < sum(dimensions) / 2
+    if not is_small or max(view.width for view in shapes.views) < _WIDE:
+        return in_row_space(shapes.views)
+    means, work = in_row_space(tuple(ViewShape(U, v.width, v.width) for v in shapes.views))
+    pairs = zip(shapes.views, means, strict=True)
+    views = tuple(ViewShape(view.n_rows, own.width, own.width) for view, own in pairs)
+    return views, work + _label_sums(shapes.views, U)
+
+
 def mlcca(estimator: Any, shapes: Shapes) -> Work:
-    views, work = in_row_space(shapes.views)
-    work += _mlcca_covariances(estimator, views, shapes) + _scores(estimator, views)
+    of_sums = estimator.weighting == "means" and isinstance(estimator.n_components, int)
+    views, work = _in_label_space(shapes) if of_sums else in_row_space(shapes.views)
+    work += _mlcca_covariances(estimator, views, shapes)
+    work += _scores(estimator, shapes.views if of_sums else views)
     return work + _label_solution(estimator, views, shapes)
 
 
@@ -146,8 +166,11 @@ def _label_solution(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes
 
 
 def mvmlcca(estimator: Any, shapes: Shapes) -> Work:
-    views, work = in_row_space(shapes.views)
-    work += _label_covariance(estimator, views, shapes) + _scores(estimator, views)
+    of_sums = estimator.within == "label" and isinstance(estimator.n_components, int)
+    of_sums &= estimator.label_features is None
+    views, work = _in_label_space(shapes) if of_sums else in_row_space(shapes.views)
+    work += _label_covariance(estimator, views, shapes)
+    work += _scores(estimator, shapes.views if of_sums else views)
     if estimator.within == "sample":
         for view in views:
             work += scatter(view, view)
