@@ -15,6 +15,7 @@ import numpy as np
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._rows import Rows
 from mvcca.statistics import Moments, PairCovariance, PairMoments
+from mvcca.statistics.passes import not_kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,4 +50,6 @@ class SharedRows:
             for name, block in self.rows.views.blocks.items()
         }
         rows = replace(self.rows, views=self.rows.views.replace(scores), bases={})
-        return replace(rows, products=np.dtype(np.float64)).moments().by_pair()
+        with not_kept():  # these rows are computed faster than they are hashed for a checkpoint
+            moments = replace(rows, products=np.dtype(np.float64)).moments()
+        return moments.by_pair()
