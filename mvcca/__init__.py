@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.linear import CCA as CCA
     from mvcca.linear import CFA as CFA
     from mvcca.linear import CMOLRS as CMOLRS
+    from mvcca.linear import GCCA as GCCA
     from mvcca.linear import JRL as JRL
     from mvcca.linear import LGCFL as LGCFL
     from mvcca.linear import MLCCA as MLCCA
@@ -82,6 +83,7 @@ _MODULES = {
         "CCA",
         "CFA",
         "CMOLRS",
+        "GCCA",
         "JRL",
         "LGCFL",
         "MLCCA",

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from mvcca import (
     CCA,
     CFA,
+    GCCA,
     JRL,
     KCCA,
     LGCFL,
@@ -99,6 +100,7 @@ def moved(views, place):
 ESTIMATORS = {
     "CCA": (CCA(3), None),
     "MVCCA": (MVCCA(3, reg="auto", power=1), None),
+    "GCCA": (GCCA(3, reg=0.1), None),
     "PLS": (PLS(3), None),
     "PLS regression": (PLS(3, algorithm="regression", scale=True), None),
     "CFA": (CFA(3), None),

@@ -48,6 +48,7 @@ from mvcca import (
     CCA,
     CFA,
     CMOLRS,
+    GCCA,
     JRL,
     KCCA,
     LGCFL,
@@ -71,7 +72,7 @@ from mvcca.plotting import CorrelationDisplay
 from mvcca.retrieval.ranking import Ranking
 
 # Estimators whose maps are linear, so that scaling, moving and repeating columns change no score.
-LINEAR = [CCA(), MVCCA(), MLCCA(), MVMLCCA()]
+LINEAR = [CCA(), MVCCA(), MLCCA(), MVMLCCA(), GCCA()]
 KERNEL = [
     KCCA(),
     KCCA(approximation="fourier", n_landmarks=20, random_state=0),

@@ -22,6 +22,7 @@ from sklearn.base import clone
 import mvcca
 from mvcca import (
     CCA,
+    GCCA,
     KCCA,
     MLCCA,
     MVCCA,
@@ -134,6 +135,7 @@ def same_bits(model, expected):
 ESTIMATORS = {
     "CCA": partial(CCA, 2),
     "MVCCA": partial(MVCCA, 3),
+    "GCCA": partial(GCCA, 3, reg=0.1),
     "PLS": partial(PLS, 2),
     "MLCCA": partial(MLCCA, 3),
     "MVMLCCA": partial(MVMLCCA, 3, reg=0.1),

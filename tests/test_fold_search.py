@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from mvcca import (
     CCA,
     CFA,
+    GCCA,
     JRL,
     KCCA,
     LGCFL,
@@ -111,6 +112,7 @@ CASES = {
         {"sample_weight": pd.Series(WEIGHTS, index=np.arange(N) + 7)},
     ),
     "float32": (CCA(), IN_FLOAT32, Views({"a": A.astype("f4"), "b": B.astype("f4")})),
+    "covariances within views on both sides": (GCCA(2), {"reg": [0, 0.1, 1.0]}, THREE),
     "three views with powers": (MVCCA(), {**GRID, "power": [0.0, 3.0]}, THREE),
     "sparse": (MVCCA(), GRID, SPARSE),
     "one column": (

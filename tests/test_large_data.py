@@ -18,6 +18,7 @@ from sklearn.base import clone
 from mvcca import (
     CCA,
     CFA,
+    GCCA,
     KCCA,
     MLCCA,
     MVCCA,
@@ -42,6 +43,7 @@ ADDING = [
     CCA(3),
     CCA(3, reg=0.1),
     MVCCA(3, reg=0.1),
+    GCCA(3, reg=0.1),
     PLS(3),
     CFA(3),
     Procrustes(3),

@@ -25,6 +25,7 @@ from mvcca import (
     CCA,
     CFA,
     CMOLRS,
+    GCCA,
     JRL,
     KCCA,
     LGCFL,
@@ -421,6 +422,7 @@ METHODS = [
     CCA(2),
     CCA(2, reg="auto"),
     MVCCA(2, power=1),
+    GCCA(2, reg=0.1),
     MLCCA(2, reg=0),
     MLCCA(2, reg=0, label_similarity="equal"),
     MLCCA(2, n_neighbors=5, random_state=0),
@@ -662,6 +664,7 @@ def singular_values(blocks, _):
 INTEGER_METHODS = {
     "CCA": (CCA(4), of_pairs_of_integers, 1),
     "MVCCA": (MVCCA(4, reg=0), of_pairs_of_integers, 1),
+    "GCCA": (GCCA(4, reg=0), of_pairs_of_integers, 1),
     "MLCCA": (MLCCA(4, reg=0, label_similarity="equal"), of_equal_labels, 1),
     "MVMLCCA": (
         MVMLCCA(4, reg=0, within="sample", label_similarity="equal"),

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from mvcca import (
     CCA,
     CMOLRS,
+    GCCA,
     JRL,
     KCCA,
     MLCCA,
@@ -107,7 +108,7 @@ ESTIMATORS = [
 SIMILARITIES = {  # of JRL and CMOLRS the papers'; see tests/test_retrieval_scores.py of the others
     JRL: ("propagate", "inner"),
     CMOLRS: ("transform", "inner"),
-    **dict.fromkeys((CCA, MVCCA, KCCA, MLCCA, MVMLCCA), ("retrieval_scores", "inner")),
+    **dict.fromkeys((CCA, MVCCA, GCCA, KCCA, MLCCA, MVMLCCA), ("retrieval_scores", "inner")),
 }
 
 

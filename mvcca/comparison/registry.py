@@ -94,6 +94,12 @@ _TABLE = (
     _of("cca", "CCA", "linear:CCA", "canonical correlation analysis of two views"),
     _of("mvcca", "MVCCA", "linear:MVCCA", "CCA of two or more views"),
     _of(
+        "gcca",
+        "GCCA",
+        "linear:GCCA",
+        "ridge regressions on all views that agree (MAXVAR)",
+    ),
+    _of(
         "three-view-cca",
         "three-view CCA",
         "comparison.three_view:ThreeViewCCA",

@@ -1,6 +1,6 @@
 """Linear methods: one affine map per view.
 
-`CCA`, `MVCCA`, `PLS` and `CFA` learn from pairs, `MLCCA` and `MVMLCCA` from labels alone.
+`CCA`, `MVCCA`, `GCCA`, `PLS` and `CFA` learn from pairs, `MLCCA` and `MVMLCCA` from labels alone.
 `Procrustes` and `AffineMap` align embeddings, and predict one view from another. `LGCFL`, `JRL` and
 `CMOLRS` are supervised baselines that retrieval is compared with in the literature. `cell_cca`
 integrates two data sets of single cells.
@@ -11,6 +11,7 @@ from mvcca.linear._cca import CCA, MVCCA, with_labels_as_view
 from mvcca.linear._cell_cca import CellCCA, cell_cca
 from mvcca.linear._cmolrs import CMOLRS
 from mvcca.linear._covariance_cca import CovarianceCCA
+from mvcca.linear._gcca import GCCA
 from mvcca.linear._jrl import JRL
 from mvcca.linear._lgcfl import LGCFL
 from mvcca.linear._mlcca import MLCCA
@@ -22,6 +23,7 @@ __all__ = [
     "CCA",
     "CFA",
     "CMOLRS",
+    "GCCA",
     "JRL",
     "LGCFL",
     "MLCCA",

@@ -127,14 +127,19 @@ class Problem:
             If a view never varies, or overflows.
         """
         between, within = self.blocks()
+        is_cca = self.is_cca or self.moments is not None
+        with_diagonal = self.with_diagonal
+        if with_diagonal and is_cca and not any(self.rows.reg[name] for name in within):
+            # A_pp = B_p only adds 1 to the eigenvalues, and more is known of new rows without it.
+            between = {pair: A for pair, A in between.items() if pair[0] != pair[1]}
+            with_diagonal = False
         # Else B_p is an average over pairs of views, or of residuals.
         of_rows = isinstance(self.moments, Moments) and self.moments.regression is None
         variances = {n: self.rows.variances(n, B, of_rows) for n, B in within.items()}
         with threads_to_factorise(max(map(len, self.means.values()))):
             whiteners, slopes = self._whiteners(within, variances)
             self.rows.check(whiteners, self.rank_expected, self.exactness)
-            is_cca = self.is_cca or self.moments is not None
-            all_of_cca = expected and is_cca and len(whiteners) == 2
+            all_of_cca = expected and is_cca and len(whiteners) == 2 and not with_diagonal
             found = canonical_directions(
                 between,
                 whiteners,
@@ -149,8 +154,8 @@ class Problem:
             maps = Maps(
                 weights=found.weights,
                 means={name: self.means[name] for name in whiteners},
-                eigenvalues=found.values if self.with_diagonal else 1 + found.values,
-                values=found.values,
+                eigenvalues=found.values if with_diagonal else 1 + found.values,
+                values=None if self.with_diagonal else found.values,
                 ranks=found.ranks,
                 variances=variances,
                 bound=found.bound,

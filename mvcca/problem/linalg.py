@@ -431,8 +431,9 @@ def canonical_directions(
         limit = min(seen)
     else:
         values, directions = _top_symmetric(white, ranks, n_components)
-        # The form vanishes on the widest view alone, so no more than the rest can be positive.
-        limit = sum(seen) if has_diagonal else sum(seen) - max(seen)
+        # The form vanishes on the widest view alone, so no more than the rest can be positive. With
+        # A_pp, more eigenvalues are, but no more than these exceed what one view has by itself.
+        limit = sum(seen) - max(seen) if len(names) > 1 else seen[0]
     top = values[0] if len(values) else 0.0
     # The largest eigenvalue if all views agree: a matrix of ones has the eigenvalue m.
     most = len(names) if has_diagonal else len(names) - 1

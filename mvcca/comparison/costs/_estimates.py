@@ -22,6 +22,7 @@ from mvcca.retrieval.bank import BANK_ROWS
 _FITS: dict[str, Callable[[Any, Shapes], Work]] = {
     "CCA": linear.cca,
     "ThreeViewCCA": linear.three_view_cca,
+    "GCCA": linear.gcca,
     "MVCCA": linear.cca,
     "AffineMap": linear.affine_map,
     "PLS": linear.pls,
@@ -39,6 +40,7 @@ _FITS: dict[str, Callable[[Any, Shapes], Work]] = {
 _STATISTICS: dict[str, Callable[[Any, tuple[ViewShape, ...], Shapes], Work] | None] = {
     "CCA": None,
     "KCCA": None,
+    "GCCA": None,
     "MVCCA": None,
     "ThreeViewCCA": None,
     "MLCCA": linear.mlcca_statistic,

@@ -34,6 +34,14 @@ def cca(estimator: Any, shapes: Shapes) -> Work:
     return _covariance_problem(estimator, shapes, is_cca=True)
 
 
+def gcca(estimator: Any, shapes: Shapes) -> Work:
+    """As MVCCA of several views, of two as well."""
+    views, work = in_row_space(shapes.views)
+    k = components(estimator.n_components, views)
+    work += moments(views) + solve([view.used for view in views], k, with_diagonal=True)
+    return work + lift(shapes.views, k)
+
+
 def affine_map(estimator: Any, shapes: Shapes) -> Work:
     return _covariance_problem(estimator, shapes, is_cca=False)
 

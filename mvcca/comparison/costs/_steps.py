@@ -50,7 +50,9 @@ def _whiten(d: float) -> Work:
     return Work(products=CHOLESKY * 2 / 3 * d**3, passes=25 * d**2)
 
 
-def solve(widths: Sequence[float], k: float, *, is_cca: bool = False) -> Work:
+def solve(
+    widths: Sequence[float], k: float, *, is_cca: bool = False, with_diagonal: bool = False
+) -> Work:
     """Whitening and the leading directions of all views.
 
     What to expect of the correlations of two views depends on all of them.
@@ -60,7 +62,7 @@ def solve(widths: Sequence[float], k: float, *, is_cca: bool = False) -> Work:
         work += _whiten(d)
     for p, q in combinations(widths, 2):
         work += Work(products=CHOLESKY * p * q * (p + q))
-    if len(widths) > 2:
+    if len(widths) > 2 or with_diagonal:
         return work + eigenpairs(sum(widths), k)
     if is_cca:
         work += product(widths[0], widths[1], min(widths))
