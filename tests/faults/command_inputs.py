@@ -42,6 +42,7 @@ def prepare() -> None:
     np.savetxt("x.csv", X, delimiter=",")
     np.savetxt("x.tsv", X, delimiter="\t")
     Path("y.txt").write_text("\n".join("abc"[i % 3] for i in range(N)))
+    Path("sets.txt").write_text("\n".join(f"{i}{',a' * (i % 6 == 0)}" for i in range(N)))
     try:
         import h5py
 
@@ -57,7 +58,7 @@ def prepare() -> None:
         pass
     fit = ["fit", "--view", "image=x.npy", "--view", "text=text.npy", "-o", "model.mvcca"]
     # What is imported and compiled now is not in the memory of the processes that follow.
-    for labels in ("y.npy", "x.npy", "csr.npz"):
+    for labels in ("y.npy", "x.npy", "csr.npz", "sets.txt"):
         command([*fit, "--method", "mvmlcca", "--labels", labels])
     assert command([*fit, "--method", "cca"]) == 0
     for name in ("x.npz", "csr.npz", "x.csv", "x.h5", "x.parquet"):
