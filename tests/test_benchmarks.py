@@ -67,6 +67,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "gpu.py": ("--rows 100000 --repeats 1", ("coco2014_labels.npz",), ()),
     "index_updates.py": ("--rows 4000 --columns 8 --added 10 --adds 10", (), ()),
     "interval_coverage.py": ("--seeds 2 --resamples 5 --rows 200", (), ()),
+    "jrl_wide.py": ("--rows 150 --features 300 --views 2 --small 100 200 2 --repeats 1", (), ()),
     "kernel_mnist.py": ("--rows 500 --ranks 60 --ridges 1e-2 --methods fourier", MNIST, ()),
     "kernels.py": ("--repeats 1", (), ()),
     "label_space.py": ("--rows 400 --features 1100 --repeats 1", (), ()),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import threading
+import time
 import tracemalloc
 import warnings
 from functools import partial
@@ -15,11 +19,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import MultiTaskLasso
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
-from mvcca import CMOLRS, JRL, LGCFL, Labels, Views, evaluate_retrieval
-from mvcca.linear import _jrl_loss
+from mvcca import CMOLRS, JRL, LGCFL, Labels, Views, config_context, evaluate_retrieval
+from mvcca.linear import jrl_loss as loss_module
 from mvcca.linear._cmolrs import _Batch, _Gallery, _LowRank
-from mvcca.linear._jrl_loss import ObjectLoss, StandardRows, jrl_loss, laplacian
 from mvcca.linear.group_sparse import MomentLoss
+from mvcca.linear.jrl_loss import ObjectLoss, StandardRows, jrl_loss, laplacian
 
 EXACT = {"tol": 1e-14, "max_iter": 1000}
 
@@ -350,7 +354,7 @@ def test_steps_of_wide_views_in_object_space_are_those_for_all_features(case, fo
     views = views.replace({name: form(np.where(X > 2, X, 0)) for name, X in views.items()})
     if unlabelled is not None:
         unlabelled = {name: form(np.where(X > 2, X, 0)) for name, X in unlabelled.items()}
-    monkeypatch.setattr(_jrl_loss, "flops_by_features", lambda *_: np.inf)
+    monkeypatch.setattr(loss_module, "flops_by_features", lambda *_: np.inf)
     model = JRL(**{"n_neighbors": 5, "reg": 0.05, **options})
     model.fit(views, y, X_unlabeled=unlabelled)
     weights, objectives = plain_steps(model, views, y, unlabelled)
@@ -366,6 +370,66 @@ def test_the_route_of_fewer_operations_is_taken():
         views, y = planted(60, widths)
         rows = {n: StandardRows.of(X, None, np.ones(X.shape[1])) for n, X in views.items()}
         assert type(loss(views, rows, dict.fromkeys(rows, indicators(y)))) is kind
+
+
+def test_the_route_that_fits_in_memory_is_taken_or_neither(monkeypatch):
+    views, y = planted(60, (8, 600))
+    by_objects = JRL(n_neighbors=5).fit(views, y)
+    monkeypatch.setattr(loss_module, "available_bytes", lambda: 2e5)
+    with pytest.raises(MemoryError) as refused:
+        JRL(n_neighbors=5).fit(views, y)
+    message = "JRL of 120 rows and 608 features .* 0.0 GB to solve for rows, .* Fit a sample of the"
+    assert re.match(message, str(refused.value))
+    kinds = []
+    for kind in (MomentLoss, ObjectLoss):
+        step = kind.minimised
+        monkeypatch.setattr(kind, "minimised", lambda *a, s=step, k=kind: kinds.append(k) or s(*a))
+    monkeypatch.setattr(loss_module, "bytes_by_features", lambda *_: 1e5)
+    by_features = JRL(n_neighbors=5).fit(views, y)
+    assert {*kinds} == {MomentLoss}
+    for name, weights in by_objects.weights_.items():
+        np.testing.assert_allclose(by_features.weights_[name], weights, atol=1e-10)
+
+
+def test_jrl_counts_its_steps_and_an_interrupted_fit_leaves_the_model_as_it_was(
+    monkeypatch, capsys
+):
+    views, y = planted(60, (80, 600))
+    model = JRL(n_neighbors=5).fit(views, y)
+    fitted = dict(vars(model))
+    with config_context(progress=True):
+        JRL(n_neighbors=5).fit(views, y)
+    assert f"JRL: {model.n_iter_ - 1} steps" in capsys.readouterr().err
+    step, taken = ObjectLoss.minimised, []
+
+    def interrupted(loss, T):
+        taken.append(T)
+        if len(taken) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return step(loss, T)
+
+    monkeypatch.setattr(ObjectLoss, "minimised", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(views[:50], y[:50])
+    assert len(taken) == 2
+    assert vars(model) == fitted
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_fit_of_wide_views_within_two_seconds():
+    views, y = planted(960, (3000, 3000, 3000))
+    sent: list[float] = []
+
+    def interrupt():
+        sent.append(time.process_time())
+        signal.raise_signal(signal.SIGINT)
+
+    quietly(JRL(n_neighbors=5, max_iter=1), views[:60], y[:60])  # imports
+    timer = threading.Timer(2.0, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        JRL(n_neighbors=20, tol=0).fit(views, y)
+    assert time.process_time() - sent[0] < 2
 
 
 def test_without_graph_and_pairs_jrl_is_the_multi_task_lasso_of_standardised_rows():

@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import as_block, stack
-from mvcca.linear._jrl_loss import StandardRows, closeness, jrl_loss
 from mvcca.linear.group_sparse import GroupSparse
+from mvcca.linear.jrl_loss import StandardRows, closeness, jrl_loss
 from mvcca.model_selection import SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, mean_and_variance, reg_of_names
 from mvcca.views import Views
@@ -105,6 +105,10 @@ class JRL(LinearEstimator):
 
     Notes
     -----
+    A step solves for the weights of all features, or for the scores of the rows of one view after
+    the other if that takes fewer operations. Both give the same weights; the time of a step grows
+    with the cube of the number of features of all views, or of rows of a view.
+
     Weights repeat rows, and a row and its copies are neighbours of each other.
 
     References
@@ -190,6 +194,8 @@ class JRL(LinearEstimator):
         ValueError
             If labels are missing or all the same, a view holds NaN, infinity or no variance, or
             weights are not whole numbers.
+        MemoryError
+            If there are too many rows, and too many features, for matrices over either.
         """
         self._validate_params()
         if searched(self):

@@ -25,6 +25,12 @@ from mvcca.comparison.costs._steps import (
     top_singular,
 )
 from mvcca.comparison.costs._work import Work
+from mvcca.linear.jrl_loss import (
+    bytes_by_features,
+    bytes_by_objects,
+    flops_by_features,
+    flops_by_objects,
+)
 
 _WIDE = 1000  # features, from which views are solved in the space of label sums
 
@@ -192,7 +198,7 @@ def mvmlcca_statistic(estimator: Any, views: tuple[ViewShape, ...], shapes: Shap
 
 
 _GROUP_STEPS = 70  # reweighted least squares of LGCFL, whose `max_iter` is more
-_JRL_STEPS = 40
+_JRL_STEPS = 23
 
 
 def _group_sparse(width: int, d: int, m: int) -> Work:
@@ -215,24 +221,45 @@ def lgcfl(estimator: Any, shapes: Shapes) -> Work:
 
 
 def jrl(estimator: Any, shapes: Shapes) -> Work:
-    views, work = in_row_space(shapes.views)
+    views, work = shapes.views, Work()
+    heights, widths = [view.n_rows for view in views], [view.width for view in views]
+    is_paired = estimator.pairing > 0 and len(views) > 1
+    n_steps = min(_JRL_STEPS, estimator.max_iter)
+    by_objects = flops_by_objects(heights, widths, is_paired) < flops_by_features(heights, widths)
     for view in views:
         n, k = view.n_rows, min(estimator.n_neighbors, view.n_rows - 1)
         graph = 1.5 * k * n  # entries
         work += neighbours(view, n, k) + Work(sparse=150 * graph, n_bytes=100 * graph)
-        if view.is_sparse:
+        if by_objects:
+            work += _jrl_by_objects(view, shapes.n_labels, is_paired, n_steps)
+        elif view.is_sparse:
             filled = min(view.width, 1.5 * k * view.stored)
             work += Work(sparse=SPARSE_PRODUCT * view.stored * (graph + n * filled))
             work += 2 * scatter(view, view)
         else:
             work += Work(sparse=graph * view.width) + 3 * product(view.width, n, view.width)
+    work += Work(n_bytes=8 * sum(heights) * shapes.n_labels)
+    if by_objects:
+        shared = Work(products=CHOLESKY / 3 * max(heights) ** 3 if is_paired else 0)
+        return work + n_steps * shared + Work(n_bytes=bytes_by_objects(heights, is_paired))
     for p, q in combinations(views, 2):
         work += scatter(p, q)
-    width = sum(view.width for view in views)
-    step = _group_sparse(width, shapes.width, shapes.n_labels)
-    rows = ViewShape(sum(view.n_rows for view in views), shapes.n_labels, shapes.n_labels)
-    memory = Work(n_bytes=4 * 8 * width**2 + 8 * rows.n_rows * rows.width)
-    return work + min(_JRL_STEPS, estimator.max_iter) * step + memory
+    step = _group_sparse(sum(widths), sum(widths), shapes.n_labels)
+    return work + n_steps * step + Work(n_bytes=bytes_by_features(widths))
+
+
+def _jrl_by_objects(view: ViewShape, n_labels: int, is_paired: bool, n_steps: int) -> Work:
+    """What steps of JRL that solve for the rows of a view take."""
+    n, d = view.n_rows, view.width
+    gram = Work(products=n**2 * d, passes=3 * n * d)
+    if view.is_sparse and (filled := SPARSE_PRODUCT * (n * view.stored) ** 2 / d) < n**2 * d:
+        gram = Work(sparse=filled)
+    step = gram + Work(products=CHOLESKY / 3 * n**3, passes=20 * n**2, calls=50)
+    step += 2 * product(n, n, n_labels)
+    if is_paired:  # triangular solves for the shared objects, and a symmetric product
+        step += Work(products=(CHOLESKY + 1) * n**3)
+    before = Work(products=(CHOLESKY * 7 / 3 + 2) * n**3)  # the inverse of the form, and its images
+    return n_steps * step + before
 
 
 def cmolrs(estimator: Any, shapes: Shapes) -> Work:

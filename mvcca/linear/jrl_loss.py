@@ -19,6 +19,7 @@ from sklearn.neighbors import NearestNeighbors
 from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import Loss, MomentLoss, centred_targets
 from mvcca.linear.pairs import weighted_cross
+from mvcca.machine.memory import available_bytes
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem.linalg import extreme_eigenvalues
@@ -49,6 +50,7 @@ class StandardRows:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
         return self.matrix.shape
 
     @property
@@ -114,6 +116,8 @@ def jrl_loss(
 ) -> Loss:
     """Half of JRL's objective without the norms, over the weights of all views side by side."""
     pairs, forms = Pairs.of(views, pairing), {}
+    heights, widths = zip(*(view.shape for view in rows.values()), strict=True)
+    is_by_objects = solves_by_objects(heights, widths, len(pairs) > 0)
     for name, view in rows.items():  # of the scores Z̄ P of each view by itself
         n_all = view.shape[0]
         diagonal = np.zeros(n_all)
@@ -128,10 +132,42 @@ def jrl_loss(
                     f"{n_all - 1}: all of them are neighbours."
                 )
             forms[name] += smoothness / n_all * laplacian(view.matrix, k)
-    heights, widths = zip(*(view.shape for view in rows.values()), strict=True)
-    if flops_by_objects(heights, widths, len(pairs) > 0) < flops_by_features(heights, widths):
+    if is_by_objects:
         return ObjectLoss.of(views, rows, forms, labels, pairs)
     return _moment_loss(rows, forms, labels, pairs)
+
+
+def solves_by_objects(heights: Sequence[int], widths: Sequence[int], is_paired: bool) -> bool:
+    """Whether to solve for rows, not features: by operations, among what memory allows.
+
+    Raises
+    ------
+    MemoryError
+        If neither fits.
+    """
+    by_objects, by_features = bytes_by_objects(heights, is_paired), bytes_by_features(widths)
+    available = available_bytes()
+    if min(by_objects, by_features) > available:
+        raise MemoryError(
+            f"JRL of {sum(heights):,} rows and {sum(widths):,} features in all views needs about "
+            f"{by_objects / 1e9:.1f} GB to solve for rows, {by_features / 1e9:.1f} GB to solve for "
+            f"features, and {available / 1e9:.1f} GB are available. Fit a sample of the rows, or "
+            "MLCCA or MVMLCCA, which learn from sums by label."
+        )
+    if max(by_objects, by_features) > available:
+        return by_objects < by_features
+    return flops_by_objects(heights, widths, is_paired) < flops_by_features(heights, widths)
+
+
+def bytes_by_features(widths: Sequence[int]) -> float:
+    """Memory of the matrix over all features, of a step's system and of its factors."""
+    return 3 * 8 * float(sum(widths)) ** 2
+
+
+def bytes_by_objects(heights: Sequence[int], is_paired: bool) -> float:
+    """Memory of `ObjectLoss`: of each view two matrices, with shared objects four; and a step's."""
+    of_views = sum(float(n) ** 2 for n in heights)
+    return 8 * ((4 if is_paired else 2) * of_views + 5 * float(max(heights)) ** 2)
 
 
 def flops_by_features(heights: Sequence[int], widths: Sequence[int]) -> float:
@@ -275,6 +311,7 @@ class ObjectLoss:
         return matrix, np.asarray(right)
 
     def minimised(self, T: np.ndarray) -> tuple[np.ndarray, float]:
+        """The U that minimises the loss plus ½ tr(UᵀT⁻¹U), T diagonal, and the loss at U."""
         ends = np.cumsum([view.rows.shape[1] for view in self.views])[:-1]
         with threads_to_factorise(max(view.rows.shape[0] for view in self.views)):
             return self._step(np.split(T, ends))
