@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from functools import reduce
 from itertools import product
 from operator import add
@@ -15,11 +16,14 @@ import scipy.sparse as sp
 import zarr
 from sklearn.base import clone
 
+import mvcca.base._estimators as base
+import mvcca.problem._route as routing
 from mvcca import (
     CCA,
     CFA,
     GCCA,
     KCCA,
+    LGCFL,
     MLCCA,
     MVCCA,
     MVMLCCA,
@@ -494,3 +498,52 @@ def test_features_drawn_anew_do_not_go_on_from_others(blocks, tmp_path, monkeypa
         interrupt(lambda: model.fit(opened), 9)
         with pytest.raises(ValueError, match="random_state=None has drawn anew"):
             model.fit(opened)
+
+
+# ---- what does not fit ---------------------------------------------------------------------------
+
+REFUSED = {
+    "CCA": (CCA(2), "set n_components and reg > 0"),
+    "CCA with all components": (CCA(None, reg=1.0), "set n_components and reg > 0"),
+    "CCA by folds": (CCA(2, reg="cv"), "set n_components and reg > 0"),
+    "GCCA": (GCCA(2, reg=1.0), r"PerView\(TruncatedSVD"),
+    "Procrustes": (Procrustes(2), r"CFA\(n_components\)"),
+    "LGCFL": (LGCFL(max_iter=3), "MLCCA or MVMLCCA"),
+}
+
+
+def wide_views(width=600):
+    rng = np.random.default_rng(0)
+    return {n: sp.random_array((200, width), density=0.05, rng=rng, format="csr") for n in "ab"}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_views_whose_matrices_do_not_fit_are_refused_before_any_work(which, monkeypatch):
+    estimator, remedy = REFUSED[which]
+    monkeypatch.setattr(base, "available_bytes", lambda: 1.5e6)
+    for work in ("statistic_of", "precisely"):
+        monkeypatch.setattr(type(estimator), work, None)
+    message = rf"of views 'a' 200 x 600, 'b' 200 x 600 needs about .*GB.* available\. .*{remedy}"
+    with pytest.raises(MemoryError, match=message):
+        estimator.fit(wide_views(), np.arange(200) % 3)
+
+
+@pytest.mark.parametrize("estimator", [model for model, _ in REFUSED.values()], ids=repr)
+@pytest.mark.filterwarnings("ignore")  # of few rows
+def test_no_fit_is_refused_that_would_have_taken_less_memory_than_counted(estimator):
+    views, y = wide_views(), np.arange(200) % 3
+    tracemalloc.start()
+    clone(estimator).fit(views, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    counted = estimator._bytes_of_matrices(Views(views))
+    assert counted <= peak
+
+
+def test_products_with_rows_and_sums_by_label_need_no_matrices(monkeypatch):
+    monkeypatch.setattr(base, "available_bytes", lambda: 1.5e6)
+    monkeypatch.setattr(routing, "cheapest", lambda routes: routes["operator"])
+    views, y = wide_views(), np.arange(200) % 3
+    assert CCA(2, reg=1.0).fit(views).n_components_ == 2
+    assert MLCCA(2, weighting="means").fit(wide_views(1100), y).n_components_ == 2
+    assert CFA(2).fit(views).n_components_ == 2

@@ -20,8 +20,9 @@ from sklearn.linear_model import MultiTaskLasso
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
 from mvcca import CMOLRS, JRL, LGCFL, Labels, Views, config_context, evaluate_retrieval
+from mvcca.blocks import as_block
 from mvcca.linear import jrl_loss as loss_module
-from mvcca.linear._cmolrs import _Batch, _Gallery, _LowRank
+from mvcca.linear._cmolrs import _Batch, _Gallery, _LowRank, _Part
 from mvcca.linear.group_sparse import MomentLoss
 from mvcca.linear.jrl_loss import ObjectLoss, StandardRows, jrl_loss, laplacian
 
@@ -533,9 +534,9 @@ def test_more_neighbours_than_rows_are_all_of_them_with_a_warning():
 def some_batch(seed: int = 0) -> tuple[_Batch, _LowRank]:
     rng = np.random.default_rng(seed)
     batch = _Batch(
-        x=rng.standard_normal((4, 5)),
+        x=_Part(as_block(rng.standard_normal((4, 5))), np.zeros(5)),
         query=np.array([0, 0, 1, 2, 3, 3]),
-        difference=rng.standard_normal((6, 3)),
+        difference=_Part(as_block(rng.standard_normal((6, 3))), np.zeros(3)),
         margin=2 * rng.random(6),
     )
     W = _LowRank.random({"image": 5, "text": 3}, 2, np.random.RandomState(seed))
@@ -549,9 +550,10 @@ def in_full(W: _LowRank) -> np.ndarray:
 def loss_by_loop(batch: _Batch, W: np.ndarray) -> float:
     """Mean hinge, with W (8, 8) over both views and s(x, y) through its symmetric part."""
     between = (W + W.T)[:5, 5:] / 2
+    x, difference = batch.x.block.matrix, batch.difference.block.matrix
     losses = [
-        max(0.0, m - batch.x[i] @ between @ d)
-        for i, d, m in zip(batch.query, batch.difference, batch.margin, strict=True)
+        max(0.0, m - x[i] @ between @ d)
+        for i, d, m in zip(batch.query, difference, batch.margin, strict=True)
     ]
     return sum(losses) / len(losses)
 

@@ -33,6 +33,7 @@ from mvcca.blocks.checks import (
 )
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
+from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
 from mvcca.model_selection import (
@@ -53,6 +54,7 @@ from mvcca.problem import (
     Reg,
     Rows,
     by_products,
+    bytes_of_matrices,
     exactness_given,
     given,
     reg_of_names,
@@ -732,6 +734,10 @@ class StatisticEstimator(LinearEstimator):
     center: bool = True
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
     draws_from_rows: ClassVar[bool] = False  # whether `draw` does, so that statistics differ
+    # What to do about views that are too large for matrices over their features or rows.
+    _if_too_large: ClassVar[str] = (
+        "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
+    )
     _statistic: Any  # sums over the batches so far; None after fit
 
     def statistic_of(self, rows: Rows) -> Any:
@@ -965,10 +971,30 @@ class StatisticEstimator(LinearEstimator):
 
     def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
+        if sum(rows.views.widths.values()) >= WIDE:
+            if self.reg != "cv" and self._learn_by_products(rows):
+                return
+            if not self.requires.features:
+                self._check_memory(rows.views)
         if self.reg == "cv":
             self.precisely(rows, tuned(self, rows))
-        elif sum(rows.views.widths.values()) < WIDE or not self._learn_by_products(rows):
+        else:
             self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
+
+    def _check_memory(self, views: Views) -> None:
+        """Refuse views for which matrices over features, or rows if these are fewer, do not fit."""
+        needed, available = self._bytes_of_matrices(views), available_bytes()
+        if needed > available:
+            shapes = ", ".join(f"{n!r} {X.shape[0]:,} x {X.shape[1]:,}" for n, X in views.items())
+            raise MemoryError(
+                f"{type(self).__name__} of views {shapes} needs about {needed / 1e9:.1f} GB for "
+                "matrices over the features of a view, or over its rows if these are fewer, and "
+                f"{available / 1e9:.1f} GB are available. {self._if_too_large}"
+            )
+
+    def _bytes_of_matrices(self, views: Views) -> float:
+        """Memory that a fit needs beside the rows."""
+        return bytes_of_matrices(views)
 
     def _learn_by_products(self, rows: Rows) -> bool:
         """Fit CCA of wide views without covariance matrices, if it takes less; whether it does."""

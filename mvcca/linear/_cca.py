@@ -16,6 +16,10 @@ from mvcca.model_selection import Goal
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
 
+_IF_TOO_LARGE = (
+    "Products with the rows suffice for a few components with a ridge: set n_components and "
+    "reg > 0. Or reduce the features first, as by PerView(TruncatedSVD(300))."
+)
 _MISSING: dict[str, list[Any]] = {"missing": [StrOptions({"error", *OF_HOLES})]}
 
 
@@ -141,6 +145,7 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator):
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
     requires = Requirements(views=(2, 2), many_rows=True)
+    _if_too_large = _IF_TOO_LARGE
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name]
         for name in ("n_components", "reg", "cv_goal", "reg_unit", "center")
@@ -333,6 +338,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
     requires = Requirements(many_rows=True)
+    _if_too_large = _IF_TOO_LARGE
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StatisticEstimator._parameter_constraints,
         "confounds": [str, None],

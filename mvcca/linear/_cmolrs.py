@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
-from mvcca.blocks import as_block
+from mvcca.blocks import Block, as_block
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.model_selection import SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, mean_and_variance
@@ -301,17 +301,43 @@ class _Scaled:
     def unit(self) -> float:
         return float(np.sqrt(self.variance.sum()))
 
-    def take(self, rows: Any) -> np.ndarray:
-        chosen = as_block(self.block[rows]).dense().matrix
-        taken = np.asarray((chosen.astype(np.float64) - self.mean) / self.unit)
-        taken[:, self.variance == 0] = 0  # exactly, in place of the rounding of the mean
-        return taken
+    def take(self, rows: Any) -> _Part:
+        # Columns that do not vary are 0 exactly, in place of the rounding of the mean.
+        scale = (self.variance > 0) / self.unit
+        centred, left = as_block(self.block).take(rows).centred(self.mean)
+        return _Part(centred.scaled(scale), left * scale)
 
     def radius(self) -> float:
         """Length of the longest row."""
         rows = range(0, self.block.shape[0], 1024)
         ends = [slice(start, start + 1024) for start in rows]
-        return max(float(linalg.norm(self.take(part), axis=1).max()) for part in ends)
+        return max(float(self.take(part).lengths().max()) for part in ends)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some centred rows: those of a block, which may be sparse, less what centring left."""
+
+    block: Block
+    shift: np.ndarray  # (d,), 0 for dense rows
+
+    def __sub__(self, other: _Part) -> _Part:
+        return _Part(as_block(self.block.matrix - other.block.matrix), self.shift - other.shift)
+
+    def times(self, V: np.ndarray) -> np.ndarray:
+        """X V, (n, k)."""
+        return np.asarray(self.block @ V - self.shift @ V)
+
+    def cross(self, U: np.ndarray) -> np.ndarray:
+        """XᵀU, (d, k)."""
+        product = self.block.cross(U)
+        product -= np.outer(self.shift, U.sum(axis=0))
+        return product
+
+    def lengths(self) -> np.ndarray:
+        """Euclidean norms of the rows, (n,)."""
+        squares = self.block.row_squares() - 2 * (self.block @ self.shift) + self.shift @ self.shift
+        return np.sqrt(np.maximum(squares, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,9 +397,9 @@ class _Gallery:
 class _Batch:
     """Triplets as vectors: x of each query, y⁺ - y⁻ and margin of each triplet."""
 
-    x: np.ndarray
+    x: _Part
     query: np.ndarray
-    difference: np.ndarray
+    difference: _Part
     margin: np.ndarray
 
     @classmethod
@@ -381,21 +407,21 @@ class _Batch:
         cls, rows_p: _Scaled, rows_q: _Scaled, queries: np.ndarray, triplets: _Triplets, q: _Gallery
     ) -> _Batch:
         difference = rows_q.take(triplets.positive) - rows_q.take(triplets.negative)
-        margin = q.margins(triplets, linalg.norm(difference, axis=1))
+        margin = q.margins(triplets, difference.lengths())
         return cls(rows_p.take(queries), triplets.query, difference, margin)
 
     def losses_and_gradient(self, W: _LowRank, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
         """Hinge of every triplet; and GU, (D, k), for the symmetric gradient G of their mean."""
         basis_p, basis_q = W.block(p), W.block(q)
-        x, difference = self.x @ basis_p, self.difference @ basis_q
+        x, difference = self.x.times(basis_p), self.difference.times(basis_q)
         gains = np.einsum("ij,ij->i", x[self.query] * W.values, difference)
         losses = np.maximum(0, self.margin - gains)
         counts = (losses > 0) / len(losses)
         gradient = np.zeros_like(W.basis)
         of_query = np.zeros_like(x)
         np.add.at(of_query, self.query, counts[:, None] * difference)
-        gradient[W.columns[p]] -= self.x.T @ of_query / 2
-        gradient[W.columns[q]] -= self.difference.T @ (counts[:, None] * x[self.query]) / 2
+        gradient[W.columns[p]] -= self.x.cross(of_query) / 2
+        gradient[W.columns[q]] -= self.difference.cross(counts[:, None] * x[self.query]) / 2
         return losses, gradient
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from mvcca.base import StatisticEstimator
 from mvcca.linear._cca import MVCCA
 from mvcca.problem import Problem, Rows
 
@@ -117,6 +118,8 @@ class GCCA(MVCCA):
     >>> GCCA(n_components=3, reg=0.1).fit(views).eigenvalues_.round(2)
     array([2.78, 2.38, 2.22])
     """
+
+    _if_too_large = StatisticEstimator._if_too_large  # products solve the problem of MVCCA
 
     def problem(self, rows: Rows, statistic: Any) -> Problem:
         """Pose the problem of `MVCCA` with the covariances within views on both sides."""

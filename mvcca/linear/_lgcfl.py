@@ -116,6 +116,11 @@ class LGCFL(RescaledEstimator):
         "cv_goal": RescaledEstimator._parameter_constraints["cv_goal"],
     }
 
+    _if_too_large = (
+        "Leave features out first, such as rare words, or fit MLCCA or MVMLCCA, which learn from "
+        "sums by label."
+    )
+
     def __init__(
         self,
         reg: float | str | Mapping[str, float] = 0.01,
@@ -134,6 +139,13 @@ class LGCFL(RescaledEstimator):
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Values of the penalty."""
         return Space({"reg": (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)}, n_folds=3)
+
+    def _bytes_of_matrices(self, views: Views) -> float:
+        """Three matrices of each view, three of the one that is solved, and its basis if wide."""
+        shapes = [X.shape for X in views.blocks.values()]
+        sizes = [float(min(shape)) ** 2 for shape in shapes]
+        of_basis = max(2.0 * n * d if n < d else 0.0 for n, d in shapes)
+        return 8 * (3 * sum(sizes) + 3 * max(sizes) + of_basis)
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         return reg_of_names(self.reg, views.names, positive=True)

@@ -118,6 +118,10 @@ class Procrustes(PredictingEstimator):
         "cv_goal": PredictingEstimator._parameter_constraints["cv_goal"],
     }
 
+    _if_too_large = (
+        "CFA finds the same maps of two views, a few components, by products with the rows: "
+        "CFA(n_components). Or reduce the features first, as by PerView(TruncatedSVD(300))."
+    )
     scales_: np.ndarray
 
     def __init__(

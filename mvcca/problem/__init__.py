@@ -24,7 +24,7 @@ from mvcca.problem._maps import (
 from mvcca.problem._problem import Problem
 from mvcca.problem._ridge import shrinkages
 from mvcca.problem._ridge_path import RidgePath
-from mvcca.problem._route import WIDE, by_products
+from mvcca.problem._route import WIDE, by_products, bytes_of_matrices
 from mvcca.problem._rows import (
     OF_COVARIANCES,
     Exactness,
@@ -60,6 +60,7 @@ __all__ = [
     "Span",
     "Spectrum",
     "by_products",
+    "bytes_of_matrices",
     "check_variance",
     "component_weights",
     "exactness_given",

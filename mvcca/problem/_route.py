@@ -64,6 +64,11 @@ def routes(views: Views, n_components: int) -> dict[str, Route]:
     return {matrices.name: matrices, "operator": _by_products(views, n_components)}
 
 
+def bytes_of_matrices(views: Views) -> float:
+    """Memory of covariances of all views, over rows where these are fewer than features."""
+    return _by_matrices(views).n_bytes
+
+
 def _by_matrices(views: Views) -> Route:
     """Matrices over the features, or the objects if there are fewer, of each view."""
     seconds, total, n_views = 0.0, 0.0, len(views.names)

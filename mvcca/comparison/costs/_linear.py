@@ -266,9 +266,13 @@ def cmolrs(estimator: Any, shapes: Shapes) -> Work:
     n_steps = estimator.n_epochs * max(1, shapes.n_directions) * shapes.n_rows
     n_steps = ceil(n_steps / estimator.batch_size)
     taken = estimator.batch_size * (1 + 2 * estimator.n_triplets)
-    mean_width = shapes.width / len(shapes.views)
+    mean_width = sum(view.stored for view in shapes.views) / len(shapes.views)
     k = components(estimator.n_components, shapes.views)
-    step = Work(passes=5 * taken * mean_width, calls=350) + product(taken, mean_width, 2 * k)
+    step = Work(passes=5 * taken * mean_width, calls=350)
+    if any(view.is_sparse for view in shapes.views):
+        step += Work(sparse=2 * k * taken * mean_width, passes=10 * k * shapes.width, calls=1000)
+    else:
+        step += product(taken, mean_width, 2 * k)
     # A thin QR decomposition of twice as many columns, and a small eigendecomposition.
     step += 4 * product(shapes.width, 2 * k, 2 * k) + Work(factors=(2 * k) ** 3)
     return n_steps * step + Work(n_bytes=8 * (6 * shapes.width * k + 5 * taken * mean_width))
