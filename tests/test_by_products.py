@@ -1,5 +1,7 @@
 """Ridge CCA by products with rows equals the dense solution, however rows are stored."""
 
+import subprocess
+import sys
 from itertools import combinations
 
 import numpy as np
@@ -11,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
 
 from mvcca import CCA, MVCCA, Views, config_context, open_matrix
 from mvcca.blocks import as_block
+from mvcca.problem import _lobpcg, by_products, shrinkages
 from mvcca.problem import _route as routing
-from mvcca.problem import by_products, shrinkages
+from mvcca.statistics.passes import _checkpoint
 
 N, K = 150, 4
 WIDTHS = {"x": 260, "y": 180, "z": 90}
@@ -303,3 +306,71 @@ def test_shrinkage_of_large_views_takes_products(method, center, weights, monkey
     monkeypatch.setattr("mvcca.problem._ridge._PROBES", 16)
     rows = Views({"x": csr_array(views["x"])})
     assert shrinkages(rows, weights, method, center=center)["x"] == pytest.approx(exact, rel=0.02)
+
+
+class Stop(BaseException):
+    """Ends a fit as Ctrl-C does."""
+
+
+@pytest.mark.parametrize("is_read", [True, False], ids=["in memory", "in passes"])
+def test_an_interrupted_fit_goes_on_from_its_last_step(is_read, monkeypatch, tmp_path):
+    views = {name: csr_array(X) for name, X in sparse_views(NAMES).items()}
+    if not is_read:
+        for name, X in views.items():
+            save_npz(tmp_path / f"{name}.npz", X)
+            views[name] = open_matrix(tmp_path / f"{name}.npz")
+        monkeypatch.setattr(routing, "available_bytes", lambda: 0.0)
+    monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
+    whole = CCA(K, reg=1.0).fit(views)
+    steps, rotate = [], _lobpcg._Basis.rotate
+
+    def counted(basis, size):
+        steps.append(size)
+        if len(steps) == 5:
+            raise Stop
+        return rotate(basis, size)
+
+    monkeypatch.setattr(_lobpcg._Basis, "rotate", counted)
+    with config_context(checkpoint=tmp_path / "kept"):
+        with pytest.raises(Stop):
+            CCA(K, reg=1.0).fit(views)
+        n_files = len(list((tmp_path / "kept").iterdir()))
+        assert n_files
+        with pytest.raises(ValueError, match="of other data, parameters"):
+            CCA(K, reg=2.0).fit(views)
+        resumed = CCA(K, reg=1.0).fit(views)
+    assert not list((tmp_path / "kept").iterdir())
+    n_steps = len(steps) - 1  # the last one of the first fit was not taken
+    steps.clear()
+    monkeypatch.setattr(_lobpcg._Basis, "rotate", lambda *a: (steps.append(0), rotate(*a))[1])
+    CCA(K, reg=1.0).fit(views)
+    assert n_steps == len(steps)
+    assert_same_maps(resumed, whole, 1e-6)
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_answered_within_two_seconds():
+    code = """
+import _thread, threading, time
+import numpy as np
+from scipy.sparse import random_array
+from mvcca import CCA
+from mvcca.problem import _lobpcg
+X, Y = (random_array((100_000, 50_000), density=1e-3, rng=i, format="csr") for i in range(2))
+def interrupt():
+    global asked
+    asked = time.monotonic()
+    _thread.interrupt_main()
+run = _lobpcg.leading
+def started(*args, **options):
+    threading.Timer(3, interrupt).start()
+    return run(*args, **options)
+import mvcca.problem._by_products as by_products
+by_products.leading = started
+try:
+    CCA(10, reg=1.0).fit(X, Y)
+except KeyboardInterrupt:
+    print(time.monotonic() - asked)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert float(done.stdout) < 2, done.stderr

@@ -13,11 +13,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
 
 from mvcca.machine.warnings import warn
-from mvcca.problem._lobpcg import Leading, leading
+from mvcca.problem._lobpcg import Leading, Steps, leading
 from mvcca.problem._maps import Expected, Maps, Spectrum, expected_moments
 from mvcca.problem._pencil import Mix, Pencil
 from mvcca.problem._rows import Rows
 from mvcca.statistics import PairCovariance
+from mvcca.statistics.passes import checkpointed_steps
 
 _OVERFIT = 0.8  # degrees of freedom per row, on average over the views
 _EPS = np.finfo(float).eps
@@ -62,7 +63,9 @@ def solve_by_products(
             "noise. Correlations of the training rows mean little; choose a larger reg.",
             DataDimensionalityWarning,
         )
-    found = leading(pencil, k, preconditioned=preconditioned)
+    described = f"{rows.reg} {rows.center} {k} {preconditioned}"
+    kept = checkpointed_steps(described, Steps.none(), rows.views, (rows.sample_weight,))
+    found = leading(pencil, k, preconditioned=preconditioned, kept=kept)
     if not found.has_converged:
         digits = max(0, int(-np.log10(max(found.error, _EPS))))
         warn(

@@ -7,7 +7,7 @@ time. Sparse rows are centred by algebra; rows in files are multiplied block by 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,8 +24,8 @@ _SMALL_MEAN = 1e4
 class CentredRows:
     """Centred rows X̄ = f √w (X - 1 mᵀ) of one view, scaled so that X̄ᵀX̄ is their covariance.
 
-    Products are taken in float64. Sparse rows are shifted in nearly full columns only, where
-    centring by algebra would lose digits.
+    Products are taken in float64, but for those of `in_float32`. Sparse rows are shifted in nearly
+    full columns only, where centring by algebra would lose digits.
 
     Attributes
     ----------
@@ -93,6 +93,14 @@ class CentredRows:
         """Rows less a known mean, of which `forward` takes products X - 1 mᵀ without a factor."""
         return cls(block, mean, np.ones(len(mean)), None, block.shape[0], 1.0, None)
 
+    def in_float32(self) -> Self:
+        """The same for float32 products of sparse rows in memory, which share their indices."""
+        if self.parts is None or not self.parts[0].is_sparse:
+            return self
+        X, left = self.parts
+        rows = as_block(X.matrix.astype(np.float32, copy=False))
+        return replace(self, parts=(rows, left.astype(np.float32)))
+
     @property
     def n_rows(self) -> int:
         """Number of rows, whatever they weigh."""
@@ -117,7 +125,7 @@ class CentredRows:
 
     def backward(self, U: np.ndarray) -> np.ndarray:
         """X̄ᵀU, of shape (n_features, k), for U of shape (n_rows, k)."""
-        U = self._scaled(np.array(U, dtype=np.float64))
+        U = self._scaled(np.array(U, dtype=U.dtype if self.parts is not None else np.float64))
         if self.parts is not None:
             X, left = self.parts
             image = np.asarray(X.cross(U))

@@ -11,7 +11,7 @@ features, or else A W and B W.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,8 @@ from scipy import linalg
 from mvcca.machine.config import get_config
 from mvcca.problem._pencil import Mix, Pencil, conjugate_gradients
 
-_LARGEST_RESIDUAL = 3e-4  # whose square bounds the error of ρ, divided by the gap
+_LARGEST_ERROR = 1e-6  # of ρ, bounded by the square of the residual over the gap
+_RESIDUALS = (3e-5, 3e-4)  # least and largest residual that may be asked for
 _LARGEST_CHANGE = 1e-7  # of any ρ in each of the last steps
 _QUIET_STEPS = 2
 _MOST_STEPS = 100
@@ -56,6 +57,33 @@ class Leading:
     error: float
     n_steps: int
     has_converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """State after a number of steps, from which to go on; of shape 0 before the first.
+
+    Attributes
+    ----------
+    columns : ndarray, shape (D, n)
+        Maps W, and the directions P in which they moved.
+    values : ndarray, shape (2, n_maps)
+        ρ after the last step and after the one before.
+    counts : ndarray, shape (2,)
+        Of steps in which ρ hardly changed, and whether the images are those of W, or travelled.
+    """
+
+    columns: np.ndarray
+    values: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def none(cls) -> Steps:
+        """Before the first step."""
+        return cls(np.empty((0, 0)), np.empty((2, 0)), np.zeros(2, int))
+
+
+Keeper = AbstractContextManager[tuple[Steps, int, Callable[[Steps, int], None]]]
 
 
 class _Images:
@@ -114,7 +142,9 @@ class _Scores(_Images):
         return R
 
 
-def leading(pencil: Pencil, n_components: int, *, preconditioned: bool = True) -> Leading:
+def leading(
+    pencil: Pencil, n_components: int, *, preconditioned: bool = True, kept: Keeper | None = None
+) -> Leading:
     """Find the leading `n_components` solutions.
 
     Parameters
@@ -126,19 +156,29 @@ def leading(pencil: Pencil, n_components: int, *, preconditioned: bool = True) -
     preconditioned : bool, default=True
         Whether to solve for new directions, which takes up to 10 more products a step, and fewer
         steps.
+    kept : context manager, optional
+        Gives the state to go on from, its number of steps, and a function that saves later ones.
     """
     # Scores of three blocks take 3 T, and the matrices' images of them 6 D.
     carried = (_Images if pencil.is_lazy or pencil.n_scores > 2 * pencil.n_features else _Scores)(
         pencil
     )
     size = min(n_components + max(4, n_components // 4), pencil.n_features)
-    basis = _Basis.of(carried, _start(pencil, size), 3 * size)
-    values = last = np.full(size, np.inf)
+    in_float32 = pencil.in_float32() if preconditioned else pencil
     residual = error = np.inf
-    n_quiet, is_exact, done = 0, True, 0
-    with _counted() as show:
-        for done in range(1, _MOST_STEPS + 1):
-            values = basis.rotate(size)
+    has_converged = False
+    nothing = nullcontext((Steps.none(), 0, lambda *_: None))
+    with kept or nothing as (state, done, keep), _counted(done) as show:
+        if done:
+            basis = _Basis(carried, state.columns, size, 3 * size)
+            (values, last), (n_quiet, is_exact) = state.values, state.counts
+        else:
+            start = _of_unit_length(_start(pencil, size))
+            basis = _Basis(carried, start, size, 3 * size)
+            values, last = basis.rotate(size), np.full(size, np.inf)
+            n_quiet, is_exact = 0, True
+        while True:
+            done += 1
             W, image = basis.current(size)
             R = carried.residual(W, image, values)
             sizes = np.sqrt(np.einsum("ij,ij->j", R / carried.ridge, R))
@@ -146,26 +186,30 @@ def leading(pencil: Pencil, n_components: int, *, preconditioned: bool = True) -
             last, residual = values, float(sizes[:n_components].max())
             gap = values[n_components - 1] - values[-1]
             error = min(residual, residual**2 / gap) if gap > 0 else residual
+            enough = np.clip(np.sqrt(_LARGEST_ERROR * max(gap, 0)), *_RESIDUALS)
             show(residual)
             n_quiet = n_quiet + 1 if change <= _LARGEST_CHANGE else 0
-            if residual <= _LARGEST_RESIDUAL and n_quiet >= _QUIET_STEPS:
-                if is_exact:
-                    break
-                # What travelled with the maps is computed anew, which settles the last digits.
-                basis, is_exact = _Basis.of(carried, W.copy(), 3 * size), True
-                continue
-            if done == _MOST_STEPS:
+            has_converged = bool(residual <= enough and n_quiet >= _QUIET_STEPS)
+            if done >= _MOST_STEPS or (has_converged and is_exact):
                 break
-            moving = sizes > _SETTLED * _LARGEST_RESIDUAL
-            H = R[:, moving] if not moving.all() else R
-            if preconditioned:
-                H = conjugate_gradients(
-                    pencil.times_shifted, H, _MOST_INNER_STEPS, _INNER_TOLERANCE
-                )
-            del R
-            basis.add(H)
-            is_exact = False
-    has_converged = residual <= _LARGEST_RESIDUAL and n_quiet >= _QUIET_STEPS
+            is_exact = has_converged
+            if has_converged:
+                # What travelled with the maps is computed anew, which settles the last digits.
+                del R
+                basis.start_over(W.copy(), size)
+            else:
+                moving = sizes > _SETTLED * enough
+                H = R[:, moving] if moving.any() and not moving.all() else R
+                if preconditioned:
+                    H = H.astype(np.float32)  # a direction needs few digits
+                    del R
+                    H = conjugate_gradients(
+                        in_float32.times_shifted, H, _MOST_INNER_STEPS, _INNER_TOLERANCE
+                    ).astype(np.float64)
+                basis.add(_of_unit_length(H))
+            values = basis.rotate(size)
+            counts = np.array([n_quiet, is_exact])
+            keep(Steps(basis.all_columns(), np.stack([values, last]), counts), done)
     W = basis.current(n_components)[0].copy()
     return Leading(W, values[:n_components], residual, error, done, has_converged)
 
@@ -181,28 +225,28 @@ def _start(pencil: Pencil, size: int) -> np.ndarray:
 class _Basis:
     """Columns [W, P, H] with what the pencil makes of them, and the matrices between them."""
 
-    def __init__(self, carried: _Images, most: int) -> None:
+    def __init__(self, carried: _Images, columns: np.ndarray, n_maps: int, most: int) -> None:
         self.carried = carried
         self.columns = np.empty((carried.pencil.n_features, most))
         self.images = np.empty((carried.height, most))
-        self.n = self.n_maps = 0
-        self.A = self.B = np.zeros((0, 0))
+        self.start_over(columns, n_maps)
 
-    @classmethod
-    def of(cls, carried: _Images, W: np.ndarray, most: int) -> _Basis:
-        basis = cls(carried, most)
-        basis.add(W)
-        basis.n_maps = basis.n
-        return basis
+    def start_over(self, columns: np.ndarray, n_maps: int) -> None:
+        """Keep these columns only, the first of which are maps."""
+        self.n, self.A, self.B = 0, np.zeros((0, 0)), np.zeros((0, 0))
+        self.add(columns)
+        self.n_maps = min(n_maps, self.n)
+
+    def all_columns(self) -> np.ndarray:
+        """Maps and directions."""
+        return self.columns[:, : self.n]
 
     def current(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """The first k maps and their images."""
         return self.columns[:, :k], self.images[:, :k]
 
     def add(self, H: np.ndarray) -> None:
-        """Append columns, scaled to unit length."""
-        lengths = np.sqrt(np.einsum("ij,ij->j", H, H))
-        H = np.divide(H, lengths, out=H, where=lengths > 0)
+        """Append columns."""
         image = self.carried.of(H)
         start, self.n = self.n, self.n + H.shape[1]
         self.columns[:, start : self.n], self.images[:, start : self.n] = H, image
@@ -236,6 +280,12 @@ class _Basis:
         return values[::-1][:size]
 
 
+def _of_unit_length(H: np.ndarray) -> np.ndarray:
+    """Columns divided by their lengths, in place."""
+    lengths = np.sqrt(np.einsum("ij,ij->j", H, H))
+    return np.divide(H, lengths, out=H, where=lengths > 0)
+
+
 def _whitener(gram: np.ndarray) -> np.ndarray:
     """T with TᵀGT = I, without directions that depend on others."""
     scale = np.sqrt(np.maximum(np.diag(gram), 0))
@@ -246,14 +296,14 @@ def _whitener(gram: np.ndarray) -> np.ndarray:
 
 
 @contextmanager
-def _counted() -> Iterator[Callable[[float], None]]:
+def _counted(done: int) -> Iterator[Callable[[float], None]]:
     """A function that counts steps on a progress bar, if one is configured."""
     if not get_config().progress:
         yield lambda _: None
         return
     from tqdm.auto import tqdm
 
-    with tqdm(desc="LOBPCG", unit=" steps", dynamic_ncols=True) as bar:
+    with tqdm(desc="LOBPCG", unit=" steps", initial=done, dynamic_ncols=True) as bar:
 
         def show(residual: float) -> None:
             bar.set_postfix(residual=f"{residual:.1e}", refresh=False)

@@ -10,6 +10,7 @@ from mvcca.statistics.passes._blocks import row_blocks, row_bytes_of
 from mvcca.statistics.passes._checkpoint import (
     checkpoint_of_fit,
     checkpoint_until_written,
+    checkpointed_steps,
     file_of_next_pass,
     fingerprint_of,
     is_pass_file,
@@ -24,6 +25,7 @@ __all__ = [
     "blocks_read_ahead",
     "checkpoint_of_fit",
     "checkpoint_until_written",
+    "checkpointed_steps",
     "file_of_next_pass",
     "fingerprint_of",
     "fold",

@@ -119,14 +119,31 @@ def checkpointed(
     slices: list[slice],
 ) -> Iterator[tuple[Any, int, Callable[[Any, int], None]]]:
     """State to start a pass from, number of its blocks, and a function that saves later states."""
+    # joblib hashes what a partial function holds, such as random features, as well.
+    hashed = None if _folder.get() is None else joblib.hash(made_by)
+    what = (type(start).__name__, hashed, _shapes(start), slices)
+    with checkpointed_steps(repr(what), start, views, along, len(slices)) as kept:
+        yield kept
+
+
+@contextmanager
+def checkpointed_steps(
+    described: str,
+    start: Any,
+    views: Views,
+    along: tuple[np.ndarray | None, ...] = (),
+    most: int | None = None,
+) -> Iterator[tuple[Any, int, Callable[[Any, int], None]]]:
+    """State to go on from, number of its steps, and a function that saves later states.
+
+    States are saved now and then, and in any case after the last of `most` steps. `described`
+    tells apart what is done to the views.
+    """
     folder = _folder.get()
     if folder is None:
         yield start, 0, _forget
         return
-    # joblib hashes what a partial function holds, such as random features, as well.
-    what = (type(start).__name__, joblib.hash(made_by), _shapes(start), slices)
-    fingerprint = fingerprint_of(views, repr(what), *along)
-    keeper = _Keeper(folder.next_file(), fingerprint, len(slices))
+    keeper = _Keeper(folder.next_file(), fingerprint_of(views, described, *along), most)
     yield *keeper.load(start), keeper.keep
 
 
@@ -148,7 +165,7 @@ def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
 class _Keeper:
     file: Path
     fingerprint: str
-    n_blocks: int
+    most: int | None
     written: float = 0.0
 
     def load(self, start: Any) -> tuple[Any, int]:
@@ -168,7 +185,7 @@ class _Keeper:
         return _restored(start, arrays), content["blocks"]
 
     def keep(self, state: Any, done: int) -> None:
-        if done < self.n_blocks and time.monotonic() - self.written < _SECONDS:
+        if done != self.most and time.monotonic() - self.written < _SECONDS:
             return
         from mvcca.machine.archive import write_archive
 
