@@ -1,6 +1,6 @@
 """Migration of stored vectors, file to file, against its two floors: disk and matrix product.
 
-Writes ROWS x 768 float32 vectors, and a sample of 10,000 rows of another model. In turns:
+Writes ROWS x 384 float32 vectors, and a sample of 1,000 rows of another model. In turns:
 
 - `mvcca migrate`: reads the vectors, maps them and writes the result; start-up, the choice among
   18 ridges, the fit to the sample and its measure in a gallery of 100,000 rows are part of it;
@@ -41,7 +41,7 @@ import numpy as np
 from _measure import machine
 from threadpoolctl import threadpool_info
 
-WIDTH, SAMPLE = 768, 10_000
+WIDTH, SAMPLE = 384, 1_000
 BLOCK = 10_000  # rows
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from mvcca import AffineMap, Procrustes
 from mvcca.cli import main
-from mvcca.interop.migration import fit_migration
+from mvcca.interop.migration import Migration, fit_migration
 
 N = 3000
 SAMPLE = np.random.default_rng(5).permutation(N)[:400]
@@ -49,7 +49,6 @@ MIGRATE = ("old.npy", "new.npy", "--sample", "sample.npy", "-o", "migrated.npy")
     ("options", "estimator"),
     [
         (("--reg", "0.1"), AffineMap(reg=0.1)),
-        (("--reg", "0.1", "--n-components", "3"), AffineMap(3, reg=0.1)),
         (("--method", "procrustes"), Procrustes()),
     ],
 )
@@ -105,7 +104,7 @@ def test_a_useless_map_is_written_by_force_only(capsys):
     code, out, err = run(capsys, *MIGRATE)
     assert code == 1
     assert "own migrated row found first among 3,000 rows: 0.0" in out
-    assert "migrated.npy: not written, since fewer than half of the queries" in err
+    assert "migrated.npy: not written, since the map finds no more rows than one of perm" in err
     assert "--force writes it" in err
     assert not os.path.exists("migrated.npy")
     code, out, err = run(capsys, *MIGRATE, "--force")
@@ -130,6 +129,24 @@ def test_vectors_are_scaled_to_length_one_on_request_or_as_those_of_the_new_mode
     np.save("new.npy", new / np.linalg.norm(new, axis=1, keepdims=True))
     assert is_scaled()
     assert not is_scaled("--no-normalize")
+
+
+@pytest.mark.filterwarnings("ignore:Only 0")
+def test_a_map_of_queries_is_written_and_no_stored_row_changes(capsys):
+    arguments = ("--direction", "queries", "--reg", "0.1", "--learning-curve")
+    code, out, _ = run(capsys, *MIGRATE[:-1], "queries.mvcca", *arguments)
+    assert code == 0
+    assert out.startswith("cca, reg=0.1: fitted to 400 pairs")
+    assert "own row found first among 3,000 rows: " in out
+    assert "with 100 pairs: own row first " in out
+    assert "queries.mvcca: map of queries" in out
+    old, new = np.load("old.npy"), np.load("new.npy")
+    expected = fit_migration(old[SAMPLE], new, stored=old, direction="queries", reg=0.1)
+    found = Migration.load("queries.mvcca")
+    np.testing.assert_allclose(found.map_queries(new), expected.map_queries(new), rtol=1e-6)
+    code, _, err = run(capsys, *MIGRATE, "--direction", "queries")
+    assert code == 1
+    assert "leaves the rows of old.npy as they are" in " ".join(err.split())
 
 
 def rows_of(*numbers):
@@ -163,7 +180,7 @@ def nan_in_old():
         (few_pairs, MIGRATE, 1, "5 pairs, but at least 10 are needed"),
         (sparse_new, ("old.npy", "new.npz", *MIGRATE[2:]), 1, "new.npz: expected dense rows"),
         (nan_in_old, MIGRATE, 1, "Row 2,000 of the stored rows contains NaN"),
-        (None, ("old.npy", "new.npy", "-o", "o.csv"), 1, "ending in .npy"),
+        (None, ("old.npy", "new.npy", "-o", "o.csv"), 1, "vectors ending in .npy or .mvcca"),
         (None, ("old.npy", "new.npy", "-o", "old.npy"), 1, "an input of the command"),
         (None, (*MIGRATE, "--reg", "-1"), 2, "expected a number of at least 0, got '-1'"),
         (None, ("new.npy", "old.npy", "-o", "o.npy"), 1, "has 3,000 rows and new.npy 400; name"),

@@ -7,14 +7,16 @@ import pandas as pd
 import pytest
 from real import fetch_multi30k_encoders
 
-from mvcca import AffineMap, Procrustes
-from mvcca.interop.migration import fit_migration, gallery
-from mvcca.interop.migration.maps import ridges_of
-from mvcca.interop.migration.measured import LeftOut
+from mvcca import CCA, AffineMap, Procrustes
+from mvcca.interop import affine_map, save_onnx, to_linear
+from mvcca.interop.migration import Migration, fit_migration, gallery
+from mvcca.interop.migration.maps import Canonical, ridges_of
+from mvcca.interop.migration.measured import LeftOut, LeftOutQueries
+from mvcca.persistence import ModelFileError
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
-of_little_use = pytest.mark.filterwarnings("ignore:Only 0")
+of_little_use = pytest.mark.filterwarnings("ignore:Only 0", "ignore:Of the nearest")
 
 
 def old_and_new(n_rows=300, seed=0, noise=0.3):
@@ -32,24 +34,22 @@ def unit(X):
 
 
 @of_little_use
-@pytest.mark.parametrize("rank", [None, 2, 7])
 @pytest.mark.parametrize("reg", [0.0, 1e-2, 3.0])
-def test_a_migration_is_the_affine_map_of_all_pairs(reg, rank):
+def test_a_migration_is_the_affine_map_of_all_pairs(reg):
     old, new = old_and_new()
-    expected = AffineMap(rank, reg=reg).fit({"old": old, "new": new}).predict({"old": old})
-    found = fit_migration(old, new, reg=reg, n_components=rank).predict(old)
+    expected = AffineMap(reg=reg).fit({"old": old, "new": new}).predict({"old": old})
+    found = fit_migration(old, new, reg=reg).map_items(old)
     np.testing.assert_allclose(found, expected, atol=1e-10)
     np.testing.assert_allclose(found.mean(axis=0), new.mean(axis=0), atol=1e-10)
 
 
 @of_little_use
-@pytest.mark.parametrize("rank", [None, 3])
-def test_a_rotation_is_that_of_procrustes(rank):
+def test_a_rotation_is_that_of_procrustes():
     old, new = old_and_new()
-    expected = Procrustes(rank).fit({"old": old, "new": new}).predict({"old": old})
-    found = fit_migration(old, new, method="procrustes", n_components=rank)
+    expected = Procrustes().fit({"old": old, "new": new}).predict({"old": old})
+    found = fit_migration(old, new, method="procrustes")
     assert found.reg is None
-    np.testing.assert_allclose(found.predict(old), expected, atol=1e-10)
+    np.testing.assert_allclose(found.map_items(old), expected, atol=1e-10)
 
 
 def test_constant_and_repeated_features_of_the_old_model_are_no_obstacle():
@@ -57,7 +57,7 @@ def test_constant_and_repeated_features_of_the_old_model_are_no_obstacle():
     wide = np.column_stack([old, old[:, :2], np.ones(len(old))])
     expected = fit_migration(old, new, reg=0.0)
     found = fit_migration(wide, new, reg=0.0)
-    np.testing.assert_allclose(found.predict(wide), expected.predict(old), atol=1e-9)
+    np.testing.assert_allclose(found.map_items(wide), expected.map_items(old), atol=1e-9)
     assert found.found_first == expected.found_first
 
 
@@ -65,10 +65,10 @@ def test_rows_are_scaled_to_length_one_where_those_of_the_new_model_are():
     old, new = old_and_new()
     plain = fit_migration(old, new, reg=0.1)
     assert not plain.normalize
-    scaled = fit_migration(old, new, reg=0.1, normalize=True).predict(old)
-    np.testing.assert_allclose(scaled, unit(plain.predict(old)), rtol=1e-12)
+    scaled = fit_migration(old, new, reg=0.1, normalize=True).map_items(old)
+    np.testing.assert_allclose(scaled, unit(plain.map_items(old)), rtol=1e-12)
     rounded = unit(new).astype(np.float16)
-    of_length_one = fit_migration(old, rounded).predict(old)
+    of_length_one = fit_migration(old, rounded).map_items(old)
     np.testing.assert_allclose(np.linalg.norm(of_length_one, axis=1), 1, rtol=1e-12)
     assert not fit_migration(old, rounded, normalize=False).normalize
 
@@ -77,12 +77,12 @@ def test_a_migration_of_what_cannot_be_is_refused():
     old, new = old_and_new()
     with pytest.raises(ValueError, match="9 pairs, but at least 10 are needed"):
         fit_migration(old[:9], new[:9])
-    with pytest.raises(ValueError, match="'affine' or 'procrustes', got 'linear'"):
+    with pytest.raises(ValueError, match="'affine' or 'procrustes' for items, got 'linear'"):
         fit_migration(old, new, method="linear")
     with pytest.raises(ValueError, match=r"the 9 features of the old model, got .* \(300, 7\)"):
         fit_migration(old, new, stored=new)
-    for wrong in ({"reg": -1.0}, {"reg": [0.1, np.nan]}, {"reg": ()}, {"n_components": 0}):
-        with pytest.raises(ValueError, match=f"Expected {next(iter(wrong))} to be"):
+    for wrong in ({"reg": -1.0}, {"reg": [0.1, np.nan]}, {"reg": ()}):
+        with pytest.raises(ValueError, match="Expected reg to be"):
             fit_migration(old, new, **wrong)
     spoilt = old.copy()
     spoilt[5, 2] = np.nan
@@ -91,7 +91,7 @@ def test_a_migration_of_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="Row 5 of the stored rows contains NaN"):
         fit_migration(old[10:], new[10:], stored=spoilt)
     with pytest.raises(ValueError, match="'old' contains NaN"):
-        fit_migration(old, new).predict(spoilt)
+        fit_migration(old, new).map_items(spoilt)
 
 
 def test_rows_are_not_paired_by_position_against_their_labels():
@@ -133,8 +133,8 @@ def left_out(old, new, reg):
 def test_cosines_of_left_out_pairs_are_those_of_refits_without_them(n_pairs, reg):
     rows, new = old_and_new(100)
     old, new = rows[:n_pairs], new[:n_pairs]
-    ridges = ridges_of([Moments.of(Views({"old": old, "new": new}))])
-    cosines = LeftOut(ridges, old, new).cosines(reg, rows)(np.arange(n_pairs))
+    ridges = ridges_of(Moments.of(Views({"old": old, "new": new})))
+    cosines = LeftOut(ridges, old, new).cosines(reg, rows)(slice(None))
     expected = [
         unit(new[i : i + 1]) @ unit(predict(rows)).T
         for i, predict in enumerate(left_out(old, new, reg))
@@ -175,26 +175,21 @@ def test_the_ridge_has_the_smallest_error_of_refits_without_each_pair():
         for reg in regs
     ]
     assert 0 < np.argmin(errors) < 4
-    with pytest.warns(UserWarning, match="keeps too little"):
+    with pytest.warns(UserWarning, match="of the queries find|Of the nearest"):
         assert fit_migration(old, new, reg=regs).reg == regs[np.argmin(errors)]
 
 
 @of_little_use
-@pytest.mark.parametrize(
-    ("options", "estimator"),
-    [
-        ({"method": "procrustes"}, Procrustes()),
-        ({"reg": 0.1, "n_components": 3}, AffineMap(3, reg=0.1)),
-    ],
-)
-def test_other_maps_are_measured_by_folds_in_the_whole_gallery(options, estimator):
+def test_rotations_are_measured_by_folds_in_the_whole_gallery():
     rows, new = old_and_new(200, noise=0.1)
     old, new = rows[:50], new[:50]
-    found = fit_migration(old, new, stored=rows, **options)
+    found = fit_migration(old, new, stored=rows, method="procrustes")
+    rng = np.random.default_rng(0)
+    rng.permutation(50)  # of the queries
     is_first = []
-    for fold in np.array_split(np.random.default_rng(0).permutation(50), 5):
+    for fold in np.array_split(rng.permutation(50), 5):
         rest = np.setdiff1d(np.arange(50), fold)
-        model = estimator.fit({"old": old[rest], "new": new[rest]})
+        model = Procrustes().fit({"old": old[rest], "new": new[rest]})
         mapped = unit(model.predict({"old": rows}, target="new"))
         is_first.extend(np.argmax(unit(new[fold]) @ mapped.T, axis=1) == fold)
     assert found.found_first == np.mean(is_first)
@@ -204,14 +199,13 @@ def test_other_maps_are_measured_by_folds_in_the_whole_gallery(options, estimato
 def test_a_map_that_interpolates_its_pairs_is_not_taken_for_a_good_one():
     rng = np.random.default_rng(0)
     old, new = rng.standard_normal((40, 60)), rng.standard_normal((40, 30))
-    with pytest.warns(
-        UserWarning, match="of the queries find their own migrated row first among 40"
-    ):
+    with pytest.warns(UserWarning, match="of the queries find their own row first among 40"):
         found = fit_migration(old, new, reg=0.0)
-    np.testing.assert_allclose(found.predict(old), new, atol=1e-9)
+    np.testing.assert_allclose(found.map_items(old), new, atol=1e-9)
     assert found.found_first < 0.2
 
 
+@of_little_use
 def test_pairs_among_the_stored_rows_count_once():
     rows, new = old_and_new(200, noise=0.1)
     old, new = rows[:50], new[:50]
@@ -232,6 +226,7 @@ def test_a_map_to_a_single_point_finds_rows_by_chance_only(dtype):
     assert found.found_in_ten == pytest.approx(10 / 50)
 
 
+@of_little_use
 def test_many_stored_rows_are_represented_by_a_draw(monkeypatch):
     monkeypatch.setattr(gallery, "MOST_ROWS", 120)
     rows, new = old_and_new(1000, noise=0.1)
@@ -244,7 +239,9 @@ def test_many_stored_rows_are_represented_by_a_draw(monkeypatch):
 def test_neighbors_are_those_of_a_fifth_held_out():
     old, new = old_and_new(400)
     found = fit_migration(old, new, reg=0.1)
-    fold = np.sort(np.array_split(np.random.default_rng(0).permutation(400), 5)[0])
+    rng = np.random.default_rng(0)
+    rng.permutation(400)  # of the queries
+    fold = np.sort(np.array_split(rng.permutation(400), 5)[0])
     rest = np.setdiff1d(np.arange(400), fold)
     model = AffineMap(reg=0.1).fit({"old": old[rest], "new": new[rest]})
     mapped = model.predict({"old": old[fold]}, target="new")
@@ -271,20 +268,158 @@ def test_scales_and_offsets_of_the_old_vectors_change_no_figure():
         assert found.neighbors_kept == pytest.approx(expected.neighbors_kept)
 
 
+# ---- queries, and both into one space -----------------------------------------------------------
+
+
+@of_little_use
+def test_queries_are_mapped_by_the_bilinear_form_of_cca():
+    old, new = old_and_new()
+    model = CCA(None, reg=0.3).fit(old, new)
+    A, B = model.weights_.values()
+    rho = model.eigenvalues_ - 1
+    expected = (new - new.mean(axis=0)) @ B * rho @ A.T
+    found = fit_migration(old, new, direction="queries", reg=0.3)
+    np.testing.assert_allclose(unit(found.map_queries(new)), unit(expected), atol=1e-8)
+    assert found.map_items(old) is old
+
+
+@of_little_use
+def test_a_shared_space_is_that_of_canonical_variates_times_the_root_of_their_correlation():
+    old, new = old_and_new()
+    model = CCA(None, reg=0.3).fit(old, new)
+    rho = model.eigenvalues_ - 1
+    a, b = (unit(rows * np.sqrt(rho)) for rows in model.transform(old, new))
+    found = fit_migration(old, new, direction="both", reg=0.3)
+    cosines = found.map_items(old) @ found.map_queries(new).T
+    np.testing.assert_allclose(cosines, a @ b.T, atol=1e-8)
+
+
+@pytest.mark.parametrize("reg", [0.01, 0.3, 3.0])
+@pytest.mark.parametrize("n_pairs", [8, 40])
+def test_left_out_queries_are_those_of_refits_without_them(n_pairs, reg):
+    old, new = old_and_new(n_pairs)
+    moments = Moments.of(Views({"old": old, "new": new}))
+    found = LeftOutQueries(Canonical(moments), old, new).queries(reg)
+    centred = [rows - rows.mean(axis=0) for rows in (old, new)]
+    ridges = [reg * np.sum(rows**2) / rows.shape[1] * np.eye(rows.shape[1]) for rows in centred]
+    for i in range(n_pairs):
+        rest = np.delete(np.arange(n_pairs), i)
+        x, y = (rows[rest] - rows[rest].mean(axis=0) for rows in (old, new))
+        query = np.linalg.solve(y.T @ y + ridges[1], new[i] - new[rest].mean(axis=0))
+        query = np.linalg.solve(x.T @ x + ridges[0], x.T @ (y @ query))
+        np.testing.assert_allclose(found[i], query / np.linalg.norm(query), atol=1e-9)
+
+
+@of_little_use
+def test_queries_by_a_rotation_get_no_mean_of_the_old_rows():
+    old, new = old_and_new()
+    u, _, vt = np.linalg.svd((old - old.mean(axis=0)).T @ (new - new.mean(axis=0)), False)
+    found = fit_migration(old, new, direction="queries", method="procrustes")
+    expected = (new - new.mean(axis=0)) @ vt.T @ u.T
+    np.testing.assert_allclose(found.map_queries(new), expected, atol=1e-9)
+
+
+def test_a_direction_takes_only_its_methods():
+    old, new = old_and_new()
+    with pytest.raises(ValueError, match=r"direction to be one of .*, got 'back'"):
+        fit_migration(old, new, direction="back")
+    with pytest.raises(ValueError, match="'cca' or 'procrustes' for queries, got 'affine'"):
+        fit_migration(old, new, direction="queries", method="affine")
+    with pytest.raises(ValueError, match="no reg for method='procrustes'"):
+        fit_migration(old, new, method="procrustes", reg=0.1)
+
+
+# ---- files, exports, checks ---------------------------------------------------------------------
+
+
+@of_little_use
+@pytest.mark.parametrize("direction", ["items", "queries", "both"])
+def test_a_loaded_migration_maps_and_reports_the_same(direction, tmp_path):
+    old, new = old_and_new(noise=0.1)
+    found = fit_migration(old, new, direction=direction, learning_curve=True)
+    found.save(tmp_path / "map.mvcca")
+    loaded = Migration.load(tmp_path / "map.mvcca")
+    assert loaded.figures() == found.figures()
+    assert [point.n_pairs for point in loaded.learning_curve] == [75, 150]
+    np.testing.assert_array_equal(loaded.map_items(old), found.map_items(old))
+    np.testing.assert_array_equal(loaded.map_queries(new), found.map_queries(new))
+
+
+def test_other_files_are_not_taken_for_a_migration(tmp_path):
+    from mvcca import save
+
+    save(CCA(2, reg=0.1).fit(*old_and_new()), tmp_path / "model.mvcca")
+    with pytest.raises(ModelFileError, match="does not hold a migration"):
+        Migration.load(tmp_path / "model.mvcca")
+
+
+@of_little_use
+def test_maps_are_exported_as_those_of_estimators():
+    old, new = old_and_new()
+    found = fit_migration(old, new, direction="queries", normalize=False)
+    W, b = affine_map(found, "new")
+    np.testing.assert_allclose(new @ W + b, found.map_queries(new), atol=1e-10)
+    with pytest.raises(ValueError, match="leaves rows of the old model as they are"):
+        affine_map(found, "old")
+    with pytest.raises(ValueError, match="Unknown view 'text'"):
+        affine_map(found, "text")
+
+
+@of_little_use
+def test_maps_are_exported_to_torch_and_onnx(tmp_path):
+    torch, onnx = pytest.importorskip("torch"), pytest.importorskip("onnx.reference")
+    old, new = old_and_new()
+    found = fit_migration(old, new, normalize=False)
+    expected = found.map_items(old)
+    with torch.no_grad():
+        mapped = to_linear(found, "old")(torch.from_numpy(old)).numpy()
+    np.testing.assert_allclose(mapped, expected, atol=1e-10)
+    save_onnx(found, "old", tmp_path / "map.onnx")
+    session = onnx.ReferenceEvaluator(str(tmp_path / "map.onnx"))
+    scores = session.run(None, {"old": old.astype(np.float32)})[0]
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("direction", ["items", "queries", "both"])
+def test_a_map_of_permuted_pairs_is_of_no_use(direction):
+    old, new = old_and_new(noise=0.1)
+    new = np.random.default_rng(1).permutation(new)
+    with pytest.warns(UserWarning, match="learned nothing that the pairs share"):
+        found = fit_migration(old, new, direction=direction)
+    assert not found.is_useful
+
+
+@of_little_use
+@pytest.mark.parametrize("direction", ["items", "queries", "both"])
+def test_drift_is_seen_in_pairs_of_another_model_and_not_in_pairs_of_the_same(direction):
+    old, new = old_and_new(1000, noise=0.1)
+    found = fit_migration(old[:500], new[:500], direction=direction)
+    same = found.drift(old[500:], new[500:])
+    assert abs(same.z) < 3
+    assert not same.has_drifted
+    assert found.drift(old[500:], new[500:, ::-1]).has_drifted
+    with pytest.raises(ValueError, match="at least 2 pairs"):
+        found.drift(old[:3], new[:2])
+
+
 @pytest.mark.needs_data("multi30k_encoders.npz")
+@pytest.mark.parametrize("direction", ["items", "queries"])
 @pytest.mark.parametrize("n_pairs", [500, 1000])
+@pytest.mark.filterwarnings("ignore:Of the nearest")
 @pytest.mark.parametrize(
     ("before", "after"), [("en_wordllama", "en_minilm"), ("en_minilm", "de_e5")]
 )
-def test_the_share_found_is_that_of_new_queries_in_the_whole_corpus(before, after, n_pairs):
+def test_the_share_found_is_that_of_new_queries_in_the_whole_corpus(
+    before, after, n_pairs, direction
+):
     data = fetch_multi30k_encoders()
     parts = [data[part].views for part in ("train", "valid", "test")]
     stored, new = (np.concatenate([part[name] for part in parts]) for name in (before, after))
     rows = np.random.default_rng(0).permutation(10_000)[:n_pairs]
-    found = fit_migration(stored[rows], new[rows], stored=stored)
+    found = fit_migration(stored[rows], new[rows], stored=stored, direction=direction)
     queries = np.arange(len(stored) - 1000, len(stored))
-    mapped = found.predict(stored)
+    mapped = found.map_items(stored)
     assert found.normalize
-    true = np.mean(np.argmax(new[queries] @ mapped.T, axis=1) == queries)
+    true = np.mean(np.argmax(found.map_queries(new[queries]) @ mapped.T, axis=1) == queries)
     assert found.gallery_size == 12_014
     assert abs(found.found_first - true) < 2 * found.found_first_error

@@ -1,9 +1,9 @@
-"""`mvcca migrate`: map stored vectors of an old embedding model to the space of a new one."""
+"""`mvcca migrate`: map stored vectors, or queries, between an old and a new embedding model."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,13 @@ from mvcca.views.files import open_view, read_row_numbers
 
 def run(options: Namespace) -> None:
     """Run the command."""
-    check_format(options.output, "vectors", (".npy",))
+    check_format(options.output, "vectors", (".npy", ".mvcca"))
+    is_map = Path(options.output).suffix == ".mvcca"
+    if options.direction == "queries" and not is_map:
+        raise CommandError(
+            f"{options.output}: --direction queries leaves the rows of {options.old} as they are; "
+            "expected a file for the map of queries, ending in .mvcca"
+        )
     files = [options.old, options.new, *([options.sample] if options.sample else [])]
     output = checked_output(options.output, files)
     old = open_view("old", options.old, header_of(options))
@@ -28,31 +34,42 @@ def run(options: Namespace) -> None:
         found = fit_migration(
             *_sample(options, old),
             stored=old,
+            direction=options.direction,
             method=options.method,
-            n_components=options.n_components,
             reg=options.reg,
             normalize=options.normalize,
+            learning_curve=options.learning_curve,
             random_state=options.seed,
         )
         if not options.json:
             print(_report(found), flush=True)
         if not (found.is_useful or options.force):
             raise CommandError(
-                f"{output}: not written, since fewer than half of the queries find their own row "
-                f"first ({found.found_first:.3f}); --force writes it"
+                f"{output}: not written, since the map finds no more rows than one of permuted "
+                f"pairs ({found.found_first:.3f}, {found.found_first_permuted:.3f}); --force "
+                "writes it"
             )
+        facts: dict[str, Any] = {"file": str(output)}
+        if is_map:
+            found.save(output)
+            summary = f"map of {found.direction}"
+        else:
+            n_rows, n_features = _write_mapped(found, old, options.old, output)
+            facts |= {"rows": n_rows, "features": n_features}
+            summary = f"{n_rows:,} rows, {n_features} features"
+    show(options, f"{output}: {summary}", facts | found.figures())
 
-        def migrated(views: Any) -> dict[str, np.ndarray]:
-            return {"old": found.predict(views["old"])}
 
-        projected = ProjectedRows(migrated, "old", old, options.old)
-        with replacing(output) as file:
-            write_npy(file, projected.blocks(), projected.shape, projected.dtype)
-    n_rows, n_features = projected.shape
-    facts = {"file": str(output), "rows": n_rows, "features": n_features}
-    names = [field.name for field in fields(found) if not field.name.startswith("_")]
-    figures = {name: getattr(found, name) for name in names}
-    show(options, f"{output}: {n_rows:,} rows, {n_features} features", facts | figures)
+def _write_mapped(found: Migration, old: Any, name: str, output: Any) -> tuple[int, int]:
+    """Map all stored rows block by block; returns the shape of the result."""
+
+    def migrated(views: Any) -> dict[str, np.ndarray]:
+        return {"old": found.map_items(views["old"])}
+
+    projected = ProjectedRows(migrated, "old", old, name)
+    with replacing(output) as file:
+        write_npy(file, projected.blocks(), projected.shape, projected.dtype)
+    return projected.shape
 
 
 def _sample(options: Namespace, old: Any) -> list[np.ndarray]:
@@ -85,9 +102,17 @@ def _report(found: Migration) -> str:
     if found.gallery_size < found.n_stored:
         gallery += f" drawn from {found.n_stored:,}"
     error = 2 * found.found_first_error
-    return f"""\
-{name}: fitted to {found.n_pairs:,} pairs; the figures are of pairs left out of the fit
-own migrated row found first among {gallery}: {found.found_first:.3f} ± {error:.3f} \
-({found.n_queries:,} queries)
-nearest {found.nearest_share:.1%} of rows that are still nearest: {found.neighbors_kept:.3f} \
-(old model: {found.neighbors_kept_before:.3f})"""
+    mapped = {"items": "migrated row", "queries": "row", "both": "row"}[found.direction]
+    lines = [
+        f"{name}: fitted to {found.n_pairs:,} pairs; the figures are of pairs left out of the fit",
+        f"own {mapped} found first among {gallery}: {found.found_first:.3f} ± {error:.3f} "
+        f"({found.n_queries:,} queries)",
+        f"nearest {found.nearest_share:.1%} of rows that are still nearest: "
+        f"{found.neighbors_kept:.3f} (old model: {found.neighbors_kept_before:.3f})",
+    ]
+    lines += [
+        f"with {point.n_pairs:,} pairs: own row first {point.found_first:.3f} ± "
+        f"{2 * point.found_first_error:.3f}"
+        for point in found.learning_curve
+    ]
+    return "\n".join(lines)

@@ -60,17 +60,18 @@ Output, by file extension:
                    galleries are named view:item, and equal scores are lowered to keep the order
 Scores are larger for better items; distances of --similarity euclidean are negative."""
 
-MIGRATE_NOTE = f"""A map is fitted to the sample, whose items both models embedded, and applied to
-every row of OLD, so that queries of the new model find rows that only the old one has seen.
+MIGRATE_NOTE = f"""A map is fitted to the sample, whose items both models embedded. By default it is
+applied to every row of OLD, so that queries of the new model find rows that only the old one has
+seen. With --direction queries nothing stored changes: -o MAP.mvcca is the map of queries, for
+mvcca.interop.migration.Migration.load(...).map_queries.
 
-The first figure is the share of vectors of NEW that find their own row first among all mapped rows
-of OLD, by cosine, with two standard errors. Each searches rows mapped without its own pair:
-leave-one-out for the affine map, five folds with --n-components or procrustes. Of more than 100,000
-rows, as many are drawn. The second figure is the share of a vector's nearest rows that stay nearest
-among a fifth of the sample, beside the share that the old model has by itself. Of the nearest rows
-among all, fewer stay.
+The first figure is the share of vectors of NEW that find their own row first among all rows of OLD,
+by cosine, with two standard errors. Each searches by a map without its own pair: leave-one-out for
+affine items and cca queries, else five folds. Of more than 100,000 rows, as many are drawn. The
+second figure is the share of a vector's nearest rows that stay nearest among a fifth of the sample,
+beside the share that the old model has by itself. Of the nearest rows among all, fewer stay.
 
-If fewer than half of the vectors find their own row first, the map is of no use: nothing is written
+If no more vectors find their own row first than by a map of permuted pairs, nothing is written
 without --force, and the exit code is 1.
 
 {_BLOCKS_NOTE}"""
@@ -216,18 +217,22 @@ def add_to_migrate(command: ArgumentParser) -> None:
 matrix; may be left out if both files have the same number of rows, in the same order"""
     _add(command, "--sample", text, metavar="FILE")
     _add_header(command)
-    _add_output(command, "vectors to write, .npy")
-    text = "any affine map, or only rotations, which need fewer pairs (default: affine)"
-    _choose(command, "--method", ("affine", "procrustes"), text, default="affine")
-    text = "rank of the map (default: not restricted)"
-    _add(command, "--n-components", text, values.positive_int)
-    text = """ridge of the affine map in units of the mean variance; of several, the one with the
-smallest squared error of left-out rows (default: 18 values from 1e-4 to 30)"""
+    _add_output(command, "mapped vectors of OLD to write, .npy, or the map itself, .mvcca")
+    text = """what is mapped: the stored rows of OLD, new queries for an index of OLD that stays as
+it is, or both into a shared space (default: items)"""
+    _choose(command, "--direction", ("items", "queries", "both"), text, default="items")
+    text = """any affine map (items), the bilinear form of CCA (queries, both), or only rotations
+(items, queries; default: affine for items, cca otherwise)"""
+    _choose(command, "--method", ("affine", "cca", "procrustes"), text)
+    text = """ridge in units of the mean variance; of several, the one that maps left-out rows best
+(default: 18 values from 1e-4 to 30, or for cca 6 from 0.03 to 10)"""
     _add(command, "--reg", text, values.non_negative, "REG", nargs="+")
-    text = """scale the vectors to length 1 before writing (default: if the rows of NEW have
-length 1)"""
+    text = "also measure maps of a half, a quarter and an eighth of the sample"
+    _flag(command, "--learning-curve", text)
+    text = """scale the vectors to length 1 before writing (default: if those of the space
+that they are mapped to have length 1)"""
     command.add_argument("--normalize", action=BooleanOptionalAction, help=text)
-    _flag(command, "--force", "write the vectors even if the map is of no use")
+    _flag(command, "--force", "write even if the map is no better than one of permuted pairs")
     _add(command, "--seed", "random seed", values.seed, "N", 0)
     _add_block_rows(command)
 

@@ -21,7 +21,10 @@ _COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None]]] = {
     "fit": ("fit a method to views in files and save the model", options.add_to_fit),
     "transform": ("project rows in files into the shared space", options.add_to_transform),
     "search": ("find the best items of one view for queries in another", options.add_to_search),
-    "migrate": ("map stored vectors of an old model to a new one", options.add_to_migrate),
+    "migrate": (
+        "map stored vectors or queries between an old and a new model",
+        options.add_to_migrate,
+    ),
     "info": ("describe a model file", options.add_to_info),
     "methods": ("list all methods", options.add_to_methods),
     "completion": ("print a script for completion in a shell", options.add_to_completion),
@@ -49,7 +52,10 @@ _EXAMPLES = {
     "fit": [f"fit {_VIEWS} --method cca --param n_components=10 -o model.mvcca"],
     "transform": [f"transform model.mvcca {_VIEWS} -o 'scores-{{view}}.npy'"],
     "search": ["search model.mvcca --gallery image=image.npy --query text=text.npy -k 5"],
-    "migrate": ["migrate old.npy new.npy --sample rows.npy -o migrated.npy"],
+    "migrate": [
+        "migrate old.npy new.npy --sample rows.npy -o migrated.npy",
+        "migrate old.npy new.npy --sample rows.npy --direction queries -o queries.mvcca",
+    ],
     "info": ["info model.mvcca", "info model.mvcca --json"],
     "methods": ["methods"],
     "completion": ["completion bash > ~/.local/share/bash-completion/completions/mvcca"],

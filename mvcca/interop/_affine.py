@@ -7,7 +7,7 @@ features of a large scale or a large mean.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,41 +26,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import LinearEstimator
 from mvcca.compose import PerView
+from mvcca.interop.centred import CentredMap
+from mvcca.interop.migration.result import Migration
 from mvcca.problem import component_weights
 from mvcca.retrieval.ranking import Ranking, fitted_steps
-
-
-@dataclass(frozen=True, eq=False)
-class CentredMap:
-    """The map x ↦ (x - center)ᵀW + offset."""
-
-    center: np.ndarray  # (n_features,)
-    W: np.ndarray  # (n_features, n_outputs)
-    offset: np.ndarray  # (n_outputs,)
-
-    @property
-    def bias(self) -> np.ndarray:
-        """The constant b of x ↦ xᵀW + b."""
-        return self.offset - self.center @ self.W
-
-    def after_scaling(self, scale: Any, center: Any = None, shift: float = 0.0) -> CentredMap:
-        """This map of x ↦ scale (x - center) + shift, feature by feature."""
-        W = np.broadcast_to(scale, self.center.shape)[:, None] * self.W
-        own = self.center - shift
-        if center is None:
-            return CentredMap(own / scale, W, self.offset)
-        return CentredMap(np.asarray(center, dtype=float), W, self.offset - own @ self.W)
-
-    def after_product(self, matrix: Any, center: Any = 0.0) -> CentredMap:
-        """This map of x ↦ (x - center)ᵀ matrix."""
-        centers = np.broadcast_to(np.asarray(center, dtype=float), matrix.shape[:1])
-        return CentredMap(centers, np.asarray(matrix @ self.W), self.bias)
-
-    def after_selection(self, kept: np.ndarray) -> CentredMap:
-        """This map of the features that a boolean mask keeps."""
-        center, W = np.zeros(len(kept)), np.zeros((len(kept), self.W.shape[1]))
-        center[kept], W[kept] = self.center, self.W
-        return CentredMap(center, W, self.offset)
 
 
 def affine_map(
@@ -70,9 +39,11 @@ def affine_map(
 
     Parameters
     ----------
-    estimator : fitted estimator
+    estimator : fitted estimator or Migration
         A linear estimator; or a pipeline that ends in one, after steps of `PerView` with the
-        scalers of scikit-learn, PCA, truncated SVD, random projections or feature selection.
+        scalers of scikit-learn, PCA, truncated SVD, random projections or feature selection. The
+        views of a `mvcca.interop.migration.Migration` are "old" and "new"; if its `normalize` says
+        so, rows are to be scaled to length 1 after this map.
     view : str
         Name of the view.
     weighted : bool, default=True
@@ -116,6 +87,8 @@ def affine_map(
 
 def centred_map(estimator: Any, view: str, *, weighted: bool) -> CentredMap:
     """The map of `affine_map`, with the center of the first step kept apart."""
+    if isinstance(estimator, Migration):
+        return estimator.centred_map(view)
     *before, last = fitted_steps(estimator)
     centred = _of_estimator(last, view)
     if weighted:

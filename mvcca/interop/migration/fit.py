@@ -1,105 +1,26 @@
-"""Fit a map from the vectors of an old embedding model to those of a new one, and measure it."""
+"""Fit a map between the vectors of an old and a new embedding model, and measure it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from mvcca.blocks.checks import common_row_labels
+from mvcca.interop.migration.assessed import Assessed, Sample, assess, held_out_neighbors
 from mvcca.interop.migration.gallery import Gallery
-from mvcca.interop.migration.maps import NEW, OLD, Map, ridge_map, ridges_of, rotation
-from mvcca.interop.migration.measured import LeftOut, found_shares, neighbors_kept, ranks_under
+from mvcca.interop.migration.maps import NEW, OLD
+from mvcca.interop.migration.measured import found_shares
+from mvcca.interop.migration.result import CurvePoint, Migration
 from mvcca.machine.warnings import warn
-from mvcca.measures import unit_rows
-from mvcca.statistics import Moments
-from mvcca.views import Views
 
 _LEAST_PAIRS = 10
-_N_FOLDS = 5
-_MOST_QUERIES = 1_000
-_REGS = tuple(np.geomspace(1e-4, 30, 18))
+_LEAST_OF_CURVE = 50
+_MOST_QUERIES, _MOST_PERMUTED = 1_000, 200
+_REGS = {"affine": tuple(np.geomspace(1e-4, 30, 18)), "cca": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)}
+_METHODS = {"items": ("affine", "procrustes"), "queries": ("cca", "procrustes"), "both": ("cca",)}
 _UNIT = 1e-2  # deviation of lengths from 1 that storage in 8 bits explains
-
-
-@dataclass(frozen=True, eq=False)
-class Migration:
-    """A map from vectors of an old model to those of a new one, with what it keeps.
-
-    All figures compare by cosine and are of pairs that the map was not fitted to.
-
-    Attributes
-    ----------
-    method : {"affine", "procrustes"}
-        Kind of the map.
-    reg : float or None
-        Ridge of the affine map, chosen if several were given.
-    normalize : bool
-        Whether mapped rows are scaled to length 1.
-    found_first : float
-        Share of vectors of the new model that find their own migrated row first in the gallery.
-    found_first_error : float
-        Standard error of `found_first`, never zero: two hits and two misses are added for it.
-    found_in_ten : float
-        Share of vectors of the new model that find their own migrated row among the first 10.
-    gallery_size : int
-        Number of stored rows that each of them was compared with.
-    n_stored : int
-        Number of stored rows; the gallery is a random draw if it is smaller.
-    n_pairs, n_queries : int
-        Number of pairs, and of those whose new vectors were the queries.
-    neighbors_kept : float
-        Share of the nearest rows of a new vector, under the new model, that are also the nearest
-        migrated ones. Measured among held-out pairs: of the 10 nearest among many more rows, fewer
-        stay, and few pairs do not tell how many.
-    neighbors_kept_before : float
-        The same share for the old model, whose vectors are both queries and rows.
-    nearest_share : float
-        Share of rows that count as nearest for these two figures.
-    """
-
-    method: str
-    reg: float | None
-    normalize: bool
-    found_first: float
-    found_in_ten: float
-    found_first_error: float
-    gallery_size: int
-    n_stored: int
-    n_pairs: int
-    n_queries: int
-    neighbors_kept: float
-    neighbors_kept_before: float
-    nearest_share: float
-    _map: Map
-
-    @property
-    def is_useful(self) -> bool:
-        """Whether at least half of the queries find their own row first."""
-        return self.found_first >= 0.5
-
-    def predict(self, rows: np.ndarray) -> np.ndarray:
-        """Map vectors of the old model.
-
-        Parameters
-        ----------
-        rows : ndarray, shape (n_rows, n_features)
-            Vectors of the old model.
-
-        Returns
-        -------
-        ndarray, shape (n_rows, n_features of the new model)
-            In the precision of `rows`.
-
-        Raises
-        ------
-        ValueError
-            If a number is NaN or infinite.
-        """
-        mapped = self._map(rows)
-        return unit_rows(mapped) if self.normalize else mapped
 
 
 def fit_migration(
@@ -107,24 +28,34 @@ def fit_migration(
     new: Any,
     *,
     stored: Any = None,
-    method: Literal["affine", "procrustes"] = "affine",
-    n_components: int | None = None,
+    direction: Literal["items", "queries", "both"] = "items",
+    method: Literal["affine", "procrustes", "cca"] | None = None,
     reg: float | Sequence[float] | None = None,
     normalize: bool | None = None,
+    learning_curve: bool = False,
     random_state: int = 0,
 ) -> Migration:
-    r"""Fit a map from the vectors of an old embedding model to those of a new one.
+    r"""Fit a map between the vectors of an old embedding model and those of a new one.
 
-    The affine map is the ridge regression of `mvcca.AffineMap`,
+    There are three directions. *Items* maps stored rows x of the old model to the space of the new
+    one, by the ridge regression of `mvcca.AffineMap`,
 
     .. math:: \min_B E ‖\bar y - \bar x B‖^2 + r ‖B‖^2,
 
     for all r from one eigendecomposition of the covariance of x. Of several r, the one with the
-    smallest squared error of left-out pairs is chosen. The map is fitted to all pairs.
+    smallest squared error of left-out pairs is chosen. *Queries* leaves the stored rows alone and
+    maps a query y of the new model to the vector whose inner products with them rank,
 
-    It is measured in the gallery of all stored rows: the new vector of a pair searches them, mapped
-    by a map that was fitted without this pair. For the affine map this leave-one-out has a closed
-    form. Rotations and maps of a given rank are fitted to four fifths of the pairs, five times; a
+    .. math:: q(y) = (\Sigma_{xx} + r_x I)^{-1} \Sigma_{xy} (\Sigma_{yy} + r_y I)^{-1} (y - \mu_y),
+
+    which is :math:`A \operatorname{diag}(\rho) B^\top (y - \mu_y)` with the regularized canonical
+    weights A, B and correlations ρ. *Both* maps rows and queries to the canonical variates, times
+    the root of ρ. Of several r, these two choose the one with the largest mean reciprocal rank of
+    left-out pairs.
+
+    The map is measured in the gallery of all stored rows: the new vector of a pair searches them
+    by a map that was fitted without this pair. For "affine" items and "cca" queries this
+    leave-one-out has a closed form. Others are fitted to four fifths of the pairs, five times; a
     map of all pairs is slightly better than they are.
 
     Parameters
@@ -132,21 +63,26 @@ def fit_migration(
     old, new : array-like, shape (n_pairs, n_features)
         Vectors of both models for the same items.
     stored : array-like or file of rows, shape (n_stored, n_features of old), optional
-        All vectors of the old model that will be mapped, those of the pairs included; by default
-        the pairs are all there is. Rows equal to the row of a query count as its own. Of more than
-        100,000 rows, as many are drawn.
-    method : {"affine", "procrustes"}, default="affine"
-        Any affine map, or only rotations, which need fewer pairs; see `mvcca.Procrustes`.
-    n_components : int, optional
-        Rank of the map; by default not restricted.
+        All stored vectors of the old model, those of the pairs included; by default the pairs are
+        all there is. Rows equal to the row of a query count as its own. Of more than 100,000 rows,
+        as many are drawn.
+    direction : {"items", "queries", "both"}, default="items"
+        What is mapped: stored rows, queries, or both into a space that they share.
+    method : {"affine", "procrustes", "cca"}, optional
+        "affine" (items; their default) is any affine map. "cca" (queries and both; their default)
+        is the bilinear form of CCA. "procrustes" (items or queries) allows rotations only; see
+        `mvcca.Procrustes`.
     reg : float or sequence of float, optional
-        Ridge of the affine map in units of the mean variance of the old vectors; by default chosen
-        among 18 values from 1e-4 to 30.
+        Ridge in units of the mean variance of a model's vectors; by default chosen among 18 values
+        from 1e-4 to 30 ("affine") or 6 from 0.03 to 10 ("cca").
     normalize : bool, optional
         Whether to scale mapped rows to length 1, so that inner products rank as cosines; by default
-        if the new vectors have length 1.
+        if the vectors of the space they are mapped to have length 1, and always in a shared space.
+    learning_curve : bool, default=False
+        Also measure maps of a half, a quarter and an eighth of the pairs.
     random_state : int, default=0
-        Seed of the folds, of the queries if there are more than 1,000 pairs, and of the gallery.
+        Seed of the folds, of the queries if there are more than 1,000 pairs, of the gallery and of
+        permuted pairs.
 
     Returns
     -------
@@ -161,11 +97,13 @@ def fit_migration(
     Warns
     -----
     UserWarning
-        If fewer than half of the queries find their own row first.
+        If the map finds no more rows than one of permuted pairs, or fewer than half of them; or if
+        it keeps no more neighbors than the old model has by itself.
 
     See Also
     --------
-    mvcca.AffineMap : The same map with the methods of an estimator.
+    mvcca.AffineMap : The map of items with the methods of an estimator.
+    mvcca.CCA : Search across both models.
 
     Examples
     --------
@@ -177,79 +115,138 @@ def fit_migration(
     >>> migration = fit_migration(old[:500], new[:500], stored=old)
     >>> migration.found_first, migration.gallery_size
     (1.0, 1000)
-    >>> migration.predict(old).shape
+    >>> migration.map_items(old).shape
     (1000, 16)
+    >>> adapter = fit_migration(old[:500], new[:500], stored=old, direction="queries")
+    >>> adapter.map_queries(new).shape
+    (1000, 20)
     """
-    if method not in ("affine", "procrustes"):
-        raise ValueError(f"Expected method to be 'affine' or 'procrustes', got {method!r}.")
-    regs = np.atleast_1d(_REGS if reg is None else reg).astype(float).tolist()
-    if not regs or not all(0 <= value < np.inf for value in regs):
-        raise ValueError(f"Expected reg to be numbers of at least 0, got {reg!r}.")
-    if n_components is not None and n_components < 1:
-        raise ValueError(f"Expected n_components to be at least 1 or None, got {n_components!r}.")
+    kind, regs = _checked(direction, method, reg)
     common_row_labels({OLD: old, NEW: new})  # raises if they differ
-    pairs = Views({OLD: _floats(OLD, old), NEW: _floats(NEW, new)})
-    n_pairs = len(pairs)
-    if n_pairs < _LEAST_PAIRS:
-        raise ValueError(f"{n_pairs} pairs, but at least {_LEAST_PAIRS} are needed")
+    x, y = _floats(OLD, old), _floats(NEW, new)
+    if len(x) != len(y):
+        raise ValueError(
+            f"Expected a row of both models for every pair, got {len(x)} rows of the old model and "
+            f"{len(y)} of the new one."
+        )
+    if len(x) < _LEAST_PAIRS:
+        raise ValueError(f"{len(x)} pairs, but at least {_LEAST_PAIRS} are needed")
     rng = np.random.default_rng(random_state)
-    folds = [np.sort(fold) for fold in np.array_split(rng.permutation(n_pairs), _N_FOLDS)]
-    sums = [Moments.of(pairs[fold]) for fold in folds]
-    queries = _some(np.arange(n_pairs), rng)
-    x, y = (pairs[name][queries] for name in (OLD, NEW))
-    gallery = Gallery.of(_stored(stored, pairs[OLD]), x, rng)
+    queries = np.sort(rng.permutation(len(x))[:_MOST_QUERIES])
+    gallery = Gallery.of(_stored(stored, x), x[queries], rng)
+    sample = Sample.of(x, y, queries, np.arange(len(queries)), gallery, rng)
+    whole = assess(kind, direction, sample, regs)
+    chosen = regs[:1] if whole.reg is None else (whole.reg,)
+    permuted = assess(kind, direction, _permuted(sample, rng), chosen)
+    curve = _curve(kind, direction, sample, regs, rng) if learning_curve else ()
 
-    chosen, ranks = None, []
-    if method == "affine":
-        ridges = ridges_of(sums)
-        left_out = LeftOut(ridges, x, y)
-        chosen = regs[0] if len(regs) == 1 else min(regs, key=left_out.error)
-        whole = ridge_map(ridges, chosen, n_components)
-        if n_components is None and left_out.exist(chosen):
-            ranks = [left_out.ranks(chosen, gallery)]
-    else:
-        whole = rotation(sums, n_components)
-    kept, needs_folds = [], not ranks
-    for k, fold in enumerate(folds if needs_folds else folds[:1]):
-        predict = _fitted([part for j, part in enumerate(sums) if j != k], chosen, n_components)
-        held_out = pairs[_some(fold, rng)]
-        kept.append(neighbors_kept(predict, held_out[OLD], held_out[NEW]))
-        if needs_folds:
-            in_fold = np.flatnonzero(np.isin(queries, fold))
-            ranks.append(ranks_under(predict, gallery, in_fold, y))
-
-    if normalize is None:
-        normalize = bool((np.abs(np.linalg.norm(pairs[NEW], axis=1) - 1) < _UNIT).all())
-    first, in_ten, error = found_shares(*map(np.concatenate, zip(*ranks, strict=True)))
-    with_map, before, share = np.mean(kept, axis=0).tolist()
+    first, in_ten, error = found_shares(*whole.ranks)
+    kept, before, share = held_out_neighbors(sample, whole)
     found = Migration(
-        method=method,
-        reg=chosen,
-        normalize=normalize,
+        direction=direction,
+        method=kind,
+        reg=whole.reg,
+        normalize=_normalized(direction, x, y) if normalize is None else normalize,
         found_first=first,
         found_first_error=error,
+        found_first_permuted=found_shares(*permuted.ranks)[0],
         found_in_ten=in_ten,
         gallery_size=len(gallery.rows),
         n_stored=gallery.n_stored,
-        n_pairs=n_pairs,
+        n_pairs=len(x),
         n_queries=len(queries),
-        neighbors_kept=with_map,
+        neighbors_kept=kept,
         neighbors_kept_before=before,
         nearest_share=share,
-        _map=whole,
+        cosine=float(np.mean(whole.cosines)),
+        cosine_deviation=float(np.std(whole.cosines)),
+        learning_curve=curve,
+        _items=whole.maps.items,
+        _queries=whole.maps.queries,
     )
-    if not found.is_useful:
-        warn(
-            f"Only {first:.3f} of the queries find their own migrated row first among "
-            f"{found.gallery_size:,} rows: the map keeps too little to search with. Check that "
-            "rows of both models show the same items, or embed more pairs."
-        )
+    _warn_of(found)
     return found
 
 
-def _fitted(sums: list[Moments], reg: float | None, rank: int | None) -> Map:
-    """A ridge regression, or a rotation without a ridge."""
-    return rotation(sums, rank) if reg is None else ridge_map(ridges_of(sums), reg, rank)
+def _checked(
+    direction: str, method: str | None, reg: float | Sequence[float] | None
+) -> tuple[str, list[float]]:
+    """The method and its ridges."""
+    if direction not in _METHODS:
+        raise ValueError(f"Expected direction to be one of {list(_METHODS)}, got {direction!r}.")
+    known = _METHODS[direction]
+    if method is not None and method not in known:
+        names = " or ".join(map(repr, known))
+        raise ValueError(f"Expected method to be {names} for {direction}, got {method!r}.")
+    method = method or known[0]
+    if method == "procrustes":
+        if reg is not None:
+            raise ValueError(f"Expected no reg for method='procrustes', got {reg!r}.")
+        return method, []
+    regs = np.atleast_1d(_REGS[method] if reg is None else reg).astype(float).tolist()
+    if not regs or not all(0 <= value < np.inf for value in regs):
+        raise ValueError(f"Expected reg to be numbers of at least 0, got {reg!r}.")
+    return method, regs
+
+
+def _permuted(sample: Sample, rng: np.random.Generator) -> Sample:
+    """The old rows with new rows of other pairs, and few of the queries."""
+    some = np.sort(rng.permutation(len(sample.queries))[:_MOST_PERMUTED])
+    new = sample.new[rng.permutation(len(sample.new))]
+    queries, places = sample.queries[some], sample.places[some]
+    return Sample.of(sample.old, new, queries, places, sample.gallery, rng)
+
+
+def _curve(
+    method: str, direction: str, sample: Sample, regs: list[float], rng: np.random.Generator
+) -> tuple[CurvePoint, ...]:
+    """Maps of parts of the pairs, searched by queries among them."""
+    points = []
+    others = np.setdiff1d(np.arange(len(sample.old)), sample.queries)
+    order = np.concatenate([rng.permutation(len(sample.queries)), others])
+    order[: len(sample.queries)] = sample.queries[order[: len(sample.queries)]]
+    for n_pairs in (len(order) // 8, len(order) // 4, len(order) // 2):
+        if n_pairs < _LEAST_OF_CURVE:
+            continue
+        pairs = np.sort(order[:n_pairs])
+        queries = np.flatnonzero(np.isin(pairs, sample.queries))
+        places = np.searchsorted(sample.queries, pairs[queries])
+        x, y = sample.old[pairs], sample.new[pairs]
+        part = Sample.of(x, y, queries, places, sample.gallery, rng)
+        found: Assessed = assess(method, direction, part, regs)
+        first, _, error = found_shares(*found.ranks)
+        kept, before, _ = held_out_neighbors(part, found)
+        points.append(CurvePoint(n_pairs, first, error, kept, before))
+    return tuple(points)
+
+
+def _normalized(direction: str, old: np.ndarray, new: np.ndarray) -> bool:
+    """Whether the rows of the space that is mapped to have length 1."""
+    if direction == "both":
+        return True
+    target = new if direction == "items" else old
+    return bool((np.abs(np.linalg.norm(target, axis=1) - 1) < _UNIT).all())
+
+
+def _warn_of(found: Migration) -> None:
+    """Say what the map is not good for."""
+    among = f"{found.found_first:.3f} of the queries find their own row first among "
+    among += f"{found.gallery_size:,} rows"
+    if not found.is_useful:
+        warn(
+            f"Only {among}, where a map of permuted pairs finds {found.found_first_permuted:.3f}: "
+            "it has learned nothing that the pairs share. Check that rows of both models show the "
+            "same items, or embed more pairs."
+        )
+    elif found.found_first < 0.5:
+        warn(f"Only {among}. Embed more pairs before you search with this map.")
+    elif found.neighbors_kept <= found.neighbors_kept_before:
+        warn(
+            f"Of the nearest {found.nearest_share:.1%} of rows, the map keeps "
+            f"{found.neighbors_kept:.3f}, and the old model by itself "
+            f"{found.neighbors_kept_before:.3f}: for neighbors beyond a query's own row, the old "
+            "model is as good. Embed more pairs to gain from the new one."
+        )
 
 
 def _floats(name: str, rows: Any) -> np.ndarray:
@@ -272,8 +269,3 @@ def _stored(stored: Any, old: np.ndarray) -> Any:
             f"matrix of shape {tuple(rows.shape)}."
         )
     return rows
-
-
-def _some(numbers: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """At most 1,000 of the numbers, in order."""
-    return np.sort(rng.permutation(numbers)[:_MOST_QUERIES])

@@ -60,17 +60,17 @@ class Gallery:
             np.concatenate(of_each),
         )
 
-    def ranks(self, queries: np.ndarray, scores: Callable[[np.ndarray], np.ndarray]) -> Ranks:
+    def ranks(self, queries: np.ndarray, scores: Callable[[slice], np.ndarray]) -> Ranks:
         """Ranks of the own rows of queries, from their scores of all rows.
 
-        `queries` are positions in the order of the own rows; `scores` returns a new array for some
-        of them.
+        `queries` are positions in the order of the own rows; `scores` returns a new array for a
+        slice of `queries`.
         """
         size = max(1, _TILE_SIZE // len(self.rows))
 
         def ranks_of(part: slice) -> Ranks:
             chosen = queries[part]
-            tile = scores(chosen)
+            tile = scores(part)
             first, last = (np.searchsorted(self.owner, chosen, side) for side in ("left", "right"))
             own = tile[np.arange(len(chosen)), self.place[first]][:, None]
             for row, a, b in zip(tile, first, last, strict=True):

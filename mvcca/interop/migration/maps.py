@@ -1,74 +1,104 @@
-"""The maps themselves, from sums of products of the pairs: ridge regressions and rotations."""
+"""The maps themselves, from sums of products of the pairs.
+
+A direction maps the stored rows (*items*), the new queries (*queries*) or both into a space that
+they share. What is not mapped stays as it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from functools import reduce
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh
 
+from mvcca.interop.centred import CentredMap
 from mvcca.linear.ridges import Ridges
-from mvcca.machine.threads import each
+from mvcca.measures import unit_rows
 from mvcca.statistics import Moments, column_slices
 
 OLD, NEW = "old", "new"
-_TILE_ROWS = 512  # stay in cache between centring, product and check
-_PART_ROWS = 4 * _TILE_ROWS  # of one thread
-
-Map = Callable[[np.ndarray], np.ndarray]
 
 
-def ridges_of(sums: Iterable[Moments]) -> Ridges:
-    """The regressions on the pairs of all parts of the sample."""
-    return Ridges.of(reduce(add, sums), OLD, NEW)
+class Maps(NamedTuple):
+    """Maps of old rows and of new queries; None leaves rows as they are."""
+
+    items: CentredMap | None
+    queries: CentredMap | None
+
+    def items_of(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of the index, of length 1."""
+        return unit_rows(rows if self.items is None else self.items.apply(rows, OLD))
+
+    def queries_of(self, rows: np.ndarray) -> np.ndarray:
+        """Queries of the index, of length 1."""
+        return unit_rows(rows if self.queries is None else self.queries.apply(rows, NEW))
 
 
-def ridge_map(ridges: Ridges, reg: float, rank: int | None = None) -> Map:
-    """The map with a ridge in units of the mean variance."""
-    return _mapping(ridges.weights(reg, rank), ridges.means)
+def total(sums: Iterable[Moments]) -> Moments:
+    """Moments of the pairs of all parts of the sample."""
+    return reduce(add, sums)
 
 
-def rotation(sums: Iterable[Moments], rank: int | None) -> Map:
-    """The scaled rotation that maps the old vectors closest to the new ones."""
-    moments = reduce(add, sums)
+def ridges_of(moments: Moments) -> Ridges:
+    """The regressions of new rows on old ones."""
+    return Ridges.of(moments, OLD, NEW)
+
+
+def ridge_map(ridges: Ridges, reg: float) -> CentredMap:
+    """The map of old rows with a ridge in units of the mean variance."""
+    return CentredMap(ridges.means[OLD], ridges.weights(reg), ridges.means[NEW])
+
+
+def rotation(moments: Moments, direction: str) -> Maps:
+    """The rotation between the centred rows of both models.
+
+    Mapped items get the scale and the mean of the new rows. Queries get neither: the cosine does
+    not see the scale, and a mean would rank rows by their own inner product with it.
+    """
     columns, whole, means = column_slices(moments.widths), moments.covariance(), moments.mean()
     covariance, between = whole[columns[OLD], columns[OLD]], whole[columns[OLD], columns[NEW]]
     left, values, right = np.linalg.svd(between, full_matrices=False)
-    left, right = left[:, :rank], right[:rank]
+    if direction == "queries":
+        return Maps(None, CentredMap(means[NEW], right.T @ left.T, np.zeros(len(left))))
     variance = np.einsum("ik,ik->", left, covariance @ left)
-    scale = values[:rank].sum() / variance if variance > 0 else 0.0
-    return _mapping(scale * left @ right, means)
+    scale = values.sum() / variance if variance > 0 else 0.0
+    return Maps(CentredMap(means[OLD], scale * left @ right, means[NEW]), None)
 
 
-def _mapping(weights: np.ndarray, means: Mapping[str, np.ndarray]) -> Map:
-    """The affine map with these weights of centred rows, in the precision of the rows."""
-    in_precision = {
-        np.dtype(kind): tuple(part.astype(kind) for part in (weights, means[OLD], means[NEW]))
-        for kind in (np.float32, np.float64)
-    }
+class Canonical:
+    """Regularised CCA of both models, for any ridge, from two eigendecompositions."""
 
-    def predict(rows: np.ndarray) -> np.ndarray:
-        dtype = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
-        W, before, after = in_precision[dtype]
-        mapped = np.empty((len(rows), W.shape[1]), dtype=dtype)
+    def __init__(self, moments: Moments) -> None:
+        columns, whole = column_slices(moments.widths), moments.covariance()
+        self.means, self.n_pairs = moments.mean(), float(moments.counts[0, 0])
+        self._parts = {
+            name: eigh(whole[columns[name], columns[name]], driver="evd") for name in (OLD, NEW)
+        }
+        self.between = whole[columns[OLD], columns[NEW]]
 
-        def fill(part: slice) -> None:
-            centred = np.empty((_TILE_ROWS, len(W)), dtype=dtype)
-            for start in range(part.start, part.stop, _TILE_ROWS):
-                tile = mapped[start : start + _TILE_ROWS]
-                np.subtract(rows[start : start + _TILE_ROWS], before, out=centred[: len(tile)])
-                np.matmul(centred[: len(tile)], W, out=tile)
-                tile += after
-                with np.errstate(over="ignore", invalid="ignore"):
-                    length = np.vdot(tile, tile)  # the fastest look at all numbers
-                if not (np.isfinite(length) or np.isfinite(tile).all()):  # it may overflow
-                    raise ValueError("View 'old' contains NaN, infinity or numbers that overflow.")
+    def inverse(self, name: str, reg: float, power: float = 1.0) -> np.ndarray:
+        """A power of the inverse of the covariance with a ridge in units of the mean variance."""
+        values, axes = self._parts[name]
+        damped = np.maximum(values, 0) + reg * values.mean()
+        factors = np.divide(1, damped, where=damped > 0, out=np.zeros_like(damped)) ** power
+        return np.asarray(axes * factors @ axes.T)
 
-        each(
-            fill,
-            (slice(a, min(a + _PART_ROWS, len(rows))) for a in range(0, len(rows), _PART_ROWS)),
+    def bilinear(self, reg: float) -> Maps:
+        """The query adapter A diag(ρ) Bᵀ (y - ȳ), whose inner products with old rows rank."""
+        weights = self.inverse(NEW, reg) @ self.between.T @ self.inverse(OLD, reg)
+        return Maps(None, CentredMap(self.means[NEW], weights, np.zeros(weights.shape[1])))
+
+    def shared(self, reg: float) -> Maps:
+        """Canonical variates of both models, times the root of their correlation."""
+        roots = {name: self.inverse(name, reg, 0.5) for name in (OLD, NEW)}
+        left, rho, right = np.linalg.svd(
+            roots[OLD] @ self.between @ roots[NEW], full_matrices=False
         )
-        return mapped
-
-    return predict
+        weights = (roots[OLD] @ left * np.sqrt(rho), roots[NEW] @ right.T * np.sqrt(rho))
+        zeros = np.zeros(len(rho))
+        return Maps(
+            *(CentredMap(self.means[n], W, zeros) for n, W in zip((OLD, NEW), weights, strict=True))
+        )

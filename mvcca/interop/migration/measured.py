@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mvcca.interop.migration.gallery import Gallery, Ranks
-from mvcca.interop.migration.maps import OLD, Map, ridge_map
+from mvcca.interop.migration.maps import NEW, OLD, Canonical, Maps, ridge_map
 from mvcca.linear.ridges import LEAST_REMAINING, Ridges
 from mvcca.measures import unit_rows
 from mvcca.retrieval import top_k
@@ -48,11 +48,12 @@ class LeftOut:
         residuals = self._residuals(reg) / self._remaining(reg)[:, None]
         return float(np.einsum("ij,ij->", residuals, residuals))
 
-    def ranks(self, reg: float, gallery: Gallery) -> Ranks:
-        """Ranks of the pairs' own rows."""
-        return gallery.ranks(np.arange(len(self._new)), self.cosines(reg, gallery.rows))
+    def own_cosines(self, reg: float) -> np.ndarray:
+        """Cosines of new rows with their predictions."""
+        left_out = self._new - self._residuals(reg) / self._remaining(reg)[:, None]
+        return cosines_of(left_out, self._new)
 
-    def cosines(self, reg: float, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def cosines(self, reg: float, rows: np.ndarray) -> Callable[[slice], np.ndarray]:
         """Cosines of some of the new rows with all mapped rows.
 
         With c_j = h_ji / (1 - h_ii), the row f(x_j) - c_j e_i has with y_i the inner product
@@ -62,7 +63,7 @@ class LeftOut:
         remaining = self._remaining(reg)[:, None]
         duals = self._ridges.duals(reg, self._coordinates) / remaining
         constants = 1 / self._ridges.n_pairs / remaining - duals @ self._ridges.means[OLD][:, None]
-        mapped = ridge_map(self._ridges, reg)(rows).astype(dtype, copy=False)
+        mapped = ridge_map(self._ridges, reg).apply(rows, OLD).astype(dtype, copy=False)
         largest = np.abs(mapped).max() or 1  # its square may overflow
         mapped /= largest
         lengths = np.einsum("ij,ij->i", mapped, mapped)
@@ -73,7 +74,7 @@ class LeftOut:
             part.astype(dtype) for part in (duals, constants, e, products, squares)
         )
 
-        def cosines(chosen: np.ndarray) -> np.ndarray:
+        def cosines(chosen: slice) -> np.ndarray:
             c = duals[chosen] @ rows.T
             c += constants[chosen]
             scores = queries[chosen] @ mapped.T
@@ -97,23 +98,60 @@ class LeftOut:
         return 1 - self._ridges.leverages(reg, self._coordinates)
 
 
+class LeftOutQueries:
+    """Query adapters of CCA without one of their pairs, for each of some pairs.
+
+    With centred rows u and v of the pair, P and Q the inverses of the covariances with a ridge that
+    is kept, c = n / (n - 1), h_v = vᵀQv and h_u = uᵀPu (all of sums, not of means), two rank-one
+    updates of the inverses give the query of the adapter without this pair up to its length:
+
+        w = S_xy Q v - c h_v u,   q = P w + c (uᵀPw) / (1 - c h_u) P u.
+    """
+
+    def __init__(self, canonical: Canonical, old: np.ndarray, new: np.ndarray) -> None:
+        self._canonical = canonical
+        self._old, self._new = old, new
+
+    def queries(self, reg: float) -> np.ndarray:
+        """The mapped new rows, of length 1."""
+        canonical, degrees = self._canonical, self._canonical.n_pairs - 1
+        u, v = self._old - canonical.means[OLD], self._new - canonical.means[NEW]
+        P, Q = (canonical.inverse(name, reg) / degrees for name in (OLD, NEW))
+        c = canonical.n_pairs / degrees
+        Pu, Qv = u @ P, v @ Q
+        w = Qv @ canonical.between.T * degrees
+        w -= c * np.einsum("ij,ij->i", v, Qv)[:, None] * u
+        remaining = np.maximum(1 - c * np.einsum("ij,ij->i", u, Pu), LEAST_REMAINING)
+        growth = c * np.einsum("ij,ij->i", w, Pu) / remaining
+        return unit_rows((w @ P + growth[:, None] * Pu).astype(self._new.dtype))
+
+    def own_cosines(self, reg: float) -> np.ndarray:
+        """Cosines of mapped queries with the old rows of their pairs."""
+        return cosines_of(self.queries(reg), self._old)
+
+
+def cosines_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Cosines of rows with the same number."""
+    return np.asarray(np.einsum("ij,ij->i", unit_rows(a), unit_rows(b)))
+
+
 # ---- a fold left out ----------------------------------------------------------------------------
 
 
-def ranks_under(predict: Map, gallery: Gallery, queries: np.ndarray, new: np.ndarray) -> Ranks:
-    """Ranks of the own rows of some queries under one map; `new` are the rows of all queries."""
-    mapped, wanted = unit_rows(predict(gallery.rows)), unit_rows(new)
-    return gallery.ranks(queries, lambda chosen: wanted[chosen] @ mapped.T)
+def ranks_under(maps: Maps, gallery: Gallery, places: np.ndarray, new: np.ndarray) -> Ranks:
+    """Ranks of the own rows of the queries `places` of the gallery; `new` are their new rows."""
+    items, queries = maps.items_of(gallery.rows), maps.queries_of(new)
+    return gallery.ranks(places, lambda part: queries[part] @ items.T)
 
 
-def neighbors_kept(predict: Map, old: np.ndarray, new: np.ndarray) -> tuple[float, float, float]:
+def neighbors_kept(maps: Maps, old: np.ndarray, new: np.ndarray) -> tuple[float, float, float]:
     """Share of the nearest rows among held-out pairs that stay so, with the map and before it.
 
     The last number is the share of the pairs that count as nearest, at most a tenth.
     """
     k = max(1, min(NEAREST, len(new) // 10))
     exact = _nearest(new, new, k)
-    with_map = _shared(_nearest(new, predict(old), k), exact)
+    with_map = _shared(_nearest(maps.queries_of(new), maps.items_of(old), k), exact)
     return with_map, _shared(_nearest(old, old, k), exact), k / len(new)
 
 

@@ -1,0 +1,72 @@
+"""Affine maps that keep the means of rows apart from their bias, and apply them in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mvcca.machine.threads import each
+
+_TILE_ROWS = 512  # stay in cache between centring, product and check
+_PART_ROWS = 4 * _TILE_ROWS  # of one thread
+
+
+@dataclass(frozen=True, eq=False)
+class CentredMap:
+    """The map x ↦ (x - center)ᵀW + offset."""
+
+    center: np.ndarray  # (n_features,)
+    W: np.ndarray  # (n_features, n_outputs)
+    offset: np.ndarray  # (n_outputs,)
+
+    @property
+    def bias(self) -> np.ndarray:
+        """The constant b of x ↦ xᵀW + b."""
+        return self.offset - self.center @ self.W
+
+    def after_scaling(self, scale: Any, center: Any = None, shift: float = 0.0) -> CentredMap:
+        """This map of x ↦ scale (x - center) + shift, feature by feature."""
+        W = np.broadcast_to(scale, self.center.shape)[:, None] * self.W
+        own = self.center - shift
+        if center is None:
+            return CentredMap(own / scale, W, self.offset)
+        return CentredMap(np.asarray(center, dtype=float), W, self.offset - own @ self.W)
+
+    def after_product(self, matrix: Any, center: Any = 0.0) -> CentredMap:
+        """This map of x ↦ (x - center)ᵀ matrix."""
+        centers = np.broadcast_to(np.asarray(center, dtype=float), matrix.shape[:1])
+        return CentredMap(centers, np.asarray(matrix @ self.W), self.bias)
+
+    def after_selection(self, kept: np.ndarray) -> CentredMap:
+        """This map of the features that a boolean mask keeps."""
+        center, W = np.zeros(len(kept)), np.zeros((len(kept), self.W.shape[1]))
+        center[kept], W[kept] = self.center, self.W
+        return CentredMap(center, W, self.offset)
+
+    def apply(self, rows: np.ndarray, name: str) -> np.ndarray:
+        """Mapped rows of a view, in the precision of the rows; raises if they are not finite."""
+        dtype = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
+        W, before, after = (part.astype(dtype) for part in (self.W, self.center, self.offset))
+        mapped = np.empty((len(rows), W.shape[1]), dtype=dtype)
+
+        def fill(part: slice) -> None:
+            centred = np.empty((_TILE_ROWS, len(W)), dtype=dtype)
+            for start in range(part.start, part.stop, _TILE_ROWS):
+                tile = mapped[start : start + _TILE_ROWS]
+                np.subtract(rows[start : start + _TILE_ROWS], before, out=centred[: len(tile)])
+                np.matmul(centred[: len(tile)], W, out=tile)
+                tile += after
+                with np.errstate(over="ignore", invalid="ignore"):
+                    length = np.vdot(tile, tile)  # the fastest look at all numbers
+                if not (np.isfinite(length) or np.isfinite(tile).all()):  # it may overflow
+                    raise ValueError(
+                        f"View {name!r} contains NaN, infinity or numbers that overflow."
+                    )
+
+        each(
+            fill,
+            (slice(a, min(a + _PART_ROWS, len(rows))) for a in range(0, len(rows), _PART_ROWS)),
+        )
+        return mapped

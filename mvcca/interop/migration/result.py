@@ -1,0 +1,279 @@
+"""The map between an old and a new model, with what it keeps, in memory and in a file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mvcca.interop.centred import CentredMap
+from mvcca.machine.archive import not_ours, read_archive, write_archive
+from mvcca.measures import unit_rows
+
+_KIND, _FORMAT = "migration", 1
+_PARTS = ("center", "W", "offset")
+_MAPS = ("items", "queries")
+_VIEWS = {"old": "items", "new": "queries"}
+_WORN = 3.0  # standard errors
+
+
+class CurvePoint(NamedTuple):
+    """A point of the learning curve: what a map of fewer pairs would have kept."""
+
+    n_pairs: int
+    found_first: float
+    found_first_error: float
+    neighbors_kept: float
+    neighbors_kept_before: float
+
+
+class Drift(NamedTuple):
+    """Whether new pairs fit a map as well as those that it was fitted to.
+
+    Attributes
+    ----------
+    cosine : float
+        Mean cosine of the mapped rows of the new pairs.
+    expected : float
+        Mean cosine of pairs left out of the fit.
+    z : float
+        Their difference in standard errors; negative if the new pairs fit worse.
+    has_drifted : bool
+        Whether the new pairs fit worse by more than three standard errors.
+    """
+
+    cosine: float
+    expected: float
+    z: float
+    has_drifted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Migration:
+    """A map between the vectors of an old model and those of a new one, with what it keeps.
+
+    All figures compare by cosine and are of pairs that the map was not fitted to. The functions of
+    `mvcca.interop` that export maps (`mvcca.interop.affine_map`, `mvcca.interop.to_linear`,
+    `mvcca.interop.save_onnx`, `mvcca.interop.save_dense`) take a migration; its views are "old" and
+    "new".
+
+    Attributes
+    ----------
+    direction : {"items", "queries", "both"}
+        What is mapped: stored rows of the old model, new queries, or both into a shared space.
+    method : {"affine", "procrustes", "cca"}
+        Kind of the map.
+    reg : float or None
+        Ridge, chosen if several were given.
+    normalize : bool
+        Whether mapped rows are scaled to length 1.
+    found_first : float
+        Share of vectors of the new model that find their own old row first in the gallery.
+    found_first_error : float
+        Standard error of `found_first`, never zero: two hits and two misses are added for it.
+    found_first_permuted : float
+        The same share for a map fitted to permuted pairs, from at most 200 queries.
+    found_in_ten : float
+        Share of vectors of the new model that find their own row among the first 10.
+    gallery_size : int
+        Number of stored rows that each of them was compared with.
+    n_stored : int
+        Number of stored rows; the gallery is a random draw if it is smaller.
+    n_pairs, n_queries : int
+        Number of pairs, and of those whose new vectors were the queries.
+    neighbors_kept : float
+        Share of the nearest rows of a new vector, under the new model, that are also the nearest
+        ones of the map. Measured among held-out pairs: of the 10 nearest among many more rows,
+        fewer stay, and few pairs do not tell how many.
+    neighbors_kept_before : float
+        The same share for the old model, whose vectors are both queries and rows.
+    nearest_share : float
+        Share of rows that count as nearest for these two figures.
+    cosine, cosine_deviation : float
+        Mean cosine of the mapped rows of left-out pairs, and its standard deviation over pairs.
+    learning_curve : tuple of CurvePoint
+        The figures of maps fitted to fewer pairs; empty unless asked for.
+    """
+
+    direction: str
+    method: str
+    reg: float | None
+    normalize: bool
+    found_first: float
+    found_first_error: float
+    found_first_permuted: float
+    found_in_ten: float
+    gallery_size: int
+    n_stored: int
+    n_pairs: int
+    n_queries: int
+    neighbors_kept: float
+    neighbors_kept_before: float
+    nearest_share: float
+    cosine: float
+    cosine_deviation: float
+    learning_curve: tuple[CurvePoint, ...]
+    _items: CentredMap | None
+    _queries: CentredMap | None
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether more queries find their own row first than with permuted pairs.
+
+        The difference must be more than two standard errors.
+        """
+        error = np.sqrt(2) * self.found_first_error
+        return bool(self.found_first - self.found_first_permuted > 2 * error)
+
+    def map_items(self, rows: np.ndarray) -> np.ndarray:
+        """Map stored vectors of the old model; with direction "queries" they stay as they are.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (n_rows, n_features of the old model)
+            Vectors of the old model.
+
+        Returns
+        -------
+        ndarray, shape (n_rows, n_outputs)
+            In the precision of `rows`.
+
+        Raises
+        ------
+        ValueError
+            If a number is NaN or infinite.
+        """
+        return self._mapped(self._items, rows, "old")
+
+    def map_queries(self, rows: np.ndarray) -> np.ndarray:
+        """Map vectors of the new model; with direction "items" they stay as they are.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (n_rows, n_features of the new model)
+            Vectors of the new model.
+
+        Returns
+        -------
+        ndarray, shape (n_rows, n_outputs)
+            In the precision of `rows`.
+
+        Raises
+        ------
+        ValueError
+            If a number is NaN or infinite.
+        """
+        return self._mapped(self._queries, rows, "new")
+
+    def drift(self, old: np.ndarray, new: np.ndarray) -> Drift:
+        """Check on new pairs whether the map still fits.
+
+        Parameters
+        ----------
+        old, new : array-like, shape (n_pairs, n_features)
+            Vectors of both models for items that were not among the pairs of the fit.
+
+        Returns
+        -------
+        Drift
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than 2 pairs, or different numbers of rows.
+        """
+        old, new = np.asarray(old), np.asarray(new)
+        if len(old) != len(new) or len(old) < 2:
+            raise ValueError(
+                f"Expected at least 2 pairs, with as many rows of both models; got {len(old)} "
+                f"rows of the old model and {len(new)} of the new one."
+            )
+        items, queries = unit_rows(self.map_items(old)), unit_rows(self.map_queries(new))
+        cosines = np.einsum("ij,ij->i", items, queries, dtype=float)
+        error = np.hypot(
+            self.cosine_deviation / np.sqrt(self.n_queries), cosines.std(ddof=1) / len(old) ** 0.5
+        )
+        difference = float(cosines.mean()) - self.cosine
+        z = difference / max(float(error), np.finfo(float).tiny)
+        return Drift(float(cosines.mean()), self.cosine, z, z < -_WORN)
+
+    def centred_map(self, view: str) -> CentredMap:
+        """The affine map of the view "old" or "new", before any scaling to length 1."""
+        if view not in _VIEWS:
+            raise ValueError(f"Unknown view {view!r}; the views are {list(_VIEWS)}.")
+        found = self._items if view == "old" else self._queries
+        if found is None:
+            raise ValueError(
+                f"A migration of {self.direction} leaves rows of the {view} model as they are; "
+                "there is no map to export."
+            )
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the maps and the figures to one file, which `load` reads.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is replaced if it exists.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        arrays = {
+            f"{name}.{part}": getattr(own, part)
+            for name, own in zip(_MAPS, (self._items, self._queries), strict=True)
+            if own is not None
+            for part in _PARTS
+        }
+        content = {"kind": _KIND, "migration": _FORMAT, "figures": self.figures()}
+        write_archive(path, arrays, content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Migration:
+        """Load a migration that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Migration
+
+        Raises
+        ------
+        mvcca.persistence.ModelFileError
+            If the file is damaged, or holds something else.
+        OSError
+            If it cannot be opened.
+        """
+        arrays, content = read_archive(path)
+        if content.get("kind") != _KIND or content.get("migration") != _FORMAT:
+            not_ours(path, "does not hold a migration that this version of mvcca can read")
+        maps: dict[str, Any] = {
+            f"_{name}": CentredMap(*(arrays[f"{name}.{part}"] for part in _PARTS))
+            if f"{name}.W" in arrays
+            else None
+            for name in _MAPS
+        }
+        figures: dict[str, Any] = dict(content["figures"])
+        figures["learning_curve"] = tuple(CurvePoint(**p) for p in figures["learning_curve"])
+        return cls(**figures, **maps)
+
+    def figures(self) -> dict[str, Any]:
+        """Everything but the maps, as numbers and text."""
+        names = [field.name for field in fields(self) if not field.name.startswith("_")]
+        found = {name: getattr(self, name) for name in names}
+        return found | {"learning_curve": [point._asdict() for point in self.learning_curve]}
+
+    def _mapped(self, own: CentredMap | None, rows: np.ndarray, name: str) -> np.ndarray:
+        if own is None:
+            return rows
+        mapped = own.apply(rows, name)
+        return unit_rows(mapped) if self.normalize else mapped
