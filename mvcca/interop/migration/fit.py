@@ -98,7 +98,7 @@ def fit_migration(
     -----
     UserWarning
         If the map finds no more rows than one of permuted pairs, or fewer than half of them; or if
-        it keeps no more neighbors than the old model has by itself.
+        it keeps fewer neighbors than the old model has by itself.
 
     See Also
     --------
@@ -240,12 +240,12 @@ def _warn_of(found: Migration) -> None:
         )
     elif found.found_first < 0.5:
         warn(f"Only {among}. Embed more pairs before you search with this map.")
-    elif found.neighbors_kept <= found.neighbors_kept_before:
+    elif found.neighbors_kept < found.neighbors_kept_before:
         warn(
             f"Of the nearest {found.nearest_share:.1%} of rows, the map keeps "
             f"{found.neighbors_kept:.3f}, and the old model by itself "
             f"{found.neighbors_kept_before:.3f}: for neighbors beyond a query's own row, the old "
-            "model is as good. Embed more pairs to gain from the new one."
+            "model is better. Embed more pairs to gain from the new one."
         )
 
 
