@@ -266,6 +266,7 @@ def test_small_ridges_take_matrices_of_few_rows_and_warn_for_many(monkeypatch):
 
 def test_a_fit_that_has_not_converged_says_how_many_digits(monkeypatch):
     monkeypatch.setattr("mvcca.problem._lobpcg._MOST_STEPS", 3)
+    monkeypatch.setattr(routing, "_FEW_ROWS", 0)  # few rows take matrices
     views = sparse_views(NAMES)
     values, _ = dense_solution(views, 0.3)
     with pytest.warns(ConvergenceWarning, match="after 3 steps.*within") as warned:

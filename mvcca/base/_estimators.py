@@ -43,6 +43,7 @@ from mvcca.model_selection import (
     chosen,
     retrieval_scorer,
     searched,
+    tune_by_products,
     tuned,
 )
 from mvcca.problem import (
@@ -972,7 +973,7 @@ class StatisticEstimator(LinearEstimator):
     def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
         if sum(rows.views.widths.values()) >= WIDE:
-            if self.reg != "cv" and self._learn_by_products(rows):
+            if self.takes_products and self._learn_wide_cca(rows):
                 return
             if not self.requires.features:
                 self._check_memory(rows.views)
@@ -996,13 +997,22 @@ class StatisticEstimator(LinearEstimator):
         """Memory that a fit needs beside the rows."""
         return bytes_of_matrices(views)
 
-    def _learn_by_products(self, rows: Rows) -> bool:
-        """Fit CCA of wide views without covariance matrices, if it takes less; whether it does."""
+    @property
+    def takes_products(self) -> bool:
+        """Whether the problem is that of CCA, which needs no covariance matrices."""
         own, base = type(self), StatisticEstimator
         methods = ("statistic_of", "problem", "learn")
         of_cca = all(getattr(own, name) is getattr(base, name) for name in methods)
-        if not of_cca or self.confounds is not None or self.missing != "error":
-            return False
+        return of_cca and self.confounds is None and self.missing == "error"
+
+    def _learn_wide_cca(self, rows: Rows) -> bool:
+        """Fit by products with the rows, if that takes less; whether it does."""
+        if self.reg == "cv":
+            return tune_by_products(self, rows, self._learn_by_products)
+        return self._learn_by_products(rows)
+
+    def _learn_by_products(self, rows: Rows) -> bool:
+        """Fit to rows whose ridges are known."""
         maps = by_products(rows, with_patterns=hasattr(self, "predict"))
         if maps is None:
             return False

@@ -41,7 +41,8 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator):
     Parameters
     ----------
     n_components : int or None, default=2
-        Dimension of the shared space; None is all components that the data support.
+        Dimension of the shared space; None is all components that the data support, or 64 where
+        ``reg="cv"`` would search them for minutes or in more memory than there is.
     reg : float, mapping of str to float, "auto", "oas" or "cv", default=0.0
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
         view changes nothing. Without a ridge, `fit` warns of fewer than 5 rows per independent
@@ -203,7 +204,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     Parameters
     ----------
     n_components : int or None, default=2
-        Dimension of the shared space; None is all components that the data support.
+        Dimension of the shared space; None is all components that the data support, or 64 where
+        ``reg="cv"`` would search them for minutes or in more memory than there is.
     reg : float, mapping of str to float, "auto", "oas" or "cv", default=1e-4
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
         view changes nothing. "auto" replaces Σ_pp + r_p I by c ((1 - s_p) Σ_pp + s_p μ_p I), with

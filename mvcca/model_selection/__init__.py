@@ -28,6 +28,7 @@ from mvcca.model_selection._tuning import (
     fit_chosen,
     numbers_of_components,
     tunable,
+    tune_by_products,
     tuned,
 )
 
@@ -63,5 +64,6 @@ __all__ = [
     "space_of",
     "spectrum_decay",
     "tunable",
+    "tune_by_products",
     "tuned",
 ]

@@ -7,7 +7,7 @@ cross-validation: rows are read once, however many folds and settings there are.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
@@ -15,10 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.model_selection._goals import Sample, drawn
+from mvcca.model_selection._goals import (
+    Goal,
+    Projected,
+    Sample,
+    Scores,
+    bank_of_others,
+    drawn,
+)
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups
-from mvcca.problem import RidgePath, Rows
+from mvcca.problem import Maps, RidgePath, Rows
 from mvcca.statistics import Moments, PairCovariance, PairMoments
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -272,3 +279,36 @@ class FoldStatistics:
         """The problem of all other folds, to be solved for any ridge."""
         part = [own for own, _ in self.folds.models()].index(left_out)
         return RidgePath.of(self.estimator.posed(*self.parts[part]))
+
+    def held_out(
+        self, path: Any, left_out: Collection[int], scored: Collection[int], goal: Goal
+    ) -> Coordinates:
+        """Rows to score models of a path on."""
+
+        def coordinates(views: Views) -> dict[str, np.ndarray]:
+            return path.coordinates(self.estimator.solved_views(views))
+
+        held_out = {fold: coordinates(self.samples[fold].views) for fold in scored}
+        if goal != "object":
+            return Coordinates(held_out, {})
+        return Coordinates(held_out, bank_of_others(self.samples, left_out, coordinates))
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Rows of samples in the axes of one path, of all models of which scores are products."""
+
+    held_out: Mapping[int, Scores]  # by fold
+    bank: Scores  # of others, for a goal whose rankings they correct
+
+    def projected(self, maps: Maps, power: float) -> dict[int, Projected]:
+        """Scores of each fold, and of the bank, under a model."""
+
+        def scores(rows: Scores) -> dict[str, np.ndarray]:
+            return {n: (Y - maps.means[n]) @ maps.weights[n] for n, Y in rows.items()}
+
+        bank = scores(self.bank)
+        return {
+            fold: Projected.of(scores(rows), bank, maps, power)
+            for fold, rows in self.held_out.items()
+        }

@@ -8,10 +8,10 @@ order is computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, permutations
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -120,6 +120,12 @@ class Projected:
     bank: Scores  # training rows
     expected: Expected | None
     factors: np.ndarray | None = None  # λ^power, if scores of `transform` are weighted
+
+    @classmethod
+    def of(cls, scores: Scores, bank: Scores, maps: Maps, power: float) -> Self:
+        """Scores under a model whose `transform` weights them by λ^power."""
+        factors = replace(maps, power=power).factors(np.dtype(float)) if power else None
+        return cls(scores, bank, maps.expected, factors)
 
     @property
     def n_components(self) -> int:

@@ -26,6 +26,7 @@ from mvcca.model_selection._goals import (
     bank_of_others,
     goal_of,
 )
+from mvcca.model_selection._products import FoldRows
 from mvcca.model_selection._spaces import Effort, Space, searched
 from mvcca.model_selection._tuning import (
     RIDGES,
@@ -37,7 +38,7 @@ from mvcca.model_selection._tuning import (
     search_path,
     values_by_variant,
 )
-from mvcca.problem import Rows, reg_of_names
+from mvcca.problem import Rows, components_to_search, reg_of_names
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -270,20 +271,31 @@ class Search:
             for number, setting in enumerate(trials.settings)
         ]
 
-        def search(rows: Rows) -> None:
-            folds = task.folds.take(objects)
+        folds = task.folds.take(objects)
+
+        def search(statistics: FoldStatistics | FoldRows, most_components: int | None) -> None:
             search_path(
-                FoldStatistics.of(
-                    model, rows, folds, judged, model.without_confounds(task.views).names
-                ),
+                statistics,
                 trials,
                 ridges,
                 rows.n_components,
                 outers=outers,
-                most_components=self.space.most_components,
+                most_components=most_components,
             )
 
-        model.precisely(rows, search)
+        k = components_to_search(rows, len(ridges)) if model.takes_products else None
+        if k is not None:
+            samples = folds.samples(rows.views, judged)
+            search(FoldRows(model, rows, folds, samples), min(k, self.space.most_components or k))
+        if not trials.values:
+            names = model.without_confounds(task.views).names
+            model.precisely(
+                rows,
+                lambda rows: search(
+                    FoldStatistics.of(model, rows, folds, judged, names),
+                    self.space.most_components,
+                ),
+            )
 
     def _leave_one_out(self, base: Key, trials: Trials, outers: Sequence[Outer]) -> None:
         """All ridges, each row scored by a model of all others; halves correct each other's."""

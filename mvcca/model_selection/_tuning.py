@@ -15,17 +15,9 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection._fold_statistics import FoldStatistics, InnerFolds, Outer
-from mvcca.model_selection._goals import (
-    Goal,
-    Projected,
-    Sample,
-    Scores,
-    Value,
-    bank_of_others,
-    goal_of,
-    values_of,
-)
-from mvcca.problem import Maps, RidgePath, Rows
+from mvcca.model_selection._goals import Goal, Projected, Sample, Value, goal_of, values_of
+from mvcca.model_selection._products import FoldRows
+from mvcca.problem import Rows, components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
@@ -208,7 +200,7 @@ def numbers_of_components(n_components: int) -> list[int | None]:
 
 
 def search_path(
-    statistics: FoldStatistics,
+    statistics: FoldStatistics | FoldRows,
     trials: Trials,
     ridges: Iterable[tuple[int, Mapping[str, float]]],
     n_components: int | None,
@@ -220,12 +212,13 @@ def search_path(
 
     Parameters
     ----------
-    statistics : FoldStatistics
+    statistics : FoldStatistics or FoldRows
         Of all folds.
     trials : Trials
         Where values are added.
     ridges : iterable of (int, mapping of str to float)
-        Positions of settings, and their ridges by view.
+        Positions of settings, and their ridges by view. Those that fit the rows almost exactly may
+        get no values, as may smaller ones.
     n_components : int or None
         Number of components; None searches them where the goal depends on it.
     outers : collection of tuple, optional
@@ -234,6 +227,8 @@ def search_path(
         Number of components above which none is searched.
     """
     ridges = list(ridges)
+    if isinstance(statistics, FoldRows):  # the smallest may not be solved
+        ridges.sort(key=lambda own: -max(own[1].values()))
     power = getattr(statistics.estimator, "power", 0.0)
     searches_all = n_components is None and trials.goal == "class"  # weights do it for objects
     for left_out, served in statistics.folds.models(outers):
@@ -245,9 +240,11 @@ def search_path(
                 'values in place of "cv"; a comparison has them with tune=False.'
             ) from error
         path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
-        rows = _Coordinates.of(statistics, path, left_out, served, trials.goal)
+        rows = statistics.held_out(path, left_out, served, trials.goal)
         for setting, reg in ridges:
             maps = path.solve(reg, most_components if n_components is None else n_components)
+            if maps is None:  # so small a ridge that rows are fitted almost exactly
+                break
             rankings = rankings_for(trials.goal, maps.expected, power)
             for fold, projected in rows.projected(maps, power).items():
                 found = projected.n_components
@@ -278,44 +275,6 @@ def values_by_variant(
             yield ranking, k, value
 
 
-@dataclass(frozen=True, eq=False)
-class _Coordinates:
-    """Rows of samples in the axes of one path, of all models of which scores are products."""
-
-    held_out: Mapping[int, Scores]  # by fold
-    bank: Scores  # of others, for a goal whose rankings they correct
-
-    @classmethod
-    def of(
-        cls,
-        statistics: FoldStatistics,
-        path: RidgePath,
-        left_out: Collection[int],
-        scored: Iterable[int],
-        goal: Goal,
-    ) -> _Coordinates:
-        def coordinates(views: Views) -> dict[str, np.ndarray]:
-            return path.coordinates(statistics.estimator.solved_views(views))
-
-        held_out = {fold: coordinates(statistics.samples[fold].views) for fold in scored}
-        if goal != "object":
-            return cls(held_out, {})
-        return cls(held_out, bank_of_others(statistics.samples, left_out, coordinates))
-
-    def projected(self, maps: Maps, power: float) -> dict[int, Projected]:
-        """Scores of each fold, and of the bank, under a model."""
-
-        def scores(rows: Scores) -> dict[str, np.ndarray]:
-            return {n: (Y - maps.means[n]) @ maps.weights[n] for n, Y in rows.items()}
-
-        bank = scores(self.bank)
-        factors = replace(maps, power=power).factors(np.dtype(float)) if power else None
-        return {
-            fold: Projected(scores(rows), bank, maps.expected, factors)
-            for fold, rows in self.held_out.items()
-        }
-
-
 # ---- tuned fits ----------------------------------------------------------------------------------
 
 
@@ -338,15 +297,59 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
         statistics = FoldStatistics.of(estimator, rows, folds)
         choice = _searched_ridges(statistics, goal).choose()
         whole, statistic = statistics.parts.whole()
-        whole = replace(whole, reg=dict.fromkeys(rows.views.names, choice.params["reg"]))
-        if choice.n_components is not None:
-            whole = replace(whole, n_components=choice.n_components)
-        estimator.learn(whole, statistic)
-        estimator.reg_ = choice.params["reg"]
-        estimator.ranking_ = choice.ranking
-        estimator.cv_results_ = choice.cv_results
+        estimator.learn(_with(choice, whole), statistic)
+        _keep(choice, estimator)
 
     return learn
+
+
+def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) -> bool:
+    """Fit CCA of wide views with settings that folds choose, if products with rows take less.
+
+    Parameters
+    ----------
+    estimator : StatisticEstimator
+        Fitted with ``reg_``, ``ranking_`` and ``cv_results_``.
+    rows : Rows
+        Training rows as features.
+    learn : callable
+        Fits to rows by products, and says whether they suffice.
+
+    Returns
+    -------
+    bool
+        Whether it is fitted. Too small a ridge may need matrices.
+    """
+    k = components_to_search(rows, len(RIDGES))
+    if k is None:
+        return False
+    goal = goal_of(estimator)
+    check_goal(goal, estimator, rows)
+    folds = FoldRows.of(estimator, rows, InnerFolds.of(rows.views, rows.labels))
+    trials = _searched_ridges(folds, goal, k)
+    if not trials.values:  # all ridges fit the rows almost exactly
+        return False
+    choice = trials.choose()
+    whole = _with(choice, replace(rows, n_components=k))
+    if not learn(whole):
+        return False
+    _keep(choice, estimator)
+    return True
+
+
+def _with(choice: Choice, rows: Rows) -> Rows:
+    """Rows for a fit with the settings that were chosen."""
+    rows = replace(rows, reg=dict.fromkeys(rows.views.names, choice.params["reg"]))
+    if choice.n_components is None:
+        return rows
+    return replace(rows, n_components=choice.n_components)
+
+
+def _keep(choice: Choice, estimator: Any) -> None:
+    """Set the attributes of a tuned fit."""
+    estimator.reg_ = choice.params["reg"]
+    estimator.ranking_ = choice.ranking
+    estimator.cv_results_ = choice.cv_results
 
 
 def tunable(estimator: Any, fixed: Collection[str] = ()) -> dict[str, Any] | None:
@@ -411,11 +414,14 @@ def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any) -> None:
         estimator.bank_ = bank_of(estimator, X)
 
 
-def _searched_ridges(statistics: FoldStatistics, goal: Goal) -> Trials:
+def _searched_ridges(
+    statistics: FoldStatistics | FoldRows, goal: Goal, most_components: int | None = None
+) -> Trials:
     """Values of all ridges, the same for all views."""
     rows, trials = statistics.rows, Trials(goal, [{"reg": reg} for reg in RIDGES])
     ridges = [(i, dict.fromkeys(rows.views.names, reg)) for i, reg in enumerate(RIDGES)]
-    search_path(statistics, trials, ridges, rows.n_components)
+    k = rows.n_components
+    search_path(statistics, trials, ridges, k, most_components=most_components)
     return trials
 
 

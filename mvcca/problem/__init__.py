@@ -6,6 +6,7 @@ and precision are handled here. Nothing here knows of estimators.
 
 from mvcca.problem._bases import Basis, Explicit, Span, principal_components, row_space
 from mvcca.problem._bias import SampleBias
+from mvcca.problem._by_products import Overfit, solve_by_products
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._confounds import exactness_given, given, regression_on
 from mvcca.problem._cross_covariance import CrossCovariance
@@ -24,7 +25,7 @@ from mvcca.problem._maps import (
 from mvcca.problem._problem import Problem
 from mvcca.problem._ridge import shrinkages
 from mvcca.problem._ridge_path import RidgePath
-from mvcca.problem._route import WIDE, by_products, bytes_of_matrices
+from mvcca.problem._route import WIDE, by_products, bytes_of_matrices, components_to_search
 from mvcca.problem._rows import (
     OF_COVARIANCES,
     Exactness,
@@ -50,6 +51,7 @@ __all__ = [
     "Expected",
     "Explicit",
     "Maps",
+    "Overfit",
     "Problem",
     "Reg",
     "RidgePath",
@@ -63,6 +65,7 @@ __all__ = [
     "bytes_of_matrices",
     "check_variance",
     "component_weights",
+    "components_to_search",
     "exactness_given",
     "expected_correlation",
     "expected_covariances",
@@ -75,4 +78,5 @@ __all__ = [
     "regression_on",
     "row_space",
     "shrinkages",
+    "solve_by_products",
 ]

@@ -47,7 +47,7 @@ def solve_by_products(
     Raises
     ------
     Overfit
-        If rows are fitted almost exactly; with `refuse` only.
+        If rows are fitted almost exactly, or the steps do not converge; with `refuse` only.
     """
     k = rows.n_components
     assert k is not None
@@ -67,6 +67,8 @@ def solve_by_products(
     kept = checkpointed_steps(described, Steps.none(), rows.views, (rows.sample_weight,))
     found = leading(pencil, k, preconditioned=preconditioned, kept=kept)
     if not found.has_converged:
+        if refuse:
+            raise Overfit
         digits = max(0, int(-np.log10(max(found.error, _EPS))))
         warn(
             f"LOBPCG stopped after {found.n_steps} steps with a residual of {found.residual:.1g}: "

@@ -33,6 +33,9 @@ _READ = 1e9  # bytes a second, of files
 _STEPS, _PRODUCTS = 15, 6  # of preconditioned LOBPCG, and products in each of them
 _PLAIN_STEPS = 80  # of LOBPCG without
 _SHARE = 0.5  # of the memory that is free
+_MOST_SEARCHED = 64  # components of a search that may take any number
+_SOLUTIONS = 2.5  # by matrices, that take as long as those of one fold for all ridges
+_LONG = 60.0  # seconds of a fold of a search
 _FEW_ROWS = 5_000  # of which an n x n matrix is cheap, however the problem converges
 
 
@@ -140,11 +143,7 @@ def by_products(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
 def operator_route(rows: Rows) -> Route | None:
     """The operator route if it is the one to take for ridge CCA of `rows`, else None."""
     views, k = rows.views, rows.n_components
-    if k is None or sum(views.widths.values()) < WIDE or len(views.names) < 2:
-        return None
-    if not all(rows.reg.values()) or any(X.on_device for X in views.blocks.values()):
-        return None
-    if k > min(min(views.widths.values()), len(views) - 1) / 8 or get_config().device:
+    if k is None or not _may_take_products(views, k) or not all(rows.reg.values()):
         return None
     found = routes(views, k)
     chosen = cheapest(found)
@@ -157,6 +156,31 @@ def operator_route(rows: Rows) -> Route | None:
             file=sys.stderr,
         )
     return chosen if chosen.name == "operator" else None
+
+
+def components_to_search(rows: Rows, n_ridges: int) -> int | None:
+    """How many components of CCA to search with several ridges by products; None for matrices.
+
+    Only matrices give all components that the data support, which are searched in place of
+    `_MOST_SEARCHED` ones if that takes no longer than about a minute for each fold.
+    """
+    views, k = rows.views, rows.n_components or _MOST_SEARCHED
+    if not _may_take_products(views, k):
+        return None
+    matrices, products = routes(views, k).values()
+    of_matrices = _SOLUTIONS * matrices.seconds
+    longest = _LONG if rows.n_components is None else n_ridges * products.seconds
+    fits = matrices.n_bytes <= _SHARE * available_bytes()
+    return None if fits and of_matrices <= longest else k
+
+
+def _may_take_products(views: Views, k: int) -> bool:
+    """Whether LOBPCG finds so many components of these views."""
+    if sum(views.widths.values()) < WIDE or len(views.names) < 2 or get_config().device:
+        return False
+    if any(X.on_device for X in views.blocks.values()):
+        return False
+    return k <= min(min(views.widths.values()), len(views) - 1) / 8
 
 
 def cheapest(found: Mapping[str, Route]) -> Route:
