@@ -28,7 +28,7 @@ def sparse_views(n=150, widths=(90, 70, 50), seed=3):
 
 @pytest.fixture
 def by_products(monkeypatch):
-    monkeypatch.setattr(_pls, "_steps_of_products", lambda *_: None)
+    monkeypatch.setattr(_pls, "steps_of_products", lambda *_: None)
 
 
 def singular(X, Y, weights=None, scale=False, center=True):
@@ -102,7 +102,7 @@ def test_products_of_rows_give_the_singular_vectors_of_the_covariance(
 def test_all_routes_give_the_same_model(model, n_views, monkeypatch):
     views = Views(sparse_views()[:n_views])
     other = type(model)(**model.get_params()).fit(views)
-    monkeypatch.setattr(_pls, "_steps_of_products", lambda *_: None)
+    monkeypatch.setattr(_pls, "steps_of_products", lambda *_: None)
     model.fit(views)
     assert_allclose(model.eigenvalues_, other.eigenvalues_, rtol=1e-9)
     assert model.ranks_ == other.ranks_
@@ -124,17 +124,26 @@ def test_more_components_than_views_share_are_warned_of():
     assert model.n_components_ == 3
 
 
-def test_wide_sparse_views_are_multiplied_and_not_squared_unasked(monkeypatch):
+def test_wide_sparse_views_are_multiplied_and_not_squared_unasked(monkeypatch, capsys):
     for statistic in ("learn", "_learn_wide"):
         monkeypatch.setattr(PLS, statistic, None)  # fails if it is called
     rng = np.random.default_rng(0)
     shape = (3000, 5000)
     X, Y = (sp.random_array(shape, density=0.002, format="csr", rng=rng) for _ in range(2))
     Y = sp.csr_array(Y + X)
-    model = PLS(3).fit(X, Y)
+    with config_context(progress=True):
+        model = PLS(3).fit(X, Y)
+    assert "X, y: operator route, up to" in capsys.readouterr().err
     A = (X - X.mean(axis=0)[None]) @ model.weights_["X"]  # dense, once
     assert_allclose(np.linalg.norm(model.weights_["X"], axis=0), 1)
     assert_allclose((A * (Y @ model.weights_["y"])).sum(axis=0) / 2999, model.eigenvalues_)
+
+
+def test_progress_says_that_matrices_are_the_route(capsys):
+    X, Y = np.random.default_rng(0).normal(size=(2, 600, 520)).astype(np.float32)
+    with config_context(progress=True):
+        PLS(2).fit(X, Y)
+    assert "X, y: covariance route" in capsys.readouterr().err
 
 
 def test_wide_dense_views_take_the_gram_route_if_the_krylov_space_does_not_settle(monkeypatch):

@@ -19,24 +19,23 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
-from mvcca.machine.memory import available_bytes
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
-from mvcca.problem import EXTRA, Basis, CentredRows, CrossCovariance, Maps, Rows, check_variance
+from mvcca.problem import (
+    Basis,
+    CentredRows,
+    CrossCovariance,
+    Maps,
+    Rows,
+    check_variance,
+    steps_of_products,
+)
 from mvcca.problem.linalg import Directions, Scaling, canonical_directions, top_singular
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, means_back, scaled
 
 T = TypeVar("T")
-
-_STEPS_EXPECTED = 6  # of a Krylov space
-_SHARE = 0.5  # of the time of other routes that may be spent in vain
-# Time of a multiply-add, compared with that of dense rows:
-_SPARSE = 10  # of sparse rows and dense vectors
-_READ = 3  # of rows that are read from files
-_SPARSE_BY_SPARSE = 100  # of two sparse matrices
-_FILLED = 50  # of an entry of their dense product, whatever it takes to fill it in
 
 
 class PLS(TwoMatrixEstimator, RescaledEstimator):
@@ -256,7 +255,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         is_posed = self.algorithm == "svd" and rows.views.is_paired and not rows.views.on_device
         if not is_posed or rows.n_components is None:
             return False
-        most_steps = _steps_of_products(rows.views, rows.n_components)
+        most_steps = steps_of_products(rows.views, rows.n_components)
         if most_steps == 0:
             return False
         centred = {
@@ -528,29 +527,6 @@ class CFA(PLS):
     def __init__(self, n_components: int | str | None = 2, *, cv_goal: Goal | None = None) -> None:
         self.n_components = n_components
         self.cv_goal = cv_goal
-
-
-def _steps_of_products(views: Views, k: int) -> int | None:
-    """Steps of a Krylov space that are worth a try before other routes, 0 if too few are.
-
-    None if the memory of other routes is not available. Multiply-adds are counted as dense ones.
-    """
-    n, n_features = len(views), sum(views.widths.values())
-    blocks = views.blocks.values()
-    stored = sum(n * X.row_bytes / (X.dtype.itemsize + 4 * X.is_sparse) for X in blocks)
-    if all(n < X.shape[1] for X in blocks):  # Gram matrices of the rows
-        needed, others = 8 * (2 * len(blocks) + 2) * n**2, float(n**2 * n_features)
-    else:  # the covariance
-        needed, others = 3 * 8 * n_features**2, float(n * n_features**2)
-        if views.is_sparse:
-            others = min(others, _SPARSE_BY_SPARSE * stored**2 / n + _FILLED * n_features**2)
-    if needed > available_bytes():
-        return None
-    if any(not X.is_sparse and X.dtype != np.float64 for X in blocks):
-        return 0  # which would be copied
-    slower = (_SPARSE if views.is_sparse else 1) * (_READ if views.is_lazy else 1)
-    n_steps = int(_SHARE * others / (4 * (k + EXTRA) * stored * slower))
-    return n_steps if n_steps >= _STEPS_EXPECTED else 0
 
 
 def _by_deflation(

@@ -25,7 +25,13 @@ from mvcca.problem._maps import (
 from mvcca.problem._problem import Problem
 from mvcca.problem._ridge import shrinkages
 from mvcca.problem._ridge_path import RidgePath
-from mvcca.problem._route import WIDE, by_products, bytes_of_matrices, components_to_search
+from mvcca.problem._route import (
+    WIDE,
+    by_products,
+    bytes_of_matrices,
+    components_to_search,
+    steps_of_products,
+)
 from mvcca.problem._rows import (
     OF_COVARIANCES,
     Exactness,
@@ -79,4 +85,5 @@ __all__ = [
     "row_space",
     "shrinkages",
     "solve_by_products",
+    "steps_of_products",
 ]

@@ -1,19 +1,22 @@
-"""Which way to solve CCA with a ridge: by matrices over features or objects, or by products.
+"""Which way to solve CCA with a ridge, and PLS: by matrices over features or rows, or by products.
 
 Times are computed from numbers of multiplications and their speed on one core; memory is counted.
-The constants are fitted by ``benchmarks/routes.py``.
+The constants of CCA are fitted by ``benchmarks/routes.py``, those of PLS by ``wide_pls.py``.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from mvcca.blocks import Block
 from mvcca.machine.config import get_config
 from mvcca.machine.memory import available_bytes
 from mvcca.problem._by_products import Overfit, solve_by_products
+from mvcca.problem._krylov import EXTRA
 from mvcca.problem._maps import Maps
 from mvcca.problem._rows import Rows
 from mvcca.views import Views
@@ -22,21 +25,27 @@ WIDE = 1_000  # features of all views, below which matrices are small
 _MATRIX = 50e9  # multiplications and additions a second, of large matrices
 _FACTORISE = 40e9  # the same of decompositions
 _PAIRS = 2.5e8  # a second, of stored numbers of the same row
-_SPARSE, _SPARSE_LARGE = (
-    2.5e9,
-    1.2e9,
-)  # operations on sparse rows and a few columns, in cache or not
-_CACHE = 2**21  # bytes
-_COLUMN, _DENSE = 4e8, 18e9  # the same on dense rows: per column, and at most
+_NUMBER, _NUMBER_COLUMN = 4e-9, 0.5e-9  # seconds for a number of sparse rows, and a column of it
+_COLUMN, _DENSE = 6e8, 18e9  # operations on dense rows a second: per column, and at most
 _BYTES = 8e9  # a second, of vectors
 _READ = 1e9  # bytes a second, of files
 _STEPS, _PRODUCTS = 15, 6  # of preconditioned LOBPCG, and products in each of them
+_TALL = 0.35  # power of rows per feature by which steps fall: noise of more rows correlates less
 _PLAIN_STEPS = 80  # of LOBPCG without
 _SHARE = 0.5  # of the memory that is free
 _MOST_SEARCHED = 64  # components of a search that may take any number
 _SOLUTIONS = 2.5  # by matrices, that take as long as those of one fold for all ridges
 _LONG = 60.0  # seconds of a fold of a search
 _FEW_ROWS = 5_000  # of which an n x n matrix is cheap, however the problem converges
+
+# Of PLS: a Krylov space is tried first, and given up where it takes too many steps. Time of a
+# multiply-add is compared with that of dense rows.
+_STEPS_EXPECTED = 6
+_IN_VAIN = 0.5  # of the time of other routes that may be spent before
+_SPARSE_SLOWER = 10  # of sparse rows and dense vectors
+_READ_SLOWER = 3  # of rows that are read from files
+_SPARSE_BY_SPARSE = 100  # of two sparse matrices
+_FILLED = 50  # of an entry of their dense product, whatever it takes to fill it in
 
 
 @dataclass(frozen=True)
@@ -97,20 +106,22 @@ def _by_products(views: Views, n_components: int) -> Route:
     length = float(sum(views.widths.values()) + len(views) * len(views.names))
     pair, n_copied, n_read = 0.0, 0.0, 0.0
     for X in views.blocks.values():  # a product with the rows and one with their transpose
-        rate = min(_COLUMN * size, _DENSE)
         if X.is_sparse:
-            rate = _SPARSE if 8 * X.shape[1] * size <= _CACHE else _SPARSE_LARGE
-        pair += 4 * _numbers(X) * size / rate
+            per_number = _NUMBER + _NUMBER_COLUMN * size
+        else:
+            per_number = 2 * size / min(_COLUMN * size, _DENSE)
+        pair += 2 * per_number * _numbers(X)
         n_copied += 8 * _numbers(X) * (X.dtype.itemsize < 8)
         n_read += float(X.row_bytes) * X.shape[0] * X.is_lazy
     n_bytes = 8 * 7 * length * size
     reads_rows = 0 < n_read <= _SHARE * available_bytes() - n_bytes - n_copied
-    n_steps, n_products = _STEPS, _PRODUCTS
+    n_steps, n_products = float(_STEPS), _PRODUCTS
     if n_read and not reads_rows:
         n_steps, n_products = _PLAIN_STEPS, 1
         pair += n_read / _READ
     elif not n_read or reads_rows:
         n_bytes += n_copied + n_read
+    n_steps /= max(1.0, len(views) * len(views.names) / sum(views.widths.values())) ** _TALL
     per_step = n_products * (pair + 64 * length * size / _BYTES) + 24 * length * size**2 / _MATRIX
     return Route("operator", n_steps * per_step, n_bytes, bool(reads_rows))
 
@@ -147,14 +158,8 @@ def operator_route(rows: Rows) -> Route | None:
         return None
     found = routes(views, k)
     chosen = cheapest(found)
-    if get_config().progress:
-        from tqdm.auto import tqdm
-
-        of_each = (f"{r.name} {r.seconds:.2g} s, {r.n_bytes / 1e9:.2g} GB" for r in found.values())
-        tqdm.write(
-            f"{', '.join(views.names)}: {chosen.name} route, of {'; '.join(of_each)}",
-            file=sys.stderr,
-        )
+    of_each = (f"{r.name} {r.seconds:.2g} s, {r.n_bytes / 1e9:.2g} GB" for r in found.values())
+    _say(views.names, f"{chosen.name} route, of {'; '.join(of_each)}")
     return chosen if chosen.name == "operator" else None
 
 
@@ -190,3 +195,43 @@ def cheapest(found: Mapping[str, Route]) -> Route:
     if not fitting:
         return min(found.values(), key=lambda route: route.n_bytes)
     return min(fitting, key=lambda route: route.seconds)
+
+
+def steps_of_products(views: Views, k: int) -> int | None:
+    """Steps of a Krylov space that PLS may try before other routes, 0 if too few are worth it.
+
+    None if the memory of other routes is not available. Multiply-adds are counted as dense ones.
+    """
+    n, n_features = len(views), sum(views.widths.values())
+    blocks = views.blocks.values()
+    stored = sum(map(_numbers, blocks))
+    if all(n < X.shape[1] for X in blocks):
+        name, needed, others = (
+            "row space",
+            8 * (2 * len(blocks) + 2) * n**2,
+            float(n**2 * n_features),
+        )
+    else:
+        name, needed, others = "covariance", 3 * 8 * n_features**2, float(n * n_features**2)
+        if views.is_sparse:
+            others = min(others, _SPARSE_BY_SPARSE * stored**2 / n + _FILLED * n_features**2)
+    n_steps: int | None = None
+    if needed <= available_bytes():
+        slower = (_SPARSE_SLOWER if views.is_sparse else 1) * (_READ_SLOWER if views.is_lazy else 1)
+        n_steps = int(_IN_VAIN * others / (4 * (k + EXTRA) * stored * slower))
+        is_copied = any(not X.is_sparse and X.dtype != np.float64 for X in blocks)
+        if is_copied or n_steps < _STEPS_EXPECTED:
+            n_steps = 0
+    if n_features >= WIDE:
+        of_other = f"{name} route, {needed / 1e9:.2g} GB"
+        most = "" if n_steps is None else f"up to {n_steps} steps, "
+        _say(views.names, of_other if n_steps == 0 else f"operator route, {most}before {of_other}")
+    return n_steps
+
+
+def _say(names: Iterable[str], what: str) -> None:
+    """Print which route is taken for these views, if progress is to be shown."""
+    if get_config().progress:
+        from tqdm.auto import tqdm
+
+        tqdm.write(f"{', '.join(names)}: {what}", file=sys.stderr)
