@@ -74,6 +74,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "label_covariance.py": ("--rows 2000 --threads 1 --repeats 1", ("coco2014_labels.npz",), ()),
     "many_views.py": ("digits", (), ()),
     "match_probability.py": ('--data "MNIST halves"', MNIST, ()),
+    "migration_tables.py": ("--seeds 1 --pairs 100", ("multi30k_encoders.npz",), ()),
     "migration.py": ("--rows 10000 --repeats 1", (), ()),
     "missing_cells.py": ("--seeds 2 --rows 100 --draws 1", ("mfeat.npz",), ()),
     "mnist_folds.py": ("--rows 2000 --folds 2 --methods cca", MNIST, ()),

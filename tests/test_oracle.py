@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import mvcca
 from mvcca import (
@@ -41,6 +42,7 @@ from mvcca import (
 )
 from mvcca.base import MultiViewEstimator
 from mvcca.linear import CovarianceCCA
+from mvcca.problem import _route as routing
 
 LONG = np.longdouble
 # Without a warning, correlations are as good as this: four times what a fit takes for its bound,
@@ -339,6 +341,26 @@ def check_cca(problem):
     assert_no_silent_difference(model, said, expected, problem.dtype)
 
 
+def check_products(problem):
+    """Ridge CCA by products with the rows, which stops at six digits."""
+    V, reg = problem.seen.shape[1], 10 * max(problem.reg, 0.01)
+    expected = of_pairs(problem.exact, problem.seen, LONG(reg), problem.object_weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mvcca.base._estimators.WIDE", 0)
+        patch.setattr(routing, "cheapest", lambda found: found["operator"])
+        patch.setattr(routing, "_may_take_products", lambda views, _: len(views.names) > 1)
+        model, said = fitted((CCA if V == 2 else MVCCA)(2, reg=reg), problem, 1)
+    if model is None:  # as by matrices
+        assert fitted((CCA if V == 2 else MVCCA)(2, reg=reg), problem, 1)[0] is None, said
+        return
+    if any(issubclass(type(w), ConvergenceWarning) for w in said):
+        return
+    found = model.eigenvalues_ - 1
+    tolerance = max(2e-6, TOLERANCE[problem.dtype]) * max(1, expected[0])
+    np.testing.assert_allclose(found, expected[: len(found)], rtol=0, atol=tolerance)
+    assert (expected[len(found) : 2] < 1e-3).all()
+
+
 def check_mlcca(problem):
     problem = replace(problem, weights=None)
     model = MLCCA(4, reg=problem.reg)
@@ -394,6 +416,7 @@ def check_fourier(problem):
 
 CHECKS = {
     "CCA": check_cca,
+    "CCA by products": check_products,
     "MLCCA": check_mlcca,
     "MVMLCCA": check_mvmlcca,
     "PLS": check_pls,

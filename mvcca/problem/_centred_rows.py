@@ -98,8 +98,11 @@ class CentredRows:
         if self.parts is None or not self.parts[0].is_sparse:
             return self
         X, left = self.parts
-        rows = as_block(X.matrix.astype(np.float32, copy=False))
-        return replace(self, parts=(rows, left.astype(np.float32)))
+        data = (self.factor * X.matrix.data).astype(np.float32)  # whose range is that of scores
+        indices = X.matrix.indices, X.matrix.indptr
+        rows = as_block(type(X.matrix)((data, *indices), shape=X.shape))
+        left = (self.factor * left).astype(np.float32)
+        return replace(self, parts=(rows, left), factor=1.0)
 
     @property
     def n_rows(self) -> int:
@@ -125,7 +128,8 @@ class CentredRows:
 
     def backward(self, U: np.ndarray) -> np.ndarray:
         """X̄ᵀU, of shape (n_features, k), for U of shape (n_rows, k)."""
-        U = self._scaled(np.array(U, dtype=U.dtype if self.parts is not None else np.float64))
+        is_float32 = self.parts is not None and self.parts[0].dtype == np.float32
+        U = self._scaled(np.array(U, dtype=U.dtype if is_float32 else np.float64))
         if self.parts is not None:
             X, left = self.parts
             image = np.asarray(X.cross(U))

@@ -175,16 +175,18 @@ def leading(
         else:
             start = _of_unit_length(_start(pencil, size))
             basis = _Basis(carried, start, size, 3 * size)
-            values, last = basis.rotate(size), np.full(size, np.inf)
-            n_quiet, is_exact = 0, True
+            values, n_quiet, is_exact = basis.rotate(size), 0, True
+            last = np.full(len(values), np.inf)
         while True:
             done += 1
+            size = len(values)  # fewer if the rows span fewer directions
             W, image = basis.current(size)
             R = carried.residual(W, image, values)
             sizes = np.sqrt(np.einsum("ij,ij->j", R / carried.ridge, R))
-            change = np.abs(values[:n_components] - last[:n_components]).max()
-            last, residual = values, float(sizes[:n_components].max())
-            gap = values[n_components - 1] - values[-1]
+            k = min(n_components, size)
+            change = np.abs(values[:k] - last[:k]).max()
+            last, residual = values, float(sizes[:k].max())
+            gap = values[k - 1] - values[-1]
             error = min(residual, residual**2 / gap) if gap > 0 else residual
             enough = np.clip(np.sqrt(_LARGEST_ERROR * max(gap, 0)), *_RESIDUALS)
             show(residual)
@@ -210,8 +212,8 @@ def leading(
             values = basis.rotate(size)
             counts = np.array([n_quiet, is_exact])
             keep(Steps(basis.all_columns(), np.stack([values, last]), counts), done)
-    W = basis.current(n_components)[0].copy()
-    return Leading(W, values[:n_components], residual, error, done, has_converged)
+    W = basis.current(k)[0].copy()
+    return Leading(W, values[:k], residual, error, done, has_converged)
 
 
 def _start(pencil: Pencil, size: int) -> np.ndarray:
