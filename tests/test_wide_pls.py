@@ -26,6 +26,12 @@ def sparse_views(n=150, widths=(90, 70, 50), seed=3):
     return views
 
 
+@pytest.fixture(autouse=True)
+def _any_width(monkeypatch):
+    """Products may be taken for views of any width."""
+    monkeypatch.setattr(_pls, "WIDE", 0)
+
+
 @pytest.fixture
 def by_products(monkeypatch):
     monkeypatch.setattr(_pls, "steps_of_products", lambda *_: None)

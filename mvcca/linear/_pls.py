@@ -22,6 +22,7 @@ from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
 from mvcca.problem import (
+    WIDE,
     Basis,
     CentredRows,
     CrossCovariance,
@@ -253,7 +254,8 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
     def _learn_by_products(self, rows: Rows) -> bool:
         """Solve by products of the rows with few vectors, if that takes least time or memory."""
         is_posed = self.algorithm == "svd" and rows.views.is_paired and not rows.views.on_device
-        if not is_posed or rows.n_components is None:
+        is_narrow = sum(rows.views.widths.values()) < WIDE
+        if not is_posed or rows.n_components is None or is_narrow:
             return False
         most_steps = steps_of_products(rows.views, rows.n_components)
         if most_steps == 0:

@@ -38,7 +38,7 @@ from mvcca.model_selection._tuning import (
     search_path,
     values_by_variant,
 )
-from mvcca.problem import Rows, components_to_search, reg_of_names
+from mvcca.problem import WIDE, Rows, components_to_search, reg_of_names
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -283,7 +283,9 @@ class Search:
                 most_components=most_components,
             )
 
-        k = components_to_search(rows, len(ridges)) if model.takes_products else None
+        k, is_wide = None, sum(rows.views.widths.values()) >= WIDE
+        if is_wide and model.takes_products:
+            k = components_to_search(rows, len(ridges))
         if k is not None:
             samples = folds.samples(rows.views, judged)
             search(FoldRows(model, rows, folds, samples), min(k, self.space.most_components or k))
