@@ -41,6 +41,8 @@ COMMANDS = (
     "transform",
     "search",
     "migrate",
+    "align",
+    "similarity",
     "info",
     "methods",
     "completion",
@@ -212,6 +214,8 @@ def test_every_command_prints_json(capsys):
     between = ("--gallery", "image=image.npy", "--query", "text=text.npy", "-k", "1")
     fit = ("fit", *views, "--method", "cca", "-o", "model.mvcca")
     migrate = ("migrate", "image.npy", "text.npy", "-o", "migrated.npy")
+    np.savetxt("pairs.csv", np.tile(np.arange(20)[:, None], 2), "%d", ",")
+    align = ("align", "image.npy", "text.npy", "--pairs", "pairs.csv", "-o", "aligned.mvcca")
     expected = {
         fit: lambda found: found["method"] == "CCA",
         ("compare", *views, "--methods", "pls"): lambda found: found[0]["best"] == "PLS",
@@ -220,6 +224,8 @@ def test_every_command_prints_json(capsys):
         ("info", "model.mvcca"): lambda found: found["fitted"],
         ("methods",): lambda found: set(found) == set(METHODS),
         migrate: lambda found: found["rows"] == N,
+        align: lambda found: not found["failed"],
+        ("similarity", "image.npy", "text.npy"): lambda found: found[0]["value"] == 1,
     }
     for command, is_right in expected.items():
         code, out, err = run(capsys, *command, "--json")

@@ -118,18 +118,23 @@ def _run(package: str, threads: int, folder: Path, limit: float) -> Run:
 
 
 def _table(runs: dict[str, list[Run]]) -> Iterator[str]:
-    yield "| | wall, s | CPU, s | CPU / floor | peak, MB | above the data, MB | test correlation |"
-    yield "|---|---|---|---|---|---|---|"
+    yield (
+        "| | wall, s | CPU, s | CPU / floor | of minima | peak, MB | above the data, MB | "
+        "test correlation |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
     floor = runs.get("floor", [])
     for name, results in runs.items():
         if "error" in results[0]:
-            yield f"| {name} | {results[0]['error'][:80]} | | | | | |"
+            yield f"| {name} | {results[0]['error'][:80]} | | | | | | |"
             continue
         middle = {key: statistics.median(run[key] for run in results) for key in results[0]}
         shares = [run["cpu"] / least["cpu"] for run, least in zip(results, floor, strict=False)]
         share = f"{statistics.median(shares):.2f}" if shares else ""
+        least = min((run["cpu"] for run in floor), default=None)
+        of_minima = f"{min(run['cpu'] for run in results) / least:.2f}" if least else ""
         yield (
-            f"| {name} | {middle['wall']:.2f} | {middle['cpu']:.2f} | {share} | "
+            f"| {name} | {middle['wall']:.2f} | {middle['cpu']:.2f} | {share} | {of_minima} | "
             f"{middle['peak']:.0f} | {middle['growth']:.0f} | {middle['correlation']:.2f} |"
         )
 

@@ -269,6 +269,53 @@ that are there, by pairs of variables or by maximum likelihood (EM) (default: er
     _add(command, "--report", "report to write, .html", metavar="FILE")
 
 
+def add_to_align(command: ArgumentParser) -> None:
+    """Add the options of `mvcca align`."""
+    command.add_argument("first", metavar="X", help="vectors of one set")
+    command.add_argument("second", metavar="Y", help="vectors of the other set, of other items")
+    text = """rows of X and of Y that are known to belong together, two columns numbered from 0
+(default: none is known)"""
+    _add(command, "--pairs", text, metavar="FILE")
+    _add_header(command)
+    _add_output(command, "model to write, .mvcca, of the views x and y")
+    text = "CCA, or only rotations (default: cca)"
+    _choose(command, "--method", ("cca", "procrustes"), text, default="cca")
+    text = """use pseudo-pairs if folds of the known pairs say that they help, or in any case
+(default: auto)"""
+    _choose(command, "--pseudo-pairs", ("auto", "always"), text, default="auto")
+    _add(command, "--reg", "ridge in units of the mean variance", values.positive, "REG", 3.0)
+    _flag(command, "--force", "write even if the alignment failed")
+    _add(command, "--seed", "random seed", values.seed, "N", 0)
+    _add_block_rows(command)
+
+
+ALIGN_NOTE = """Rows that are each other's nearest under a model become pseudo-pairs, to which the
+next model is fitted. With at least 10 known pairs, each is left out once to measure how well rows
+match. Without, the alignment is started again from some of its own pairs; if it does not come back
+to the same matches it has failed, and nothing is written without --force."""
+
+
+def add_to_similarity(command: ArgumentParser) -> None:
+    """Add the options of `mvcca similarity`."""
+    text = "a file of one layer, .npy, with a row per object, or a folder of such files"
+    command.add_argument("layers", metavar="LAYERS", nargs="+", help=text)
+    text = "layers of another network for the same rows (default: each layer with each)"
+    _add(command, "--other", text, metavar="LAYERS", nargs="+")
+    text = "measures, separated by commas (default: cka_unbiased)"
+    _add(command, "--measures", text, values.names, default="cka_unbiased")
+    _flag(command, "--raw", "the measures as published, which grow with the width of layers")
+    text = "coverage of intervals, from ten groups of rows (default: no intervals)"
+    _add(command, "--level", text, values.fraction, "F")
+    _add(command, "--plot", "heat map of the first measure to write", metavar="FILE")
+    _add(command, "--seed", "random seed", values.seed, "N", 0)
+
+
+SIMILARITY_NOTE = """Measures: cka_unbiased, cka, procrustes, predictivity, mean_correlation,
+mean_squared_correlation, svcca, pwcca, mutual_knn. Each is calibrated: unrelated layers have 0 on
+average, whatever their width, and equal ones 1. z (with --json) tells how many standard deviations
+a measure lies above that of unrelated layers."""
+
+
 def add_to_info(command: ArgumentParser) -> None:
     """Add the options of `mvcca info`."""
     _add_model(command)

@@ -25,6 +25,14 @@ _COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None]]] = {
         "map stored vectors or queries between an old and a new model",
         options.add_to_migrate,
     ),
+    "align": (
+        "align two sets of vectors by few known pairs or none",
+        options.add_to_align,
+    ),
+    "similarity": (
+        "compare layers of networks: how alike are their representations?",
+        options.add_to_similarity,
+    ),
     "info": ("describe a model file", options.add_to_info),
     "methods": ("list all methods", options.add_to_methods),
     "completion": ("print a script for completion in a shell", options.add_to_completion),
@@ -36,6 +44,8 @@ _NOTES = {
     "search": options.SEARCH_NOTE,
     "migrate": options.MIGRATE_NOTE,
     "test": options.TEST_NOTE,
+    "align": options.ALIGN_NOTE,
+    "similarity": options.SIMILARITY_NOTE,
 }
 
 _VIEWS = "--view image=image.npy --view text=text.npy"
@@ -55,6 +65,14 @@ _EXAMPLES = {
     "migrate": [
         "migrate old.npy new.npy --sample rows.npy -o migrated.npy",
         "migrate old.npy new.npy --sample rows.npy --direction queries -o queries.mvcca",
+    ],
+    "align": [
+        "align english.npy german.npy --pairs pairs.csv -o model.mvcca",
+        "align english.npy german.npy -o model.mvcca",
+    ],
+    "similarity": [
+        "similarity layers/",
+        "similarity first_network/ --other second_network/ --plot similarity.png",
     ],
     "info": ["info model.mvcca", "info model.mvcca --json"],
     "methods": ["methods"],

@@ -13,6 +13,9 @@ from mvcca.plotting._correlations import CorrelationDisplay
 from mvcca.plotting._display import Display, ScoresDisplay
 from mvcca.plotting._embedding import EmbeddingDisplay
 from mvcca.plotting._grid_search import GridSearchDisplay
+from mvcca.plotting._heatmap import (
+    draw_heatmap as draw_heatmap,
+)
 from mvcca.plotting._learning_curve import LearningCurveDisplay
 from mvcca.plotting._loadings import LoadingsDisplay
 from mvcca.plotting._margins import CategoryMarginsDisplay

@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.projected_rows import top_k
 from mvcca.retrieval.similarity import Similarity
 from mvcca.views.typing import MatrixLike
 
 
 def mutual_neighbors(
-    X: MatrixLike, Y: MatrixLike, k: int = 5, similarity: Similarity = "cosine"
+    X: MatrixLike,
+    Y: MatrixLike,
+    k: int = 5,
+    similarity: Similarity = "cosine",
+    hubness: str | HubCorrection | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find pairs of rows that are among each other's k nearest rows of the other set, exactly.
 
@@ -27,6 +32,9 @@ def mutual_neighbors(
         Number of neighbours of each row.
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         As in `top_k`.
+    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
+        Correction for rows that are near to many of the other set, as in `top_k`; its bank is the
+        rows themselves.
 
     Returns
     -------
@@ -56,8 +64,9 @@ def mutual_neighbors(
     array([[0, 1],
            [1, 0]])
     """
-    scores, of_x = top_k(X, Y, k, similarity)
-    _, of_y = top_k(Y, X, k, similarity)
+    of_x_bank, of_y_bank = ((X, Y), (Y, X)) if hubness is not None else (None, None)
+    scores, of_x = top_k(X, Y, k, similarity, hubness=hubness, bank=of_x_bank)
+    _, of_y = top_k(Y, X, k, similarity, hubness=hubness, bank=of_y_bank)
     n_x, n_y = len(of_x), len(of_y)
     forward = np.arange(n_x)[:, None] * n_y + of_x
     backward = of_y * n_y + np.arange(n_y)[:, None]

@@ -1,0 +1,333 @@
+"""Align two sets of vectors by few known pairs or none, and say how well that went."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mvcca.interop.alignment.pseudo_pairs import (
+    METHODS,
+    TwoSets,
+    X,
+    Y,
+    fitted,
+    matched,
+    refits,
+    same_matches,
+    vectors,
+)
+from mvcca.interop.alignment.result import LEAST_RETRACED, Alignment, Step
+from mvcca.interop.alignment.starts import centred, refined, relative_start
+from mvcca.machine.progress import steps
+from mvcca.machine.warnings import warn
+from mvcca.retrieval import ranks
+
+_FEWEST_SEEDS = 10  # to start from, and for folds
+_LEAST_ROWS = 500  # of each set, to align them without pairs
+_N_FOLDS, _FOLD_REFITS = 5, 3
+_ROTATIONS, _REFITS = 10, 6
+_STARTS = 3
+_MOST_ROWS = 5_000  # of each set among which pseudo-pairs are searched
+_TESTED_PAIRS, _TESTED_SHARE, _TESTS = 200, 1 / 15, 3  # more would pin down any model
+
+
+def align_unpaired(
+    x: Any,
+    y: Any,
+    *,
+    pairs: Any = None,
+    method: Literal["cca", "procrustes"] = "cca",
+    pseudo_pairs: Literal["auto", "always"] = "auto",
+    reg: float = 3.0,
+    random_state: int = 0,
+) -> Alignment:
+    r"""Align two sets of vectors of which few rows, or none, are known to belong together.
+
+    A model is fitted to the known pairs. Under it, rows that belong to no known pair and are each
+    other's nearest by cross-domain similarity local scaling become pseudo-pairs. The next model is
+    fitted to both, with half of the weight on each [1]_, and so on: 10 rotations, then 6 times CCA.
+
+    Without known pairs, or with fewer than 10, the first model is a rotation by relative
+    representations: 30 times, both sets are clustered, and centres are matched so that their
+    similarities :math:`C_{ij}` agree, by quadratic assignment
+
+    .. math:: \max_P \operatorname{tr}(C_x P C_y P^⊤).
+
+    Rows are compared by their similarities to all matched centres. The rotation is refined by
+    means of nearest rows [2]_, then by 10 rounds of pseudo-pairs. Of 3 such starts the one with
+    most pseudo-pairs is kept.
+
+    Parameters
+    ----------
+    x, y : array-like, shape (n_x, n_x_features) and (n_y, n_y_features)
+        Vectors, one set per model, such as embeddings. Their rows may show different items.
+    pairs : array-like of int, shape (n_pairs, 2), optional
+        Rows of x and y that are known to belong together, from 0. Of partly paired
+        ``views``, these are ``views.index[views.seen.all(axis=1)]``.
+    method : {"cca", "procrustes"}, default="cca"
+        `mvcca.CCA`, or rotations only.
+    pseudo_pairs : {"auto", "always"}, default="auto"
+        "auto" uses pseudo-pairs if they raise the mean reciprocal rank of known pairs that five
+        folds leave out by more than its standard error. With fewer than 10 known pairs they are
+        always used. Expect a gain up to about 500 known pairs.
+    reg : float, default=3.0
+        Ridge of CCA in units of the mean variance. Pseudo-pairs need a large one. A model of known
+        pairs alone has ``reg="cv"``.
+    random_state : int, default=0
+        Seed of folds, starts, and of the 5,000 rows drawn from each larger set.
+
+    Returns
+    -------
+    Alignment
+
+    Raises
+    ------
+    ValueError
+        If values are not finite, row numbers of pairs are out of range or repeated, a parameter is
+        unknown, or a set has too few rows.
+
+    Warns
+    -----
+    UserWarning
+        If the alignment failed as far as can be told: known pairs that were left out do not find
+        each other; or, without known pairs, the model does not come back to the same matches when
+        it starts again from a sample of its own.
+
+    See Also
+    --------
+    mvcca.CCA : With many pairs.
+    mvcca.interop.migration.fit_migration : Maps from one space to the other.
+
+    References
+    ----------
+    .. [1] Artetxe, Labaka and Agirre, "A robust self-learning method for fully unsupervised
+       cross-lingual mappings of word embeddings", ACL 2018, of which this is a variant.
+    .. [2] Dar, "mini-vec2vec: Scaling Universal Geometry Alignment with Linear Transformations",
+       2025.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mvcca.interop.alignment import align_unpaired
+    >>> rng = np.random.default_rng(0)
+    >>> items = rng.standard_normal((900, 8)) ** 3
+    >>> x = items[:600] @ rng.standard_normal((8, 12))
+    >>> y = items[300:] @ rng.standard_normal((8, 10))  # row i of y is row 300 + i of x
+    >>> pairs = [(300 + i, i) for i in range(15)]
+    >>> alignment = align_unpaired(x, y, pairs=pairs)
+    >>> alignment.model.transform({"x": x[:2]})["x"].shape
+    (2, 8)
+    """
+    if method not in METHODS:
+        raise ValueError(f"Expected method to be 'cca' or 'procrustes', got {method!r}.")
+    if pseudo_pairs not in ("auto", "always"):
+        raise ValueError(f"Expected pseudo_pairs to be 'auto' or 'always', got {pseudo_pairs!r}.")
+    if not 0 < reg < np.inf:
+        raise ValueError(f"Expected reg to be a positive number, got {reg!r}.")
+    x, y = _floats("x", x), _floats("y", y)
+    seeds = _seeds(pairs, len(x), len(y))
+    rng = np.random.default_rng(random_state)
+    free_x, free_y = (_free(len(rows), seeds[:, j], rng) for j, rows in enumerate((x, y)))
+    sets = TwoSets(x, y, seeds, free_x, free_y, method, reg)
+    if len(seeds) < _FEWEST_SEEDS:
+        found = _without_known_pairs(sets, rng)
+    else:
+        found = _with_known_pairs(sets, pseudo_pairs, rng)
+    if found.has_failed:
+        warn(_failure(found, len(seeds)))
+    return found
+
+
+# ---- known pairs --------------------------------------------------------------------------------
+
+
+def _with_known_pairs(sets: TwoSets, pseudo_pairs: str, rng: np.random.Generator) -> Alignment:
+    """The model of known pairs, with pseudo-pairs if folds say that they help."""
+    can_match = min(len(sets.free_x), len(sets.free_y)) > 0
+    folds = np.array_split(rng.permutation(len(sets.seeds)), _N_FOLDS)
+    reciprocal, first = zip(
+        *(_of_fold(sets, folds[k], can_match) for k in steps(_N_FOLDS, "Folds of known pairs")),
+        strict=True,
+    )
+    (alone, ranked), (first_alone, first_ranked) = (
+        np.concatenate(parts, axis=1) for parts in (reciprocal, first)
+    )
+    gain, error = _mean_and_error(ranked - alone)
+    uses = can_match and (pseudo_pairs == "always" or gain > error)
+    share, share_error = _mean_and_error(first_ranked if uses else first_alone)
+    stages = [Step("known pairs", len(sets.seeds))]
+    model, matches = fitted(sets, tuned=not uses), np.empty((0, 2), dtype=np.intp)
+    if uses:
+        # Rotations find more pseudo-pairs by few pairs than CCA, which then makes more of them.
+        rotating = sets.with_method("procrustes")
+        model, matches = _refitted(rotating, sets.vectors(model), _ROTATIONS, stages)
+        if sets.method == "cca":
+            model, matches = _refitted(sets, rotating.vectors(model), _REFITS, stages)
+    return Alignment(
+        model,
+        matches,
+        tuple(stages),
+        uses,
+        gain,
+        error,
+        share,
+        share_error,
+        len(sets.free_x) + len(folds[0]),
+    )
+
+
+def _of_fold(sets: TwoSets, fold: np.ndarray, can_match: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Reciprocal ranks of left-out pairs, and whether they are first: (2, n_pairs) each.
+
+    The first row is without pseudo-pairs. Left-out pairs search all rows that are free.
+    """
+    kept = sets.without(fold)
+    models = [fitted(kept, tuned=True)]
+    last = fitted(kept)
+    if can_match:
+        last, _ = refits(kept, *kept.vectors(last), _FOLD_REFITS)[-1]
+    models.append(last)
+    left_out, numbers = sets.seeds[fold], np.arange(len(fold))
+    galleries = [np.concatenate([left_out[:, j], (sets.free_x, sets.free_y)[j]]) for j in (0, 1)]
+    reciprocal, first = [], []
+    for model in models:
+        items = vectors(model, sets.x[galleries[0]], sets.y[galleries[1]])
+        found = [
+            ranks(
+                items[j][numbers],
+                items[1 - j],
+                csr_array(
+                    (np.ones(len(fold), bool), (numbers, numbers)), (len(fold), len(items[1 - j]))
+                ),
+                similarity="inner",
+            )
+            for j in (0, 1)
+        ]
+        reciprocal.append(np.mean([1 / rank for rank in found], axis=0))
+        first.append(np.mean([rank == 1 for rank in found], axis=0))
+    return np.array(reciprocal), np.array(first)
+
+
+def _mean_and_error(values: np.ndarray) -> tuple[float, float]:
+    """Mean and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+# ---- no known pairs -----------------------------------------------------------------------------
+
+
+def _without_known_pairs(sets: TwoSets, rng: np.random.Generator) -> Alignment:
+    """The model of the start that finds most pseudo-pairs, and whether it is found again."""
+    for name, free in ((X, sets.free_x), (Y, sets.free_y)):
+        if len(free) < _LEAST_ROWS:
+            raise ValueError(
+                f"Expected at least {_LEAST_ROWS} rows of {name} to align without "
+                f"{_FEWEST_SEEDS} known pairs, got {len(free)}."
+            )
+    rotating = sets.with_method("procrustes")
+    starts = [_from_rotation(rotating, rng) for _ in range(_STARTS)]
+    model, stages = max(starts, key=lambda start: start[1][-1].n_pairs)
+    matches = np.empty((0, 2), dtype=np.intp)
+    if sets.method == "cca":
+        model, matches = _refitted(sets, sets.vectors(model), _REFITS, stages)
+    else:
+        matches = matched(sets, *sets.vectors(model))
+    n_tested = min(_TESTED_PAIRS, max(int(_TESTED_SHARE * len(matches)), 1))
+    draws = [rng.choice(len(matches), n_tested, replace=False) for _ in range(_TESTS)]
+    retraced = float(np.mean([_retraced(sets, model, matches[draw]) for draw in draws]))
+    return Alignment(model, matches, tuple(stages), True, retraced=retraced)
+
+
+def _from_rotation(sets: TwoSets, rng: np.random.Generator) -> tuple[Any, list[Step]]:
+    """The model of one start, and its steps."""
+    rows_x, rows_y = (np.concatenate([sets.seeds[:, j], free]) for j, free in enumerate(sets.free))
+    x, y = centred(sets.x[rows_x]), centred(sets.y[rows_y])
+    anchors = np.tile(np.arange(len(sets.seeds))[:, None], 2)
+    rotation = refined(relative_start(x, y, anchors, rng), x, y, rng)
+    of_x, of_y = (
+        np.zeros((len(sets.x), y.shape[1]), "f4"),
+        np.zeros((len(sets.y), y.shape[1]), "f4"),
+    )
+    of_x[rows_x], of_y[rows_y] = centred(x @ rotation), y
+    stages: list[Step] = []
+    model, _ = _refitted(sets, (of_x, of_y), _ROTATIONS, stages)
+    return model, stages
+
+
+def _refitted(
+    sets: TwoSets, of_both: tuple[np.ndarray, np.ndarray], n: int, stages: list[Step]
+) -> tuple[Any, np.ndarray]:
+    """The last of n models and its pseudo-pairs; all are added to the stages."""
+    name = "cca" if sets.method == "cca" else "rotation"
+    models = refits(sets, *of_both, n)
+    stages += [Step(name, len(sets.seeds) + len(pairs)) for _, pairs in models]
+    return models[-1]
+
+
+def _retraced(sets: TwoSets, model: Any, start: np.ndarray) -> float:
+    """Share of rows whose nearest row is the same again under a model that starts from pairs."""
+    again = fitted(sets, start)
+    again, _ = refits(sets, *sets.vectors(again), _FOLD_REFITS)[-1]
+    return same_matches(sets, model, again)
+
+
+def _failure(found: Alignment, n_seeds: int) -> str:
+    if found.retraced is not None:
+        return (
+            f"The alignment failed: started again from some of its own pairs, only "
+            f"{found.retraced:.2f} of the rows keep their nearest row (expected at least "
+            f"{LEAST_RETRACED:.2f}). Do not use the maps. Pass 20 known pairs, or try another "
+            "random_state."
+        )
+    return (
+        f"The alignment failed: of {n_seeds} known pairs, each left out once, only "
+        f"{found.found_first:.3f} find each other first. Check that they belong together, or pass "
+        "more."
+    )
+
+
+# ---- input --------------------------------------------------------------------------------------
+
+
+def _floats(name: str, rows: Any) -> np.ndarray:
+    """A finite matrix in float32 or float64."""
+    rows = np.asarray(rows)
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Expected {name} to be a matrix of numbers, got {rows.dtype} of shape {rows.shape}."
+        )
+    rows = rows.astype(np.float32 if rows.dtype == np.float32 else np.float64, copy=False)
+    if not np.isfinite(rows).all():
+        raise ValueError(f"{name} contains NaN or infinity.")
+    return rows
+
+
+def _seeds(pairs: Any, n_x: int, n_y: int) -> np.ndarray:
+    """Row numbers of known pairs, (n_pairs, 2)."""
+    if pairs is None:
+        return np.empty((0, 2), dtype=np.intp)
+    seeds = np.asarray(pairs)
+    if not seeds.size:
+        return np.empty((0, 2), dtype=np.intp)
+    if seeds.ndim != 2 or seeds.shape[1] != 2 or (seeds != np.floor(seeds)).any():
+        raise ValueError(
+            f"Expected pairs to be row numbers of shape (n_pairs, 2), got {seeds.dtype} of shape "
+            f"{seeds.shape}."
+        )
+    for j, (name, n_rows) in enumerate(((X, n_x), (Y, n_y))):
+        if seeds[:, j].min() < 0 or seeds[:, j].max() >= n_rows:
+            raise ValueError(
+                f"Expected pairs to hold row numbers of {name} from 0 to {n_rows - 1}, got "
+                f"{seeds[:, j].min():g} to {seeds[:, j].max():g}."
+            )
+        if len(np.unique(seeds[:, j])) < len(seeds):
+            raise ValueError(f"A row of {name} is in two pairs; name every row once.")
+    return seeds.astype(np.intp)
+
+
+def _free(n_rows: int, used: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Row numbers of no known pair, at most 5,000, in order."""
+    rest = np.setdiff1d(np.arange(n_rows), used)
+    return np.sort(rng.permutation(rest)[:_MOST_ROWS])

@@ -1,0 +1,140 @@
+"""What an alignment found, and how well rows match by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mvcca.machine.axes import tidy_axes
+from mvcca.machine.optional import optional
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from mvcca.linear import CCA, Procrustes
+
+LEAST_RETRACED = 0.45  # unrelated sets, and alignments of R@1 below .4, come back to less
+
+
+class Step(NamedTuple):
+    """One model on the way.
+
+    Attributes
+    ----------
+    stage : str
+        "known pairs", "rotation" or "cca".
+    n_pairs : int
+        Number of pairs that the model was fitted to.
+    """
+
+    stage: str
+    n_pairs: int
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Two sets of vectors in one space, with what is known of how well they match.
+
+    Attributes
+    ----------
+    model : CCA or Procrustes
+        The fitted model of the views "x" and "y", for `mvcca.RetrievalIndex`, `mvcca.save` and all
+        that takes an estimator.
+    pairs : ndarray of int, shape (n_pairs, 2)
+        Pseudo-pairs that the model was fitted to beside the known pairs: rows of x and of y.
+    steps : tuple of Step
+        The models on the way to this one.
+    used_pseudo_pairs : bool
+        Whether the model was fitted to pseudo-pairs.
+    gain, gain_error : float or None
+        Change of the mean reciprocal rank of known pairs by pseudo-pairs, from folds, and its
+        standard error; None if there were too few known pairs.
+    found_first, found_first_error : float or None
+        Share of left-out known pairs whose rows find each other first among `gallery_size` rows,
+        mean of both directions, and its standard error; None if there were too few known pairs.
+    gallery_size : int
+        Number of rows that these were searched among.
+    retraced : float or None
+        Share of rows whose nearest row is the same under a model that starts again from one in 15
+        of the pseudo-pairs (at most 200), mean of three draws. Only without known pairs to measure
+        by. An alignment has failed below .45.
+    """
+
+    model: CCA | Procrustes
+    pairs: np.ndarray
+    steps: tuple[Step, ...]
+    used_pseudo_pairs: bool
+    gain: float | None = None
+    gain_error: float | None = None
+    found_first: float | None = None
+    found_first_error: float | None = None
+    gallery_size: int = 0
+    retraced: float | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the model is of no use, as far as can be told."""
+        if self.retraced is not None:
+            return self.retraced < LEAST_RETRACED
+        if self.found_first is not None and self.found_first_error is not None:
+            return self.found_first <= 2 * self.found_first_error
+        return False
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures that tell how well rows match.
+
+        Returns
+        -------
+        dict
+            Their names and values, those that could not be measured left out.
+        """
+        names = ("gain", "gain_error", "found_first", "found_first_error", "retraced")
+        known = {name: getattr(self, name) for name in names}
+        facts = {"n_pseudo_pairs": len(self.pairs), "gallery_size": self.gallery_size}
+        return facts | {name: value for name, value in known.items() if value is not None}
+
+    def to_frame(self) -> DataFrame:
+        """Table of the steps.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per model: its number, stage and number of pairs.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pandas = optional("pandas", "to_frame", "pandas")
+        table = pandas.DataFrame(self.steps, columns=["stage", "n_pairs"])
+        table.insert(0, "step", range(len(table)))
+        return table
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the number of pairs by step. A good alignment finds more and more of them.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = tidy_axes(ax, grid="y")
+        for stage in dict.fromkeys(step.stage for step in self.steps):
+            numbers = [i for i, step in enumerate(self.steps) if step.stage == stage]
+            ax.plot(numbers, [self.steps[i].n_pairs for i in numbers], marker="o", label=stage)
+        ax.set(xlabel="Step", ylabel="Pairs")
+        ax.legend(frameon=False)
+        return ax

@@ -1,0 +1,225 @@
+"""Measures of similarity between two layers, and what unrelated layers would have.
+
+CKA takes sums over rows, and mutual neighbours the rows. The others are functions of the spectra of
+both layers and of T = Λ_x^-½ V_xᵀ C_xy V_y Λ_y^-½, the correlations of their principal components.
+Of layers that are unrelated, T = U_xᵀU_y for random orthonormal columns U_y in n - 1 dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cholesky, eigh, solve_triangular
+
+from mvcca.interop.representations._sources import Rows, Source
+from mvcca.retrieval import top_k
+
+_SMALLEST = 1e-9  # of the largest eigenvalue, below which one is rounding
+_VARIANCE = 0.99  # that the principal components of SVCCA explain
+_DRAWS = 20
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues of a layer's scatter in descending order, and its eigenvectors as columns."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+
+class Pair(NamedTuple):
+    """Spectra of two layers, and the correlations of their principal components."""
+
+    x: Spectrum
+    y: Spectrum
+    T: np.ndarray
+
+
+class Found(NamedTuple):
+    """A measure of two layers, and its mean and standard deviation if they were unrelated."""
+
+    value: float
+    expected: float
+    deviation: float
+
+
+def spectrum_of(name: str, scatter: np.ndarray, n_rows: int) -> Spectrum:
+    """Principal axes of a layer, without those of rounding."""
+    values, vectors = eigh(scatter)
+    kept = np.flatnonzero(values > _SMALLEST * max(values[-1], 0))[::-1][: n_rows - 1]
+    if not len(kept):
+        raise ValueError(f"Layer {name!r} has no variance: all its rows are equal.")
+    return Spectrum(values[kept], vectors[:, kept])
+
+
+def pair_of(x: Spectrum, y: Spectrum, cross: np.ndarray) -> Pair:
+    """Two layers with cross-products `cross`."""
+    T = x.vectors.T @ cross @ y.vectors
+    return Pair(x, y, T / np.sqrt(x.values)[:, None] / np.sqrt(y.values))
+
+
+def procrustes(pair: Pair) -> float:
+    """‖C_xy‖_* / √(tr C_xx tr C_yy), the cosine of the Procrustes distance."""
+    of_x, of_y = pair.x.values, pair.y.values
+    cross = np.sqrt(of_x)[:, None] * pair.T * np.sqrt(of_y)
+    norm = np.linalg.svd(cross, compute_uv=False).sum()
+    return float(norm / np.sqrt(of_x.sum() * of_y.sum()))
+
+
+def predictivity(pair: Pair) -> float:
+    """Share of the variance of y that is predicted from x, tr(C_yx C_xx⁻¹ C_xy) / tr C_yy."""
+    return float((pair.T**2 @ pair.y.values).sum() / pair.y.values.sum())
+
+
+def mean_correlation(pair: Pair) -> float:
+    """Mean canonical correlation."""
+    return float(np.linalg.svd(pair.T, compute_uv=False).mean())
+
+
+def mean_squared_correlation(pair: Pair) -> float:
+    """Mean squared canonical correlation."""
+    return float((pair.T**2).sum() / min(pair.T.shape))
+
+
+def svcca(pair: Pair) -> float:
+    """Mean canonical correlation of the principal components that explain 99 % of the variance."""
+    main = pair.T[: _n_main(pair.x), : _n_main(pair.y)]
+    return float(np.linalg.svd(main, compute_uv=False).mean())
+
+
+def pwcca(pair: Pair) -> float:
+    """Mean canonical correlation, weighted by Σ_j |⟨h_i, x_j⟩| of variates h_i and neurons x_j."""
+    left, rho, _ = np.linalg.svd(pair.T, full_matrices=False)
+    variates = np.sqrt(pair.x.values)[:, None] * left
+    weights = np.abs(pair.x.vectors @ variates).sum(axis=0)
+    return float(weights @ rho / weights.sum())
+
+
+BY_SPECTRA: dict[str, Callable[[Pair], float]] = {
+    "procrustes": procrustes,
+    "predictivity": predictivity,
+    "mean_correlation": mean_correlation,
+    "mean_squared_correlation": mean_squared_correlation,
+    "svcca": svcca,
+    "pwcca": pwcca,
+}
+MEASURES = ("cka_unbiased", "cka", *BY_SPECTRA, "mutual_knn")
+NOT_SYMMETRIC = ("predictivity", "pwcca")
+
+
+def _n_main(x: Spectrum) -> int:
+    shares = np.cumsum(x.values) / x.values.sum()
+    return min(int(np.searchsorted(shares, _VARIANCE)) + 1, len(shares))
+
+
+# ---- of unrelated layers -------------------------------------------------------------------------
+
+
+def unrelated(
+    measure: Callable[[Pair], float], pair: Pair, n_rows: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Mean and standard deviation of a measure of random layers with these spectra."""
+    p, q = pair.T.shape
+    random = (random_correlations(p, q, n_rows - 1, rng) for _ in range(_DRAWS))
+    drawn = [measure(pair._replace(T=T)) for T in random]
+    return float(np.mean(drawn)), float(np.std(drawn, ddof=1))
+
+
+def random_correlations(p: int, q: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """First p rows of a random orthonormal basis of q columns in `size` dimensions.
+
+    Z (ZᵀZ)^-½ of normal Z up to a rotation; rows of Z beyond p enter by their Wishart scatter only.
+    """
+    Z = rng.standard_normal((p, q))
+    rest = size - p
+    if rest > q:
+        factor = np.tril(rng.standard_normal((q, q)), -1)
+        factor[np.diag_indices(q)] = np.sqrt(rng.chisquare(rest - np.arange(q)))
+        scatter = factor @ factor.T
+    else:
+        others = rng.standard_normal((rest, q))
+        scatter = others.T @ others
+    R = cholesky(Z.T @ Z + scatter)
+    return np.asarray(solve_triangular(R, Z.T, trans="T").T)
+
+
+# ---- CKA -----------------------------------------------------------------------------------------
+
+
+def cka(source: Source, i: int, j: int) -> Found:
+    """‖C_xy‖² / (‖C_xx‖ ‖C_yy‖), with its exact moments under permutations of the rows."""
+    n, (P, _), (Q, _) = source.n_rows, source.blocks_of(i), source.blocks_of(j)
+    a, a2, a4 = _traces(source, P)
+    b, b2, b4 = _traces(source, Q)
+    scale = np.sqrt(a2 * b2)
+    variance = 2 * ((n - 1) * a2 - a**2) * ((n - 1) * b2 - b**2)
+    variance /= (n - 1) ** 2 * (n + 1) * (n - 2)
+    by_lengths = [
+        n * (n + 1) * four - (n - 1) * (one**2 + 2 * two)
+        for one, two, four in ((a, a2, a4), (b, b2, b4))
+    ]
+    variance += by_lengths[0] * by_lengths[1] / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
+    value = np.linalg.norm(source.cross(P, Q)) ** 2 / scale
+    return Found(float(value), a * b / (n - 1) / scale, float(np.sqrt(max(variance, 0)) / scale))
+
+
+def cka_unbiased(source: Source, i: int, j: int) -> Found:
+    """HSIC₁(x, y) / √(HSIC₁(x) HSIC₁(y)).
+
+    Centred similarities have mean 0 and no diagonal here, so that under permutations the mean is 0
+    and the variance 2 / (n (n - 3)), whatever the layers.
+    """
+    n, of_x, of_y = source.n_rows, source.blocks_of(i), source.blocks_of(j)
+    if i == j:
+        value = 1.0
+    else:
+        pairs = {(P, Q) for P in of_x for Q in of_y}
+        between = np.mean([hsic(source, P, Q) for P, Q in sorted(pairs)])
+        within = hsic(source, *of_x) * hsic(source, *of_y)
+        value = float(between / np.sqrt(within)) if within > 0 else np.nan
+    return Found(value, 0.0, float(np.sqrt(2 / (n * (n - 3)))))
+
+
+def hsic(source: Source, P: int, Q: int) -> float:
+    """The unbiased estimate HSIC₁ from sums over centred rows."""
+    n, lengths = source.n_rows, source.lengths(P, Q)
+    squares = np.linalg.norm(source.cross(P, Q)) ** 2 - lengths
+    traces = np.trace(source.cross(P, P)) * np.trace(source.cross(Q, Q))
+    whole = squares + traces / ((n - 1) * (n - 2)) - 2 * lengths / (n - 2)
+    return float(whole / (n * (n - 3)))
+
+
+def _traces(source: Source, P: int) -> tuple[float, float, float]:
+    scatter = source.cross(P, P)
+    return float(np.trace(scatter)), float(np.linalg.norm(scatter) ** 2), source.lengths(P, P)
+
+
+# ---- neighbours ----------------------------------------------------------------------------------
+
+
+def neighbors_of(rows: Rows, layer: int, k: int) -> np.ndarray:
+    """The k nearest other rows of each row by cosine, (n, k)."""
+    X = np.asarray(rows.matrices[layer], dtype=float)
+    found = top_k(X, X, k + 1, "cosine")[1]
+    own = found == np.arange(len(X))[:, None]
+    own[~own.any(axis=1), -1] = True  # among equal rows, the row itself may come after the last
+    return found[~own].reshape(len(X), k)
+
+
+def mutual_knn(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Found:
+    """Share of a row's nearest rows that are the same in both layers."""
+    n, k = x.shape
+    drawn = []
+    for _ in range(_DRAWS):
+        order = rng.permutation(n)
+        permuted = np.empty_like(y)
+        permuted[order] = order[y]
+        drawn.append(_shared(x, permuted))
+    return Found(_shared(x, y), k / (n - 1), float(np.std(drawn, ddof=1)))
+
+
+def _shared(x: np.ndarray, y: np.ndarray) -> float:
+    n, k = x.shape
+    base = np.arange(n)[:, None] * n
+    return len(np.intersect1d(base + x, base + y, assume_unique=True)) / (n * k)

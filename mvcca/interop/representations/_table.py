@@ -1,0 +1,425 @@
+"""Similarity of all pairs of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from mvcca.interop.representations._measures import (
+    BY_SPECTRA,
+    MEASURES,
+    NOT_SYMMETRIC,
+    Found,
+    Spectrum,
+    cka,
+    cka_unbiased,
+    mutual_knn,
+    neighbors_of,
+    pair_of,
+    spectrum_of,
+    unrelated,
+)
+from mvcca.interop.representations._sources import LayerSums, Rows, Source
+from mvcca.machine.optional import optional
+from mvcca.machine.progress import steps
+from mvcca.plotting import draw_heatmap
+from mvcca.views import Views
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+_FEWEST_ROWS = 5
+_N_GROUPS = 10  # that intervals leave out, one after the other
+_NEIGHBORS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityTable:
+    """How alike layers are, and how alike they would be if they were unrelated.
+
+    ``table["cka"]`` is the matrix of one measure, (n_layers, n_others).
+
+    Attributes
+    ----------
+    names, other : tuple of str
+        Layers of rows and of columns.
+    n_rows : int
+        Number of rows, which are objects, that the layers were compared on.
+    raw : dict of str to ndarray
+        Each measure as published.
+    expected : dict of str to ndarray
+        What unrelated layers of the same spectra have on average. NaN if not calibrated.
+    deviation : dict of str to ndarray
+        Standard deviation of the same.
+    is_calibrated : bool
+        Whether ``table[measure]`` is (raw - expected) / (1 - expected), which is 0 on average for
+        unrelated layers and 1 for equal ones, or the raw measure.
+    half_width : dict of str to ndarray
+        Half the width of the interval of ``table[measure]``, if ``level`` was given.
+    level : float or None
+        Coverage of the intervals.
+    """
+
+    names: tuple[str, ...]
+    other: tuple[str, ...]
+    n_rows: int
+    raw: dict[str, np.ndarray]
+    expected: dict[str, np.ndarray]
+    deviation: dict[str, np.ndarray]
+    is_calibrated: bool = True
+    half_width: dict[str, np.ndarray] = field(default_factory=dict)
+    level: float | None = None
+
+    def __getitem__(self, measure: str) -> np.ndarray:
+        if measure not in self.raw:
+            raise KeyError(f"Expected one of {', '.join(self.raw)}, got {measure!r}.")
+        raw, expected = self.raw[measure], self.expected[measure]
+        return (raw - expected) / (1 - expected) if self.is_calibrated else raw
+
+    @property
+    def z(self) -> dict[str, np.ndarray]:
+        """Standard deviations that each measure lies above that of unrelated layers."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return {
+                name: (self.raw[name] - self.expected[name]) / self.deviation[name]
+                for name in self.raw
+            }
+
+    def __str__(self) -> str:
+        width = max(map(len, (*self.other, "0.000"))) + 2
+        left = max(map(len, self.names))
+        lines = []
+        for measure in self.raw:
+            kind = "calibrated" if self.is_calibrated else "not calibrated"
+            lines.append(f"{measure}, {kind}, {self.n_rows:,} rows")
+            lines.append(" " * left + "".join(f"{name:>{width}}" for name in self.other))
+            lines += [
+                f"{name:<{left}}" + "".join(f"{value:{width}.3f}" for value in values)
+                for name, values in zip(self.names, self[measure], strict=True)
+            ]
+            lines.append("")
+        return "\n".join(lines[:-1])
+
+    def to_frame(self) -> DataFrame:
+        """Table of a row per pair of layers and measure.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns layer, other, measure, value, raw, expected, z; and low and high if a level was
+            given.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pandas = optional("pandas", "to_frame", "pandas")
+        return pandas.DataFrame(list(self.rows()))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield what `to_frame` lists, as mappings.
+
+        Yields
+        ------
+        dict
+            The pair of layers, a measure and its figures.
+        """
+        z = self.z
+        for measure in self.raw:
+            values = self[measure]
+            for (i, j), value in np.ndenumerate(values):
+                line = {
+                    "layer": self.names[i],
+                    "other": self.other[j],
+                    "measure": measure,
+                    "value": float(value),
+                    "raw": float(self.raw[measure][i, j]),
+                    "expected": float(self.expected[measure][i, j]),
+                    "z": float(z[measure][i, j]),
+                }
+                if self.level is not None:
+                    width = float(self.half_width[measure][i, j])
+                    line |= {"low": float(value) - width, "high": float(value) + width}
+                yield line
+
+    def plot(self, measure: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draw a heat map of one measure.
+
+        Parameters
+        ----------
+        measure : str, optional
+            The measure; by default the first.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        measure = next(iter(self.raw)) if measure is None else measure
+        options = {"vmin": 0, "vmax": 1, "aspect": "equal"}
+        return draw_heatmap(ax, self[measure], (self.names, self.other), measure, options, {})[0]
+
+
+def compare_representations(
+    layers: Mapping[str, Any] | Sequence[Any] | Views | LayerSums,
+    *,
+    other: Mapping[str, Any] | Sequence[Any] | Views | None = None,
+    measures: str | Iterable[str] = ("cka_unbiased",),
+    calibrate: bool = True,
+    level: float | None = None,
+    random_state: int = 0,
+) -> SimilarityTable:
+    r"""Compare representations of the same objects, such as all layers of two networks.
+
+    With centred rows of two layers in :math:`X` and :math:`Y`, :math:`C_{xy} = X^⊤Y`, and
+    canonical correlations :math:`ρ_i`, the measures are
+
+    ===========================  =============================================  ====================
+    name                         value                                          invariant to
+    ===========================  =============================================  ====================
+    ``cka_unbiased``             CKA with the unbiased HSIC₁ [1]_               rotation, scale
+    ``cka`` (also: RV)           ‖C_xy‖² / (‖C_xx‖ ‖C_yy‖) [2]_                 rotation, scale
+    ``procrustes``               ‖C_xy‖_* / √(tr C_xx tr C_yy)                  rotation, scale
+    ``mean_correlation``         mean of ρ_i                                    invertible maps
+    ``mean_squared_correlation`` mean of ρ_i²                                   invertible maps
+    ``svcca``                    mean of ρ_i of the principal components that   rotation, scale
+                                 explain 99 % of the variance [3]_
+    ``pwcca``                    mean of ρ_i weighted by Σ_j \|⟨h_i, x_j⟩\| of  maps of the columns'
+                                 variates and neurons of the row's layer [4]_   layer
+    ``predictivity``             R² of the column's layer by least squares on   maps of the row's
+                                 the row's                                      layer
+    ``mutual_knn``               share of the 10 nearest rows that are the      as cosines
+                                 same [5]_
+    ===========================  =============================================  ====================
+
+    Most grow with the number of features even if layers are unrelated: CKA of independent normal
+    rows is .44 with 512 rows and 400 features. Each measure :math:`s` is therefore calibrated by
+    its mean :math:`E` over permutations of the rows of one layer, :math:`(s - E) / (1 - E)`. The
+    moments of CKA are exact, from sums over the rows; those of measures of canonical correlations
+    are of 20 random orthonormal bases.
+
+    Parameters
+    ----------
+    layers : mapping of str to matrix, sequence of matrices, Views, or LayerSums
+        Rows of each layer, of the same objects in the same order. Memory maps are read in blocks.
+        For batches, fill `LayerSums` in one pass.
+    other : mapping, sequence or Views, optional
+        Layers of another network for the same rows. By default each layer is compared with each.
+    measures : str or iterable of str, default=("cka_unbiased",)
+        Names of measures. Sketched sums have only "cka_unbiased"; "mutual_knn" needs rows.
+    calibrate : bool, default=True
+        Whether to calibrate. Without, no random bases are drawn, which takes most of the time for
+        wide layers.
+    level : float, optional
+        Coverage of intervals, from a jackknife of ten groups of rows. Needs rows, and eleven times
+        the time.
+    random_state : int, default=0
+        Seed of random bases, permutations of neighbours, and groups of rows.
+
+    Returns
+    -------
+    SimilarityTable
+
+    Raises
+    ------
+    ValueError
+        If a layer is no matrix of finite numbers or has no variance, numbers of rows differ or are
+        below 5, a measure is unknown, or cannot be had from sums.
+
+    References
+    ----------
+    .. [1] Song, Smola, Gretton, Bedo and Borgwardt, "Feature Selection via Dependence
+       Maximization", JMLR 13, 2012, eq. 5.
+    .. [2] Kornblith, Norouzi, Lee and Hinton, "Similarity of Neural Network Representations
+       Revisited", ICML 2019.
+    .. [3] Raghu, Gilmer, Yosinski and Sohl-Dickstein, "SVCCA", NeurIPS 2017.
+    .. [4] Morcos, Raghu and Bengio, "Insights on Representational Similarity in Neural Networks
+       with Canonical Correlation", NeurIPS 2018.
+    .. [5] Huh, Cheung, Wang and Isola, "The Platonic Representation Hypothesis", ICML 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mvcca.interop.representations import compare_representations
+    >>> rng = np.random.default_rng(0)
+    >>> first = rng.standard_normal((500, 30))
+    >>> rotated = first @ np.linalg.qr(rng.standard_normal((30, 30)))[0]
+    >>> unrelated = rng.standard_normal((500, 200))
+    >>> layers = {"first": first, "rotated": rotated, "unrelated": unrelated}
+    >>> print(compare_representations(layers, measures="cka"))
+    cka, calibrated, 500 rows
+                   first    rotated  unrelated
+    first          1.000      1.000      0.002
+    rotated        1.000      1.000      0.002
+    unrelated      0.002      0.002      1.000
+    """
+    names = [measures] if isinstance(measures, str) else list(dict.fromkeys(measures))
+    if unknown := [name for name in names if name not in MEASURES]:
+        raise ValueError(f"Unknown measure {unknown[0]!r}; expected some of {', '.join(MEASURES)}.")
+    source, own, others = _source(layers, other)
+    _check_measures(source, names, level)
+    found = _measured(source, own, others, names, calibrate, random_state)
+    values, expected, deviation = (
+        {name: found[name][..., part] for name in names} for part in range(3)
+    )
+    table = SimilarityTable(
+        names=tuple(_labels(source, own, other is not None)),
+        other=tuple(_labels(source, others, other is not None)),
+        n_rows=source.n_rows,
+        raw=values,
+        expected=expected,
+        deviation=deviation,
+        is_calibrated=calibrate,
+    )
+    if level is None:
+        return table
+    assert isinstance(source, Rows)
+    width = _half_widths(source, own, others, table, level, random_state)
+    return replace(table, half_width=width, level=level)
+
+
+def _source(layers: Any, other: Any) -> tuple[Source, list[int], list[int]]:
+    """Rows or sums, and the numbers of the layers to compare."""
+    if isinstance(layers, LayerSums):
+        if other is not None:
+            raise ValueError(
+                "With LayerSums, other must be None: put the layers of both networks into the same "
+                "batches, since their rows must be seen together."
+            )
+        everything = list(range(len(layers.names)))
+        source: Source = layers
+        own, others = everything, everything
+    else:
+        rows = {("", name): block for name, block in _by_name(layers)}
+        n_own = len(rows)
+        if other is not None:
+            rows |= {("other", name): block for name, block in _by_name(other)}
+        named = {f"{name} of other" if side else name: rows[side, name] for side, name in rows}
+        source = Rows(named)
+        own = list(range(n_own))
+        others = own if other is None else list(range(n_own, len(rows)))
+    if source.n_rows < _FEWEST_ROWS:
+        raise ValueError(f"Expected at least {_FEWEST_ROWS} rows, got {source.n_rows}.")
+    return source, own, others
+
+
+def _by_name(layers: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(layers, Mapping | Views):
+        found = [(str(name), block) for name, block in layers.items()]
+    else:
+        found = [(f"layer{number}", block) for number, block in enumerate(layers)]
+    if not found:
+        raise ValueError("Expected at least one layer, got none.")
+    yield from found
+
+
+def _labels(source: Source, layers: Iterable[int], has_other: bool) -> Iterator[str]:
+    for layer in layers:
+        name = source.names[layer]
+        yield name.removesuffix(" of other") if has_other else name
+
+
+def _check_measures(source: Source, names: list[str], level: float | None) -> None:
+    """Refuse measures that sums or sketches do not tell."""
+    if level is not None and not 0 < level < 1:
+        raise ValueError(f"Expected level between 0 and 1, got {level}.")
+    if isinstance(source, Rows):
+        if level is not None and source.n_rows < 2 * _N_GROUPS:
+            raise ValueError(f"Intervals need {2 * _N_GROUPS} rows, got {source.n_rows}.")
+        if "mutual_knn" in names and source.n_rows <= _NEIGHBORS + 1:
+            raise ValueError(f"mutual_knn needs over {_NEIGHBORS + 1} rows, got {source.n_rows}.")
+        return
+    if "mutual_knn" in names or level is not None:
+        raise ValueError("mutual_knn and intervals need rows: pass matrices, not LayerSums.")
+    sketched = any(len(set(source.blocks_of(i))) > 1 for i in range(len(source.names)))
+    if sketched and names != ["cka_unbiased"]:
+        raise ValueError(
+            f"Sketched sums have only cka_unbiased, got {', '.join(names)}. Use LayerSums() "
+            "without sketch, or pass matrices."
+        )
+
+
+def _measured(
+    source: Source,
+    own: list[int],
+    others: list[int],
+    names: list[str],
+    calibrate: bool,
+    random_state: int,
+) -> dict[str, np.ndarray]:
+    """Value, expectation and deviation of each measure, (n_layers, n_others, 3)."""
+    result = {name: np.full((len(own), len(others), 3), np.nan) for name in names}
+    by_spectra = [name for name in names if name in BY_SPECTRA]
+
+    @cache
+    def spectrum(layer: int) -> Spectrum:
+        block = source.blocks_of(layer)[0]
+        return spectrum_of(source.names[layer], source.cross(block, block), source.n_rows)
+
+    @cache
+    def neighbors(layer: int) -> np.ndarray:
+        assert isinstance(source, Rows)
+        return neighbors_of(source, layer, _NEIGHBORS)
+
+    is_symmetric = own == others
+    for number in steps(len(own) * len(others), "Comparing layers"):
+        row, column = divmod(number, len(others))
+        i, j = own[row], others[column]
+        mirrored = is_symmetric and column < row
+        rng = np.random.default_rng([random_state, i, j])
+        for name in names:
+            if mirrored and name not in NOT_SYMMETRIC:
+                result[name][row, column] = result[name][column, row]
+            elif name not in BY_SPECTRA:
+                result[name][row, column] = (
+                    mutual_knn(neighbors(i), neighbors(j), rng)
+                    if name == "mutual_knn"
+                    else {"cka": cka, "cka_unbiased": cka_unbiased}[name](source, i, j)
+                )
+        needed = [name for name in by_spectra if not (mirrored and name not in NOT_SYMMETRIC)]
+        if needed:
+            cross = source.cross(source.blocks_of(i)[0], source.blocks_of(j)[0])
+            pair = pair_of(spectrum(i), spectrum(j), cross)
+            for name in needed:
+                measure, of_random = BY_SPECTRA[name], (np.nan, np.nan)
+                if calibrate:
+                    of_random = unrelated(measure, pair, source.n_rows, rng)
+                result[name][row, column] = Found(measure(pair), *of_random)
+    return result
+
+
+def _half_widths(
+    source: Rows,
+    own: list[int],
+    others: list[int],
+    table: SimilarityTable,
+    level: float,
+    random_state: int,
+) -> dict[str, np.ndarray]:
+    """Half the width of intervals by the jackknife of ten groups of rows."""
+    names = list(table.raw)
+    order = np.random.default_rng(random_state).permutation(source.n_rows)
+    values: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    for group in np.array_split(order, _N_GROUPS):
+        rest = source.without(group)
+        found = _measured(rest, own, others, names, table.is_calibrated, random_state)
+        for name in names:
+            value, expected = found[name][..., 0], found[name][..., 1]
+            calibrated = (value - expected) / (1 - expected)
+            values[name].append(calibrated if table.is_calibrated else value)
+    quantile = stats.t.ppf((1 + level) / 2, _N_GROUPS - 1)
+    spread = np.sqrt((_N_GROUPS - 1) ** 2 / _N_GROUPS)
+    return {name: quantile * spread * np.std(values[name], axis=0, ddof=1) for name in names}

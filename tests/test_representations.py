@@ -1,0 +1,436 @@
+"""Similarity of representations, judged by Gram matrices, permutations and published figures."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from real import fetch_multi30k_encoders
+from scipy import sparse
+
+from mvcca import CCA, Procrustes
+from mvcca.cli import main
+from mvcca.interop.representations import MEASURES, LayerSums, compare_representations
+from mvcca.interop.representations._measures import random_correlations
+
+WITHOUT_ROWS = [name for name in MEASURES if name != "mutual_knn"]
+
+
+def two_layers(n=120, p=9, q=14, seed=0, offset=3.0):
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((n, 4))
+    x = shared @ rng.standard_normal((4, p)) + rng.standard_normal((n, p)) + offset
+    return x, shared @ rng.standard_normal((4, q)) + rng.standard_normal((n, q)) - offset
+
+
+def compared(x, y, measures=MEASURES, **options):
+    return compare_representations({"x": x}, other={"y": y}, measures=measures, **options)
+
+
+def raw(x, y, measure):
+    return compared(x, y, measure, calibrate=False).raw[measure][0, 0]
+
+
+def gram_hsic(K, L):
+    """HSIC₁ of two Gram matrices, Song et al. (2012), eq. 5."""
+    n = len(K)
+    K, L = K - np.diag(np.diag(K)), L - np.diag(np.diag(L))
+    cross = (K @ L).sum()
+    whole = np.trace(K @ L) + K.sum() * L.sum() / ((n - 1) * (n - 2)) - 2 * cross / (n - 2)
+    return whole / (n * (n - 3))
+
+
+def random_rotation(width, seed=1):
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((width, width)))[0]
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+
+def test_both_cka_are_those_of_gram_matrices():
+    x, y = two_layers()
+    K, L = x @ x.T, y @ y.T
+    unbiased = gram_hsic(K, L) / np.sqrt(gram_hsic(K, K) * gram_hsic(L, L))
+    assert raw(x, y, "cka_unbiased") == pytest.approx(unbiased, rel=1e-12)
+    H = np.eye(len(x)) - 1 / len(x)
+    K, L = H @ K @ H, H @ L @ H
+    cka = np.vdot(K, L) / np.linalg.norm(K) / np.linalg.norm(L)
+    assert raw(x, y, "cka") == pytest.approx(cka, rel=1e-12)
+
+
+def test_far_from_zero_digits_are_kept():
+    x, y = two_layers()
+    for measure in ("cka_unbiased", "mean_correlation"):
+        near, far = raw(x, y, measure), raw(x + 1e4, y - 1e4, measure)
+        assert far == pytest.approx(near, rel=1e-9)
+
+
+def test_correlations_are_those_of_cca():
+    x, y = two_layers()
+    rho = CCA(None, reg=0.0).fit({"x": x, "y": y}).canonical_correlations_
+    assert raw(x, y, "mean_correlation") == pytest.approx(rho.mean(), rel=1e-10)
+    assert raw(x, y, "mean_squared_correlation") == pytest.approx((rho**2).mean(), rel=1e-10)
+
+
+def test_procrustes_is_the_fit_of_the_best_rotation():
+    x, y = (X - X.mean(axis=0) for X in two_layers(p=9, q=9))
+    x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)
+    rotated = Procrustes(scale=False).fit({"x": x, "y": y}).predict({"x": x})
+    distance = np.linalg.norm(rotated - y) ** 2
+    assert raw(x, y, "procrustes") == pytest.approx(1 - distance / 2, rel=1e-10)
+
+
+def test_predictivity_is_the_r2_of_least_squares():
+    x, y = (X - X.mean(axis=0) for X in two_layers())
+    left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    assert raw(x, y, "predictivity") == pytest.approx(1 - np.vdot(left, left) / np.vdot(y, y))
+
+
+def test_pwcca_weighs_variates_by_their_inner_products_with_neurons():
+    x, y = (X - X.mean(axis=0) for X in two_layers())
+    of_x, of_y = (np.linalg.svd(X, full_matrices=False)[0] for X in (x, y))
+    left, rho, _ = np.linalg.svd(of_x.T @ of_y, full_matrices=False)
+    weights = np.zeros(len(rho))
+    for i, variate in enumerate((of_x @ left).T):
+        for neuron in x.T:
+            weights[i] += abs(variate @ neuron)
+    assert raw(x, y, "pwcca") == pytest.approx(weights @ rho / weights.sum(), rel=1e-10)
+
+
+def test_neighbors_are_those_of_sorted_cosines():
+    x, y = two_layers()
+
+    def nearest(X):
+        X = X / np.linalg.norm(X, axis=1, keepdims=True)
+        cosines = X @ X.T - 9 * np.eye(len(X))
+        return np.argsort(-cosines, axis=1)[:, :10]
+
+    both = [len(set(a) & set(b)) / 10 for a, b in zip(nearest(x), nearest(y), strict=True)]
+    assert raw(x, y, "mutual_knn") == pytest.approx(np.mean(both))
+    assert raw(x, x, "mutual_knn") == 1
+
+
+# ---- invariances --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", [name for name in WITHOUT_ROWS if name != "pwcca"])
+def test_rotation_scale_and_shift_change_nothing(measure):
+    x, y = two_layers()
+    moved = 7 * x @ random_rotation(x.shape[1]) + 5
+    assert raw(moved, y, measure) == pytest.approx(raw(x, y, measure), rel=1e-10)
+    assert raw(x, moved, measure) == pytest.approx(1, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("measure", "sides"),
+    [
+        ("mean_correlation", "xy"),
+        ("mean_squared_correlation", "xy"),
+        ("predictivity", "x"),
+        ("pwcca", "y"),
+    ],
+)
+def test_invertible_maps_change_nothing(measure, sides):
+    x, y = two_layers()
+    mapped = {
+        name: X @ (random_rotation(X.shape[1]) * np.linspace(0.3, 3, X.shape[1]))
+        for name, X in (("x", x), ("y", y))
+    }
+    for side in "xy":
+        pair = (mapped["x"], y) if side == "x" else (x, mapped["y"])
+        is_same = np.isclose(raw(*pair, measure), raw(x, y, measure), rtol=1e-9)
+        assert is_same == (side in sides)
+
+
+def test_pwcca_depends_on_the_rotation_of_its_own_neurons():
+    x, y = two_layers()
+    turned = raw(x @ random_rotation(x.shape[1]), y, "pwcca")
+    assert abs(turned - raw(x, y, "pwcca")) > 1e-3
+
+
+# ---- calibration --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", ["cka", "cka_unbiased"])
+def test_moments_of_cka_are_those_of_permutations(measure):
+    x, y = two_layers(n=25, p=6, q=11)
+    rng = np.random.default_rng(0)
+    drawn = [raw(x, y[rng.permutation(len(y))], measure) for _ in range(2000)]
+    table = compared(x, y, measure)
+    error = table.deviation[measure][0, 0] / np.sqrt(len(drawn))
+    assert table.expected[measure][0, 0] == pytest.approx(np.mean(drawn), abs=4 * error)
+    assert table.deviation[measure][0, 0] == pytest.approx(np.std(drawn), rel=0.08)
+
+
+@pytest.mark.parametrize("measure", WITHOUT_ROWS[2:])
+def test_moments_of_the_other_measures_are_near_those_of_permutations(measure):
+    x, y = two_layers(n=60, p=6, q=11)
+    rng = np.random.default_rng(0)
+    drawn = [raw(x, y[rng.permutation(len(y))], measure) for _ in range(200)]
+    table = compared(x, y, measure)
+    assert table.expected[measure][0, 0] == pytest.approx(np.mean(drawn), abs=0.02)
+    assert 0.4 < table.deviation[measure][0, 0] / np.std(drawn) < 2.5
+
+
+@pytest.mark.parametrize("size", [11, 14, 40])
+def test_random_correlations_are_those_of_random_bases(size):
+    rng = np.random.default_rng(0)
+    drawn = [random_correlations(10, 4, size, rng) for _ in range(3000)]
+    explicit = [np.linalg.qr(rng.standard_normal((size, 4)))[0][:10] for _ in range(3000)]
+
+    def means(bases):
+        return np.mean([np.linalg.svd(T, compute_uv=False) for T in bases], axis=0)
+
+    np.testing.assert_allclose(means(drawn), means(explicit), atol=0.015)
+
+
+@pytest.mark.parametrize("width", [8, 64, 512, 4096])
+def test_unrelated_layers_score_zero_at_every_width(width):
+    rng = np.random.default_rng(width)
+    x, y = rng.standard_normal((200, width)), rng.standard_normal((200, width))
+    found = compared(x, y, ("cka_unbiased", "cka"))
+    assert abs(found.z["cka_unbiased"][0, 0]) < 3
+    assert abs(found["cka"][0, 0]) < 0.02
+    if width == 4096:
+        assert found.raw["cka"][0, 0] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("width", "published"),
+    [
+        (8, (0.015, -0.001, 0.101, 0.100, 0.015)),
+        (32, (0.062, 0.004, 0.220, 0.217, 0.066)),
+        (128, (0.199, -0.002, 0.436, 0.412, 0.250)),
+        (400, (0.439, -0.001, 0.835, 0.685, 0.782)),
+    ],
+)
+def test_figures_of_independent_normal_rows(width, published):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((512, width)), rng.standard_normal((512, width))
+    names = ("cka", "cka_unbiased", "mean_correlation", "procrustes", "predictivity")
+    found = compared(x, y, names, calibrate=False)
+    np.testing.assert_allclose([found.raw[name][0, 0] for name in names], published, atol=6e-4)
+
+
+def test_equal_layers_score_one():
+    x, _ = two_layers()
+    for measure, values in compared(x, x).raw.items():
+        assert values[0, 0] == pytest.approx(1), measure
+        assert compared(x, x, measure)[measure][0, 0] == pytest.approx(1)
+
+
+def test_intervals_cover_the_value_of_many_rows():
+    x, y = two_layers(n=40_000)
+    truth = raw(x, y, "cka_unbiased")
+    covered = 0
+    for part in range(40):
+        rows = slice(200 * part, 200 * (part + 1))
+        found = compared(x[rows], y[rows], "cka_unbiased", level=0.9)
+        covered += (
+            abs(found["cka_unbiased"] - truth)[0, 0] <= found.half_width["cka_unbiased"][0, 0]
+        )
+    assert covered >= 31  # .9 of 40, less two and a half standard errors
+
+
+# ---- sums of batches ----------------------------------------------------------------------------
+
+
+def batches(x, y, sizes):
+    edges = np.cumsum([0, *sizes])
+    for start, stop in pairwise(edges):
+        yield {"x": x[start:stop], "y": y[start:stop]}
+
+
+def test_sums_of_batches_and_merged_sums_are_those_of_all_rows():
+    x, y = two_layers(offset=1000.0)
+    whole = compare_representations({"x": x, "y": y}, measures=WITHOUT_ROWS)
+    first, second, empty = LayerSums(), LayerSums(), LayerSums()
+    for number, batch in enumerate(batches(x, y, (7, 50, 1, 62))):
+        (first if number < 2 else second).update(batch)
+    merged = empty.merge(first).merge(second)
+    streamed = compare_representations(merged, measures=WITHOUT_ROWS)
+    assert merged.n_rows == streamed.n_rows == len(x)
+    for name in WITHOUT_ROWS:
+        np.testing.assert_allclose(streamed.raw[name], whole.raw[name], rtol=1e-10)
+        # Random bases are rotated by signs of eigenvectors, which are not unique.
+        tolerance = 1e-8 if name.startswith("cka") else 0.02
+        np.testing.assert_allclose(streamed.expected[name], whole.expected[name], tolerance)
+
+
+def test_two_sketches_estimate_unbiased_cka_without_bias():
+    x, y = two_layers(n=300, p=80, q=120)
+    truth = raw(x, y, "cka_unbiased")
+    found = []
+    for seed in range(40):
+        sums = LayerSums(sketch=16, random_state=seed).update({"x": x, "y": y})
+        found.append(compare_representations(sums)["cka_unbiased"][0, 1])
+    assert np.mean(found) == pytest.approx(truth, abs=4 * np.std(found) / np.sqrt(len(found)))
+    assert np.std(found) < 0.15
+
+
+def test_narrow_layers_are_not_sketched():
+    x, y = two_layers()
+    sums = LayerSums(sketch=16).update({"x": x, "y": y})
+    found = compare_representations(sums, measures=WITHOUT_ROWS)
+    np.testing.assert_allclose(found.raw["cka"][0, 1], raw(x, y, "cka"), rtol=1e-10)
+
+
+# ---- the table ----------------------------------------------------------------------------------
+
+
+def test_a_table_lists_pairs_and_draws_a_heat_map():
+    x, y = two_layers()
+    found = compare_representations([x, y], measures=("pwcca", "cka"), level=0.9)
+    frame = found.to_frame()
+    assert list(frame["layer"][:4]) == ["layer0", "layer0", "layer1", "layer1"]
+    assert (frame["low"] <= frame["value"]).all()
+    row = frame.query("layer == 'layer1' and other == 'layer0' and measure == 'pwcca'")
+    assert row["raw"].item() == pytest.approx(raw(y, x, "pwcca"))
+    assert "cka, calibrated, 120 rows" in str(found)
+    ax = found.plot("cka")
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["layer0", "layer1"]
+    np.testing.assert_array_equal(ax.images[0].get_array(), found["cka"])
+    plt.close(ax.figure)
+    with pytest.raises(KeyError, match="pwcca, cka"):
+        found["svcca"]
+
+
+def test_layers_of_two_networks_keep_their_names(tmp_path):
+    x, y = two_layers()
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    found = compare_representations({"1": mapped, "2": y}, other={"1": y})
+    assert (found.names, found.other) == (("1", "2"), ("1",))
+    assert found["cka_unbiased"].shape == (2, 1)
+    assert found["cka_unbiased"][1, 0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("layers", "options", "message"),
+    [
+        ({"x": np.ones((9, 2, 2))}, {}, "Flatten or average"),
+        ({"x": sparse.eye_array(9)}, {}, "one row per object, got object of shape"),
+        ({"x": np.full((9, 2), np.nan)}, {}, "'x' contains NaN"),
+        ({"x": np.ones((9, 2))}, {"measures": "svcca"}, "'x' has no variance"),
+        ({"x": np.eye(9), "y": np.eye(8)}, {}, "as many rows each"),
+        ({"x": np.eye(4)}, {}, "at least 5 rows"),
+        ({"x": np.eye(9)}, {"measures": "rsa"}, "Unknown measure 'rsa'"),
+        ({"x": np.eye(9)}, {"measures": "mutual_knn"}, "over 11 rows"),
+        ({"x": np.eye(9)}, {"level": 0.9}, "need 20 rows"),
+        ({"x": np.eye(9)}, {"level": 2}, "between 0 and 1"),
+        ({}, {}, "at least one layer"),
+    ],
+)
+def test_errors_say_what_was_expected(layers, options, message):
+    with pytest.raises(ValueError, match=message):
+        compare_representations(layers, **options)
+
+
+def test_sums_refuse_what_they_do_not_tell():
+    x, y = two_layers(p=40)
+    sums = LayerSums(sketch=4).update({"x": x, "y": y})
+    with pytest.raises(ValueError, match="need rows"):
+        compare_representations(sums, measures="mutual_knn")
+    with pytest.raises(ValueError, match="only cka_unbiased, got cka"):
+        compare_representations(sums, measures="cka")
+    with pytest.raises(ValueError, match="same batches"):
+        compare_representations(sums, other={"y": y})
+    with pytest.raises(ValueError, match="got none: call update"):
+        LayerSums().cross(0, 0)
+    with pytest.raises(ValueError, match="Expected layers of widths"):
+        sums.update({"x": x})
+    with pytest.raises(ValueError, match="Expected sums of"):
+        sums.merge(LayerSums().update({"x": x, "y": y}))
+
+
+# ---- command line -------------------------------------------------------------------------------
+
+
+def run(capsys, *arguments):
+    try:
+        code = main(["similarity", *map(str, arguments)])
+    except SystemExit as end:
+        code = end.code
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Two networks of three layers and of one layer."""
+    monkeypatch.chdir(tmp_path)
+    x, y = two_layers()
+    for name, rows in {"a/l10": x, "a/l2": y, "a/l9": x @ random_rotation(9), "b/l2": y}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        np.save(f"{name}.npy", rows)
+    return x, y
+
+
+def test_the_command_compares_folders_of_layers(capsys, folders):
+    code, out, err = run(capsys, "a", "--other", "b", "--measures", "cka,pwcca", "--json")
+    assert code == 0, err
+    lines = json.loads(out)
+    assert [line["layer"] for line in lines[:3]] == ["l2", "l9", "l10"]
+    expected = compared(*folders, ("cka", "pwcca"))
+    by_measure = {line["measure"]: line["value"] for line in lines if line["layer"] == "l10"}
+    assert by_measure["cka"] == pytest.approx(expected["cka"][0, 0])
+    assert by_measure["pwcca"] == pytest.approx(expected["pwcca"][0, 0], abs=0.02)
+
+
+@pytest.mark.usefixtures("folders")
+def test_the_command_prints_a_table_and_draws_it(capsys, tmp_path):
+    code, out, err = run(capsys, "a", "--plot", "map.png", "--level", "0.9")
+    assert code == 0, err
+    assert out.startswith("cka_unbiased, calibrated, 120 rows\n")
+    assert "0 of 9 pairs are no more alike than unrelated layers (z < 2)" in out
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("folders")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("a", "--measures", "rsa"), "unknown measure 'rsa'; choose from cka_unbiased"),
+        (("a", "b"), "a layer of this name is also in a/l2.npy"),
+        (("empty",), "expected .npy files of layers, found none"),
+        (("a/l2.npy", "--other", "none.npy"), "none.npy: expected a .npy file"),
+        (("a", "--plot", "a/l2.npy"), "a/l2.npy"),
+    ],
+)
+def test_the_command_refuses_what_it_does_not_understand(capsys, arguments, message):
+    Path("empty").mkdir()
+    code, _, err = run(capsys, *arguments)
+    assert code
+    assert message in err
+
+
+# ---- real encoders ------------------------------------------------------------------------------
+
+
+def test_tensors_are_taken_as_they_are():
+    torch = pytest.importorskip("torch")
+    x, y = two_layers()
+    tensors = {"x": torch.tensor(x, requires_grad=True), "y": torch.tensor(y)}
+    found = compare_representations(LayerSums().update(tensors))
+    assert found["cka_unbiased"][0, 1] == pytest.approx(raw(x, y, "cka_unbiased"))
+
+
+@pytest.mark.slow
+def test_figures_of_two_encoders_are_those_computed_elsewhere():
+    test = fetch_multi30k_encoders()["test"].views.select(["en_minilm", "en_wordllama"])
+    published = {
+        "cka": 0.7454,
+        "cka_unbiased": 0.7267,
+        "mean_correlation": 0.726,
+        "procrustes": 0.743,
+        "pwcca": 0.799,
+        "predictivity": 0.753,
+        "mutual_knn": 0.481,
+    }
+    found = compare_representations(test, measures=published)
+    for name, value in published.items():
+        assert found.raw[name][0, 1] == pytest.approx(value, abs=6e-4), name
+    assert found["predictivity"][0, 1] == pytest.approx(0.599, abs=5e-3)  # adjusted R²
