@@ -1205,6 +1205,13 @@ def test_the_commands_of_the_user_guide_run(capsys):
     np.save("old.npy", image)
     np.save("new.npy", image[:200, :10])
     np.save("rows.npy", np.arange(200))
+    np.save("english.npy", image)
+    np.save("german.npy", image @ rng.standard_normal((30, 10)))
+    Path("pairs.csv").write_text("".join(f"{i},{i}\n" for i in range(50)))
+    for network in ("first_network", "second_network"):
+        Path(network).mkdir()
+        for layer in range(2):
+            np.save(f"{network}/{layer}.npy", image @ rng.standard_normal((30, 8)))
     subjects = np.arange(300)
     for name in ("brain", "behaviour", "confounds"):
         rows = rng.standard_normal((300, 3))
