@@ -4,6 +4,7 @@ Writes ROWS x 384 float32 vectors, and a sample of 1,000 rows of another model. 
 
 - `mvcca migrate`: reads the vectors, maps them and writes the result; start-up, the choice among
   18 ridges, the fit to the sample and its measure in a gallery of 100,000 rows are part of it;
+- `mvcca transform`: maps the same vectors by a map that `mvcca migrate` has written;
 - the disk floor: the same bytes read and written, and synchronized, by plain system calls;
 - the GEMM floor: the products of the map alone, on rows in memory, by all BLAS threads.
 
@@ -70,9 +71,15 @@ def drop_from_cache(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def migrate(directory: Path) -> None:
+def migrate(directory: Path, output: str = "migrated.npy") -> None:
     command = [sys.executable, "-m", "mvcca", "migrate", "old.npy", "new.npy"]
-    options = ["--sample", "sample.npy", "-o", "migrated.npy"]
+    options = ["--sample", "sample.npy", "-o", output]
+    subprocess.run([*command, *options], cwd=directory, check=True, stdout=subprocess.DEVNULL)
+
+
+def transform(directory: Path) -> None:
+    command = [sys.executable, "-m", "mvcca", "transform", "map.mvcca", "--view", "old=old.npy"]
+    options = ["-o", "migrated.npy"]
     subprocess.run([*command, *options], cwd=directory, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -100,13 +107,16 @@ def cpu_seconds() -> float:
 
 def main(options: argparse.Namespace) -> None:
     directory = Path(tempfile.mkdtemp(dir=options.directory))
-    seconds: dict[str, list[float]] = {"migrate": [], "disk": [], "product": []}
-    cpu: dict[str, list[float]] = {"migrate": [], "disk": [], "product": []}
+    names = ("migrate", "transform", "disk", "product")
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    cpu: dict[str, list[float]] = {name: [] for name in names}
     try:
         write_vectors(directory, options.rows)
+        migrate(directory, "map.mvcca")
         for _ in range(options.repeats):
             runs = {
                 "migrate": lambda: migrate(directory),
+                "transform": lambda: transform(directory),
                 "disk": lambda: disk(directory),
                 "product": lambda: product(options.rows),
             }
@@ -125,15 +135,13 @@ def main(options: argparse.Namespace) -> None:
     print(f"{options.rows:,} x {WIDTH} float32, medians of {options.repeats} runs in turns\n")
     for name, values in seconds.items():
         used = statistics.median(cpu[name])
-        print(f"{name:8s} {statistics.median(values):6.1f} s wall {np.round(values, 1)}", end="")
+        print(f"{name:9s} {statistics.median(values):6.1f} s wall {np.round(values, 1)}", end="")
         print(f" {used:6.1f} s CPU")
-    for floor in ("disk", "product"):
-        share = [f / m for f, m in zip(seconds[floor], seconds["migrate"], strict=True)]
-        print(f"speed relative to the {floor} floor: {statistics.median(share):.0%}")
-    slower = [max(d, p) for d, p in zip(seconds["disk"], seconds["product"], strict=True)]
-    share = [f / m for f, m in zip(slower, seconds["migrate"], strict=True)]
-    print(f"speed relative to the slower floor: {statistics.median(share):.0%}")
-    print(f"peak memory of the command: {peak:,.0f} MB")
+    for command in ("migrate", "transform"):
+        slower = map(max, seconds["disk"], seconds["product"])
+        share = [floor / own for floor, own in zip(slower, seconds[command], strict=True)]
+        print(f"{command}: {statistics.median(share):.0%} of the speed of the slower floor")
+    print(f"peak memory of a command: {peak:,.0f} MB")
 
 
 if __name__ == "__main__":

@@ -169,6 +169,18 @@ def nan_in_old():
     np.save("sample.npy", np.arange(400))
 
 
+def test_a_saved_map_maps_files(capsys):
+    assert run(capsys, *MIGRATE)[0] == 0
+    assert run(capsys, "old.npy", "new.npy", "--sample", "sample.npy", "-o", "map.mvcca")[0] == 0
+    command = ["transform", "map.mvcca", "--view"]
+    assert main([*command, "old=old.npy", "-o", "again.npy"]) == 0
+    np.testing.assert_array_equal(np.load("again.npy"), np.load("migrated.npy"))
+    assert main([*command, "left=old.npy", "-o", "other.npy"]) == 1
+    assert "Unknown view 'left'; the views are ['old', 'new']" in capsys.readouterr().err
+    assert main(["search", "map.mvcca", "--gallery", "old=old.npy", "--query", "new=new.npy"]) == 1
+    assert "contains a migration; `mvcca transform` maps rows by it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("spoil", "arguments", "code", "message"),
     [

@@ -11,6 +11,7 @@ from typing import Any
 
 from mvcca.blocks import path_and_key
 from mvcca.cli.errors import CommandError, UsageError
+from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
 from mvcca.persistence import check_writable
 from mvcca.views import Labels, Views
@@ -117,7 +118,9 @@ def load_model(name: str) -> Any:
     """Load a model that can project rows."""
     from mvcca.persistence import load
 
-    model = load(model_file(name))
+    if kind_of(model_file(name)) == "migration":
+        raise CommandError(f"{name}: contains a migration; `mvcca transform` maps rows by it")
+    model = load(name)
     if not hasattr(model, "transform"):
         raise CommandError(
             f"{name}: contains a {type(model).__name__}; expected a model written by `mvcca fit`"

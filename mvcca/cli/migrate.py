@@ -62,11 +62,7 @@ def run(options: Namespace) -> None:
 
 def _write_mapped(found: Migration, old: Any, name: str, output: Any) -> tuple[int, int]:
     """Map all stored rows block by block; returns the shape of the result."""
-
-    def migrated(views: Any) -> dict[str, np.ndarray]:
-        return {"old": found.map_items(views["old"])}
-
-    projected = ProjectedRows(migrated, "old", old, name)
+    projected = ProjectedRows(found.transform, "old", old, name)
     with replacing(output) as file:
         write_npy(file, projected.blocks(), projected.shape, projected.dtype)
     return projected.shape

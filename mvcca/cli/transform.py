@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import by_name, checked_output, configured, header_of, load_model
+from mvcca.cli.inputs import by_name, checked_output, configured, header_of, load_model, model_file
+from mvcca.interop.migration import Migration
+from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
 from mvcca.persistence import ProjectedRows, check_format
 from mvcca.retrieval import retrieval_vectors
@@ -27,17 +31,7 @@ def run(options: Namespace) -> None:
     inputs = [options.model, *files.values(), *([options.ids] if options.ids else [])]
     names = _targets(options, list(files))
     targets = {view: checked_output(name, inputs) for view, name in names.items()}
-    model, header = load_model(options.model), header_of(options)
-    project = model.transform
-    if options.vectors is not None:
-        project = partial(
-            retrieval_vectors,
-            model,
-            role=options.vectors,
-            query=options.query_view,
-            target=options.target,
-            weighting=options.weighting,
-        )
+    project, header = _projection(options), header_of(options)
     with configured(options), ExitStack() as outputs:  # renamed together, after all are written
         projected = {
             name: ProjectedRows(project, name, open_view(name, file, header), file)
@@ -59,6 +53,23 @@ def run(options: Namespace) -> None:
     ]
     lines = ["{file}: {rows:,} rows, {components} components".format(**one) for one in facts]
     show(options, "\n".join(lines), facts)
+
+
+def _projection(options: Namespace) -> Callable[[Any], Any]:
+    """What maps rows of views by the model or the migration in the file."""
+    if options.vectors is None and kind_of(model_file(options.model)) == "migration":
+        return Migration.load(options.model).transform
+    model = load_model(options.model)
+    if options.vectors is None:
+        return model.transform
+    return partial(
+        retrieval_vectors,
+        model,
+        role=options.vectors,
+        query=options.query_view,
+        target=options.target,
+        weighting=options.weighting,
+    )
 
 
 def _targets(options: Namespace, names: list[str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.machine.threads import each
+from mvcca.measures import unit_rows
 
 _TILE_ROWS = 512  # stay in cache between centring, product and check
 _PART_ROWS = 4 * _TILE_ROWS  # of one thread
@@ -45,8 +46,11 @@ class CentredMap:
         center[kept], W[kept] = self.center, self.W
         return CentredMap(center, W, self.offset)
 
-    def apply(self, rows: np.ndarray, name: str) -> np.ndarray:
-        """Mapped rows of a view, in the precision of the rows; raises if they are not finite."""
+    def apply(self, rows: np.ndarray, name: str, *, to_unit: bool = False) -> np.ndarray:
+        """Mapped rows of a view, in the precision of the rows; raises if they are not finite.
+
+        With `to_unit`, they are scaled to length 1.
+        """
         dtype = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
         W, before, after = (part.astype(dtype) for part in (self.W, self.center, self.offset))
         mapped = np.empty((len(rows), W.shape[1]), dtype=dtype)
@@ -64,6 +68,8 @@ class CentredMap:
                     raise ValueError(
                         f"View {name!r} contains NaN, infinity or numbers that overflow."
                     )
+                if to_unit:
+                    tile[:] = unit_rows(tile)
 
         each(
             fill,

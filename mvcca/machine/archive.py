@@ -106,6 +106,11 @@ def read_archive(
     return arrays, document["content"]
 
 
+def kind_of(path: str | os.PathLike[str]) -> Any:
+    """What the document of a file says it holds, without its arrays; raises as `read_archive`."""
+    return read_archive(path, lambda _: True, verify=False)[1].get("kind")
+
+
 def _damaged(path: Any, finding: str, cause: Exception | None = None) -> NoReturn:
     """Refuse a damaged file."""
     raise ModelFileError(

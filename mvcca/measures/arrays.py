@@ -162,11 +162,19 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
     ndarray, shape (n_rows, n_columns)
         Unit rows in the precision of X.
     """
-    # Squares of entries of at most 1 do not overflow, and the largest does not underflow.
-    largest = np.abs(X).max(axis=1, keepdims=True)
-    X = np.divide(X, largest, out=np.zeros_like(X), where=largest > 0)
-    norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))[:, None]
-    return np.divide(X, norms.astype(X.dtype), out=X, where=norms > 0)
+    with np.errstate(over="ignore", under="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))[:, None]
+    most = float(np.finfo(X.dtype).max) ** 0.4  # squares neither overflow nor underflow
+    is_safe = (norms > 1 / most) & (norms < most)
+    if is_safe.all():
+        return X / norms.astype(X.dtype)
+    if not is_safe.any():
+        largest = np.abs(X).max(axis=1, keepdims=True)
+        X = np.divide(X, largest, out=np.zeros_like(X), where=largest > 0)
+        return np.where(largest > 0, unit_rows(np.where(largest > 0, X, 1)), X)
+    unit, is_safe = np.empty_like(X), is_safe[:, 0]  # a row does not depend on others
+    unit[is_safe], unit[~is_safe] = unit_rows(X[is_safe]), unit_rows(X[~is_safe])
+    return unit
 
 
 def merge_parallel(U: np.ndarray) -> np.ndarray:

@@ -68,19 +68,21 @@ class BinaryFile(FileSource):
     def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         # Unbuffered: each block is one system call, and a buffer would be a second copy.
         with open(self.path, "rb", buffering=0) as file:
-            read = self._read_rows if self._is_contiguous else self._pick_rows
-            if self._is_contiguous and len(runs) > 1 and hasattr(os, "posix_fadvise"):
+            if not self._is_contiguous:
+                yield from (self._pick_rows(file, start, stop) for start, stop in runs)
+                return
+            if len(runs) > 1 and hasattr(os, "posix_fadvise"):
                 for start, stop in runs:  # scattered rows are read from the disk side by side
                     offset, end = self._extent(range(start, stop), range(self.shape[1]))
                     os.posix_fadvise(file.fileno(), offset, end - offset, os.POSIX_FADV_WILLNEED)
-            for start, stop in runs:
-                yield read(file, start, stop)
+            keep = _fits_in_cache(self._stamp[0])
+            yield from (self._read_rows(file, start, stop, keep) for start, stop in runs)
 
-    def _read_rows(self, file: Any, start: int, stop: int) -> np.ndarray:
+    def _read_rows(self, file: Any, start: int, stop: int, keep: bool) -> np.ndarray:
         block = np.empty((stop - start, self.shape[1]), dtype=self._stored)
         offset = self._offset + start * self._strides[0]
         _fill(block, file, offset)
-        if not _fits_in_cache(self._stamp[0]):
+        if not keep:
             # Copies from a full cache cost three times the CPU time, and evict other files.
             os.posix_fadvise(file.fileno(), offset, block.nbytes, os.POSIX_FADV_DONTNEED)
         return self._native(block)

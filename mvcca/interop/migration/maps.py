@@ -30,11 +30,13 @@ class Maps(NamedTuple):
 
     def items_of(self, rows: np.ndarray) -> np.ndarray:
         """Rows of the index, of length 1."""
-        return unit_rows(rows if self.items is None else self.items.apply(rows, OLD))
+        own = self.items
+        return unit_rows(rows) if own is None else own.apply(rows, OLD, to_unit=True)
 
     def queries_of(self, rows: np.ndarray) -> np.ndarray:
         """Queries of the index, of length 1."""
-        return unit_rows(rows if self.queries is None else self.queries.apply(rows, NEW))
+        own = self.queries
+        return unit_rows(rows) if own is None else own.apply(rows, NEW, to_unit=True)
 
 
 def total(sums: Iterable[Moments]) -> Moments:

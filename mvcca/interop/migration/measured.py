@@ -70,22 +70,23 @@ class LeftOut:
         queries, e = unit_rows(self._new.astype(dtype)), self._residuals(reg) / largest
         products = np.einsum("ij,ij->i", queries, e)[:, None]
         squares = np.einsum("ij,ij->i", e, e)[:, None]
-        duals, constants, e, products, squares = (
-            part.astype(dtype) for part in (duals, constants, e, products, squares)
+        duals, constants, doubled, products, squares = (
+            part.astype(dtype) for part in (duals, constants, -2 * e, products, squares)
         )
 
         def cosines(chosen: slice) -> np.ndarray:
             c = duals[chosen] @ rows.T
             c += constants[chosen]
-            scores = queries[chosen] @ mapped.T
-            scores -= c * products[chosen]
-            squared = e[chosen] @ mapped.T
-            squared *= -2
-            squared += c * squares[chosen]
+            scores = c * squares[chosen]
+            squared = doubled[chosen] @ mapped.T
+            squared += scores
             squared *= c
             squared += lengths
-            np.sqrt(np.maximum(squared, 0, out=squared), out=squared)
-            return np.divide(scores, squared, out=scores, where=squared > 0)
+            np.matmul(queries[chosen], mapped.T, out=scores)
+            scores -= np.multiply(c, products[chosen], out=c)
+            is_positive = squared > 0
+            np.sqrt(squared, out=squared, where=is_positive)
+            return np.divide(scores, squared, out=scores, where=is_positive)
 
         return cosines
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from mvcca.interop.centred import CentredMap
 from mvcca.machine.archive import not_ours, read_archive, write_archive
 from mvcca.measures import unit_rows
+from mvcca.views import Views
 
 _KIND, _FORMAT = "migration", 1
 _PARTS = ("center", "W", "offset")
@@ -167,6 +169,29 @@ class Migration:
         """
         return self._mapped(self._queries, rows, "new")
 
+    def transform(self, views: Views | Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Map rows of the views "old" and "new" as `map_items` and `map_queries` do.
+
+        Parameters
+        ----------
+        views : Views, or mapping of str to ndarray
+            Rows of one or both models, by the names "old" and "new".
+
+        Returns
+        -------
+        dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+            If a view has another name, or a number is NaN or infinite.
+        """
+        maps = {"old": self.map_items, "new": self.map_queries}
+        for name in views.keys():  # noqa: SIM118, Views do not iterate
+            if name not in maps:
+                raise ValueError(f"Unknown view {name!r}; the views are {list(maps)}.")
+        return {name: maps[name](np.asarray(rows)) for name, rows in views.items()}
+
     def drift(self, old: np.ndarray, new: np.ndarray) -> Drift:
         """Check on new pairs whether the map still fits.
 
@@ -275,5 +300,4 @@ class Migration:
     def _mapped(self, own: CentredMap | None, rows: np.ndarray, name: str) -> np.ndarray:
         if own is None:
             return rows
-        mapped = own.apply(rows, name)
-        return unit_rows(mapped) if self.normalize else mapped
+        return own.apply(rows, name, to_unit=self.normalize)
