@@ -36,8 +36,8 @@ from mvcca.retrieval import top_k
 
 CHANGES = (("W-M", "en_wordllama", "en_minilm"), ("M-E", "en_minilm", "de_e5"))
 MAPS = (
-    ("items", "affine"), ("items", "procrustes"), ("queries", "cca"), ("queries", "procrustes"),
-    ("both", "cca"),
+    ("items", "affine"), ("items", "local"), ("items", "procrustes"),
+    ("queries", "cca"), ("queries", "procrustes"), ("both", "cca"),
 )  # fmt: skip
 
 

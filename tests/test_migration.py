@@ -77,7 +77,7 @@ def test_a_migration_of_what_cannot_be_is_refused():
     old, new = old_and_new()
     with pytest.raises(ValueError, match="9 pairs, but at least 10 are needed"):
         fit_migration(old[:9], new[:9])
-    with pytest.raises(ValueError, match="'affine' or 'procrustes' for items, got 'linear'"):
+    with pytest.raises(ValueError, match=r"one of .*'local'.* for items, got 'linear'"):
         fit_migration(old, new, method="linear")
     with pytest.raises(ValueError, match=r"the 9 features of the old model, got .* \(300, 7\)"):
         fit_migration(old, new, stored=new)
@@ -323,7 +323,7 @@ def test_a_direction_takes_only_its_methods():
     old, new = old_and_new()
     with pytest.raises(ValueError, match=r"direction to be one of .*, got 'back'"):
         fit_migration(old, new, direction="back")
-    with pytest.raises(ValueError, match="'cca' or 'procrustes' for queries, got 'affine'"):
+    with pytest.raises(ValueError, match=r"one of \['cca', 'procrustes'\] for queries, got 'a"):
         fit_migration(old, new, direction="queries", method="affine")
     with pytest.raises(ValueError, match="no reg for method='procrustes'"):
         fit_migration(old, new, method="procrustes", reg=0.1)
@@ -423,3 +423,56 @@ def test_the_share_found_is_that_of_new_queries_in_the_whole_corpus(
     true = np.mean(np.argmax(found.map_queries(new[queries]) @ mapped.T, axis=1) == queries)
     assert found.gallery_size == 12_014
     assert abs(found.found_first - true) < 2 * found.found_first_error
+
+
+# ---- local maps ---------------------------------------------------------------------------------
+
+
+def bent(n_rows, seed=0):
+    """New rows that are another linear map of the old ones in each of three clusters."""
+    rng = np.random.default_rng(seed)
+    cluster = rng.integers(3, size=n_rows)
+    old = 8 * np.eye(3, 8)[cluster] + rng.standard_normal((n_rows, 8))
+    maps = np.random.default_rng(7).standard_normal((3, 8, 6))
+    new = np.einsum("ij,ijk->ik", old, maps[cluster])
+    return old, new + 0.05 * rng.standard_normal(new.shape)
+
+
+@of_little_use
+def test_local_maps_learn_what_bends_and_keep_more():
+    old, new = bent(900)
+    flat = fit_migration(old, new, normalize=False)
+    found = fit_migration(old, new, method="local", normalize=False)
+    assert (flat.method, found.method) == ("affine", "local")
+    later, truth = bent(500, seed=1)
+    errors = [np.mean((each.map_items(later) - truth) ** 2) for each in (flat, found)]
+    assert errors[1] < 0.02 * errors[0]
+    assert found.found_first > flat.found_first
+    np.testing.assert_allclose(
+        np.vstack([found.map_items(part) for part in np.array_split(later, 7)]),
+        found.map_items(later),
+        atol=1e-12,
+    )
+
+
+@of_little_use
+def test_local_maps_are_dropped_where_one_affine_map_is_enough():
+    old, new = old_and_new(900)
+    flat, found = fit_migration(old, new), fit_migration(old, new, method="local")
+    assert (found.method, found.found_first) == ("affine", flat.found_first)
+    np.testing.assert_array_equal(found.map_items(old), flat.map_items(old))
+    few = bent(250)  # too few for two clusters
+    assert fit_migration(*few, method="local").method == "affine"
+
+
+def test_local_maps_are_saved_and_not_exported(tmp_path):
+    old, new = bent(900)
+    found = fit_migration(old, new, method="local")
+    found.save(tmp_path / "local.mvcca")
+    loaded = Migration.load(tmp_path / "local.mvcca")
+    np.testing.assert_array_equal(loaded.map_items(old), found.map_items(old))
+    assert loaded.map_items(old.astype(np.float32)).dtype == np.float32
+    with pytest.raises(ValueError, match=r"not one affine map.*method='affine' to export"):
+        affine_map(found, "old")
+    with pytest.raises(ValueError, match="NaN, infinity"):
+        found.map_items(np.full((1, 8), 1e308))

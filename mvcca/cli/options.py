@@ -221,9 +221,10 @@ matrix; may be left out if both files have the same number of rows, in the same 
     text = """what is mapped: the stored rows of OLD, new queries for an index of OLD that stays as
 it is, or both into a shared space (default: items)"""
     _choose(command, "--direction", ("items", "queries", "both"), text, default="items")
-    text = """any affine map (items), the bilinear form of CCA (queries, both), or only rotations
-(items, queries; default: affine for items, cca otherwise)"""
-    _choose(command, "--method", ("affine", "cca", "procrustes"), text)
+    text = """any affine map (items), one per cluster of rows where that helps (local; items), the
+bilinear form of CCA (queries, both), or only rotations (items, queries; default: affine for items,
+cca otherwise)"""
+    _choose(command, "--method", ("affine", "local", "cca", "procrustes"), text)
     text = """ridge in units of the mean variance; of several, the one that maps left-out rows best
 (default: 18 values from 1e-4 to 30, or for cca 6 from 0.03 to 10)"""
     _add(command, "--reg", text, values.non_negative, "REG", nargs="+")

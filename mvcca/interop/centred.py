@@ -59,10 +59,12 @@ class CentredMap:
             centred = np.empty((_TILE_ROWS, len(W)), dtype=dtype)
             for start in range(part.start, part.stop, _TILE_ROWS):
                 tile = mapped[start : start + _TILE_ROWS]
-                np.subtract(rows[start : start + _TILE_ROWS], before, out=centred[: len(tile)])
-                np.matmul(centred[: len(tile)], W, out=tile)
-                tile += after
-                with np.errstate(over="ignore", invalid="ignore"):
+                with np.errstate(over="ignore", invalid="ignore"):  # which raises below
+                    np.subtract(
+                        rows[start : start + _TILE_ROWS], before, out=centred[: len(tile)]
+                    )
+                    np.matmul(centred[: len(tile)], W, out=tile)
+                    tile += after
                     length = np.vdot(tile, tile)  # the fastest look at all numbers
                 if not (np.isfinite(length) or np.isfinite(tile).all()):  # it may overflow
                     raise ValueError(

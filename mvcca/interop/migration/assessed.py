@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from mvcca.interop.migration.gallery import Gallery, Ranks
+from mvcca.interop.migration.local import LocalMaps, local_maps
 from mvcca.interop.migration.maps import (
     NEW,
     OLD,
@@ -69,23 +71,26 @@ class Assessed:
     reg: float | None
     ranks: Ranks
     cosines: np.ndarray  # of mapped rows of left-out pairs
-    left_out: Callable[[int], Maps]  # the map without a fold
+    left_out: Callable[[int | None], Maps]  # the map without a fold, or of all pairs
     is_exact: bool  # leave-one-out, not folds
 
 
 def assess(method: str, direction: str, sample: Sample, regs: Sequence[float]) -> Assessed:
     """Fit a method, choose its ridge and measure it."""
     if method == "procrustes":
-        return _by_folds(sample, None, lambda sums: rotation(total(sums), direction))
+        return _by_folds(sample, None, _of_sums(sample, lambda s: rotation(total(s), direction)))
     if method == "affine":
         return _affine(sample, regs)
+    if method == "local":
+        return _local(sample, regs)
     if direction == "queries":
         return _bilinear(sample, regs)
-    found = (
-        _by_folds(sample, reg, lambda sums, reg=reg: Canonical(total(sums)).shared(reg))  # type: ignore[misc]
-        for reg in regs
-    )
+    found = (_by_folds(sample, reg, _of_sums(sample, partial(_shared, reg=reg))) for reg in regs)
     return max(found, key=lambda each: reciprocal(each.ranks))
+
+
+def _shared(sums: Sequence[Moments], reg: float) -> Maps:
+    return Canonical(total(sums)).shared(reg)
 
 
 def reciprocal(ranks: Ranks) -> float:
@@ -114,10 +119,29 @@ def _affine(sample: Sample, regs: Sequence[float]) -> Assessed:
         return Maps(ridge_map(ridges_of(total(sums)), reg), None)
 
     if not left_out.exist(reg):
-        return _by_folds(sample, reg, fit)
+        return _by_folds(sample, reg, _of_sums(sample, fit))
     ranks = sample.gallery.ranks(sample.places, left_out.cosines(reg, sample.gallery.rows))
     maps, cosines = Maps(ridge_map(ridges, reg), None), left_out.own_cosines(reg)
-    return Assessed(maps, reg, ranks, cosines, _without(sample, fit), is_exact=True)
+    return Assessed(maps, reg, ranks, cosines, _of_sums(sample, fit), is_exact=True)
+
+
+def _local(sample: Sample, regs: Sequence[float]) -> Assessed:
+    """Local maps if they help, else the ridge map."""
+    left_out = LeftOut(
+        ridges_of(total(sample.sums)), sample.old[sample.queries], sample.new[sample.queries]
+    )
+    reg = min(regs, key=left_out.error)
+
+    def fit(left_out: int | None) -> Maps:
+        kept = [k for k in range(len(sample.folds)) if k != left_out]
+        rows = np.sort(np.concatenate([sample.folds[k] for k in kept]))
+        ridges = ridges_of(total(sample.sums[k] for k in kept))
+        found = local_maps(sample.old[rows], sample.new[rows], ridges, reg)
+        return Maps(found or ridge_map(ridges, reg), None)
+
+    if not isinstance(fit(None).items, LocalMaps):
+        return _affine(sample, [reg])
+    return _by_folds(sample, reg, fit)
 
 
 def _bilinear(sample: Sample, regs: Sequence[float]) -> Assessed:
@@ -140,29 +164,27 @@ def _bilinear(sample: Sample, regs: Sequence[float]) -> Assessed:
         reg,
         found[reg],
         left_out.own_cosines(reg),
-        _without(sample, fit),
+        _of_sums(sample, fit),
         is_exact=True,
     )
 
 
-def _without(sample: Sample, fit: Callable[[Sequence[Moments]], Maps]) -> Callable[[int], Maps]:
-    """The map of all folds but one."""
-    return lambda k: fit([part for j, part in enumerate(sample.sums) if j != k])
+def _of_sums(
+    sample: Sample, fit: Callable[[Sequence[Moments]], Maps]
+) -> Callable[[int | None], Maps]:
+    """The map of all folds but one, or of all, from their sums."""
+    return lambda left_out: fit([part for k, part in enumerate(sample.sums) if k != left_out])
 
 
-def _by_folds(
-    sample: Sample, reg: float | None, fit: Callable[[Sequence[Moments]], Maps]
-) -> Assessed:
+def _by_folds(sample: Sample, reg: float | None, fit: Callable[[int | None], Maps]) -> Assessed:
     """Queries of a fold search all rows under the map of the other folds."""
-    without, ranks, cosines = _without(sample, fit), [], []
+    ranks, cosines = [], []
     for k, fold in enumerate(sample.folds):
-        maps, chosen = without(k), np.isin(sample.queries, fold)
+        maps, chosen = fit(k), np.isin(sample.queries, fold)
         if not chosen.any():
             continue
         old, new = (rows[sample.queries[chosen]] for rows in (sample.old, sample.new))
         ranks.append(ranks_under(maps, sample.gallery, sample.places[chosen], new))
         cosines.append(cosines_of(maps.queries_of(new), maps.items_of(old)))
     better, equal = map(np.concatenate, zip(*ranks, strict=True))
-    return Assessed(
-        fit(sample.sums), reg, (better, equal), np.concatenate(cosines), without, is_exact=False
-    )
+    return Assessed(fit(None), reg, (better, equal), np.concatenate(cosines), fit, is_exact=False)

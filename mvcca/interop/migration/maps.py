@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 from operator import add
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
@@ -22,11 +22,18 @@ from mvcca.statistics import Moments, column_slices
 OLD, NEW = "old", "new"
 
 
+class RowMap(Protocol):
+    """What maps rows of a view, in their precision; raises if they are not finite."""
+
+    def apply(self, rows: np.ndarray, name: str, *, to_unit: bool = False) -> np.ndarray:
+        """The mapped rows, on request scaled to length 1."""
+
+
 class Maps(NamedTuple):
     """Maps of old rows and of new queries; None leaves rows as they are."""
 
-    items: CentredMap | None
-    queries: CentredMap | None
+    items: RowMap | None
+    queries: RowMap | None
 
     def items_of(self, rows: np.ndarray) -> np.ndarray:
         """Rows of the index, of length 1."""

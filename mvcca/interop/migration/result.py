@@ -10,12 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mvcca.interop.centred import CentredMap
+from mvcca.interop.migration.local import LocalMaps
+from mvcca.interop.migration.maps import RowMap
 from mvcca.machine.archive import not_ours, read_archive, write_archive
 from mvcca.measures import unit_rows
 from mvcca.views import Views
 
 _KIND, _FORMAT = "migration", 1
 _PARTS = ("center", "W", "offset")
+_CENTERS = "centers"  # of local maps
 _MAPS = ("items", "queries")
 _VIEWS = {"old": "items", "new": "queries"}
 _WORN = 3.0  # standard errors
@@ -65,8 +68,8 @@ class Migration:
     ----------
     direction : {"items", "queries", "both"}
         What is mapped: stored rows of the old model, new queries, or both into a shared space.
-    method : {"affine", "procrustes", "cca"}
-        Kind of the map.
+    method : {"affine", "local", "procrustes", "cca"}
+        Kind of the map; "affine" where local maps were asked for and did not help.
     reg : float or None
         Ridge, chosen if several were given.
     normalize : bool
@@ -117,8 +120,8 @@ class Migration:
     cosine: float
     cosine_deviation: float
     learning_curve: tuple[CurvePoint, ...]
-    _items: CentredMap | None
-    _queries: CentredMap | None
+    _items: RowMap | None
+    _queries: RowMap | None
 
     @property
     def is_useful(self) -> bool:
@@ -234,6 +237,11 @@ class Migration:
                 f"A migration of {self.direction} leaves rows of the {view} model as they are; "
                 "there is no map to export."
             )
+        if not isinstance(found, CentredMap):
+            raise ValueError(
+                "Local maps are not one affine map. Use map_items, or fit with method='affine' to "
+                "export."
+            )
         return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -250,10 +258,9 @@ class Migration:
             If the file cannot be written.
         """
         arrays = {
-            f"{name}.{part}": getattr(own, part)
+            f"{name}.{part}": array
             for name, own in zip(_MAPS, (self._items, self._queries), strict=True)
-            if own is not None
-            for part in _PARTS
+            for part, array in _arrays_of(own).items()
         }
         content = {"kind": _KIND, "migration": _FORMAT, "figures": self.figures()}
         write_archive(path, arrays, content)
@@ -281,12 +288,7 @@ class Migration:
         arrays, content = read_archive(path)
         if content.get("kind") != _KIND or content.get("migration") != _FORMAT:
             not_ours(path, "does not hold a migration that this version of mvcca can read")
-        maps: dict[str, Any] = {
-            f"_{name}": CentredMap(*(arrays[f"{name}.{part}"] for part in _PARTS))
-            if f"{name}.W" in arrays
-            else None
-            for name in _MAPS
-        }
+        maps: dict[str, Any] = {f"_{name}": _map_of(arrays, name) for name in _MAPS}
         figures: dict[str, Any] = dict(content["figures"])
         figures["learning_curve"] = tuple(CurvePoint(**p) for p in figures["learning_curve"])
         return cls(**figures, **maps)
@@ -297,7 +299,28 @@ class Migration:
         found = {name: getattr(self, name) for name in names}
         return found | {"learning_curve": [point._asdict() for point in self.learning_curve]}
 
-    def _mapped(self, own: CentredMap | None, rows: np.ndarray, name: str) -> np.ndarray:
+    def _mapped(self, own: RowMap | None, rows: np.ndarray, name: str) -> np.ndarray:
         if own is None:
             return rows
         return own.apply(rows, name, to_unit=self.normalize)
+
+
+def _arrays_of(own: RowMap | None) -> dict[str, np.ndarray]:
+    """What a file keeps of a map."""
+    if isinstance(own, CentredMap):
+        return {part: getattr(own, part) for part in _PARTS}
+    if isinstance(own, LocalMaps):
+        stacked = {part: np.stack([getattr(each, part) for each in own.maps]) for part in _PARTS}
+        return stacked | {_CENTERS: own.centers}
+    return {}
+
+
+def _map_of(arrays: Mapping[str, np.ndarray], name: str) -> RowMap | None:
+    """The map that `_arrays_of` took apart."""
+    if f"{name}.W" not in arrays:
+        return None
+    parts = [arrays[f"{name}.{part}"] for part in _PARTS]
+    if f"{name}.{_CENTERS}" not in arrays:
+        return CentredMap(*parts)
+    maps = tuple(CentredMap(*each) for each in zip(*parts, strict=True))
+    return LocalMaps(arrays[f"{name}.{_CENTERS}"], maps)

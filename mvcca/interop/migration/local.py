@@ -1,0 +1,100 @@
+"""Local maps: what a ridge map misses, learned anew for each cluster of old rows.
+
+An affine map is the same everywhere. Where the new model bends the space of the old one, its
+residuals follow the old rows of a neighborhood; a ridge regression for each cluster learns that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mvcca.interop.centred import CentredMap
+from mvcca.interop.migration.maps import NEW, OLD, ridge_map, ridges_of
+from mvcca.linear.ridges import LEAST_REMAINING, Ridges
+from mvcca.statistics import Moments
+from mvcca.views import Views
+
+_REGS = np.geomspace(1e-2, 1e4, 13)  # in units of the mean variance within a cluster
+_ROWS_PER_CLUSTER, _MOST_CLUSTERS = 150, 16
+_CLUSTERED_ROWS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMaps:
+    """The affine map of the nearest center, for each row."""
+
+    centers: np.ndarray  # (n_maps, n_features)
+    maps: tuple[CentredMap, ...]
+
+    def nearest(self, rows: np.ndarray) -> np.ndarray:
+        """Number of the map of each row."""
+        lengths = np.einsum("ij,ij->i", self.centers, self.centers) / 2
+        with np.errstate(over="ignore", invalid="ignore"):  # the maps raise
+            return np.asarray(np.argmin(lengths - rows @ self.centers.T, axis=1))
+
+    def apply(self, rows: np.ndarray, name: str, *, to_unit: bool = False) -> np.ndarray:
+        """Mapped rows of a view, in the precision of the rows; raises if they are not finite."""
+        own = self.nearest(rows)
+        n_outputs = self.maps[0].W.shape[1]
+        dtype = np.float32 if rows.dtype == np.float32 else np.float64
+        mapped = np.empty((len(rows), n_outputs), dtype=dtype)
+        for number, each in enumerate(self.maps):
+            chosen = np.flatnonzero(own == number)
+            mapped[chosen] = each.apply(rows[chosen], name, to_unit=to_unit)
+        return mapped
+
+
+def local_maps(old: np.ndarray, new: np.ndarray, ridges: Ridges, reg: float) -> LocalMaps | None:
+    """Ridge maps of the residuals of each cluster, added to the ridge map of all pairs.
+
+    The residuals are those of pairs left out of the ridge map, and their regressions have one ridge
+    in common, with the smallest squared error of pairs left out of these, too. None if no ridge
+    makes it smaller than that of the ridge map alone, or if the pairs are too few for two clusters.
+    """
+    n_clusters = min(_MOST_CLUSTERS, len(old) // _ROWS_PER_CLUSTER)
+    if n_clusters < 2:
+        return None
+    old, new = old.astype(float), new.astype(float)
+    left_out = new - ridges.left_out(reg, old, new)
+    centers = _centers(old, n_clusters)
+    own = LocalMaps(centers, ()).nearest(old)
+    clusters = [np.flatnonzero(own == number) for number in range(n_clusters)]
+    if min(map(len, clusters)) < 2:
+        return None
+    parts = [
+        (ridges_of(Moments.of(Views({OLD: old[rows], NEW: left_out[rows]}))), rows)
+        for rows in clusters
+    ]
+    errors = [
+        sum(_error(part, value, old[rows], left_out[rows]) for part, rows in parts)
+        for value in _REGS
+    ]
+    if min(errors) >= np.einsum("ij,ij->", left_out, left_out):
+        return None
+    best, whole = float(_REGS[np.argmin(errors)]), ridge_map(ridges, reg)
+    maps = (_sum(whole, ridge_map(part, best)) for part, _ in parts)
+    return LocalMaps(centers, tuple(maps))
+
+
+def _centers(rows: np.ndarray, n_clusters: int) -> np.ndarray:
+    from sklearn.cluster import KMeans
+
+    some = rows[np.sort(np.random.default_rng(0).permutation(len(rows))[:_CLUSTERED_ROWS])]
+    found = KMeans(n_clusters, n_init=1, random_state=0).fit(some)
+    return np.asarray(found.cluster_centers_, dtype=float)
+
+
+def _error(ridges: Ridges, reg: float, x: np.ndarray, y: np.ndarray) -> float:
+    """Sum of squared errors of left-out pairs."""
+    coordinates = ridges.coordinates(x)
+    remaining = np.maximum(1 - ridges.leverages(reg, coordinates), LEAST_REMAINING)
+    residuals = ridges.residuals(reg, coordinates, y) / remaining[:, None]
+    return float(np.einsum("ij,ij->", residuals, residuals))
+
+
+def _sum(a: CentredMap, b: CentredMap) -> CentredMap:
+    """The map x ↦ a(x) + b(x)."""
+    offset = a.offset + b.offset + (b.center - a.center) @ a.W
+    return CentredMap(b.center, a.W + b.W, offset)
