@@ -60,9 +60,7 @@ class CentredMap:
             for start in range(part.start, part.stop, _TILE_ROWS):
                 tile = mapped[start : start + _TILE_ROWS]
                 with np.errstate(over="ignore", invalid="ignore"):  # which raises below
-                    np.subtract(
-                        rows[start : start + _TILE_ROWS], before, out=centred[: len(tile)]
-                    )
+                    np.subtract(rows[start : start + _TILE_ROWS], before, out=centred[: len(tile)])
                     np.matmul(centred[: len(tile)], W, out=tile)
                     tile += after
                     length = np.vdot(tile, tile)  # the fastest look at all numbers

@@ -24,8 +24,8 @@ model = CCA(20, reg=0.1).fit(train)
 
 # %%
 # ``retrieval_vectors`` returns the vectors to store, and those to search with. Any store that ranks
-# by inner product takes them: faiss, pgvector, usearch, LanceDB. Here a matrix product is the
-# store.
+# by inner product takes them: faiss, qdrant, pgvector, usearch, LanceDB, DuckDB. Here a matrix
+# product is the store.
 
 stored = retrieval_vectors(model, {"right": test["right"]})["right"].astype(np.float32)
 queries = retrieval_vectors(model, {"left": test["left"]}, role="query")["left"]
