@@ -282,3 +282,19 @@ def test_label_sets_and_indicator_say_the_same_and_no_set_is_empty():
 def test_multilabel_views_refuse_what_has_no_answer(arguments, message):
     with pytest.raises(ValueError, match=message):
         datasets.make_multilabel_views(**arguments)
+
+
+# ---- spoken digits
+
+
+def test_spoken_digits_share_classes_and_no_objects():
+    data = datasets.load_spoken_digits()
+    for part, n_images in ((data.train, 1297), (data.test, 500)):
+        assert not part.views.seen.all(axis=1).any()
+        assert part.views["sound"].shape == (300, 24 * 40)
+        assert part.views["image"].shape == (n_images, 8 * 8)
+        assert np.array_equal(np.bincount(part.labels["sound"]), [30] * 10)
+        assert len(part.labels["image"]) == n_images
+    assert {name: len(set(of)) for name, of in data.speakers.items()} == {"train": 6, "test": 6}
+    assert data.image_shapes == {"sound": (24, 40), "image": (8, 8)}
+    assert np.array_equal(data.train.views["image"], load_digits().data[:1297])
