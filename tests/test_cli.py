@@ -192,7 +192,7 @@ def test_examples_in_the_help_parse(capsys, command):
     from mvcca.cli.parser import build_parser
 
     _, out, _ = run(capsys, command, "--help")
-    examples = re.findall(r"^  \$ mvcca (.*)$", out, re.M)
+    examples = re.findall(r"^  \$ mvcca (.*)$", out.replace("\\\n", " "), re.M)
     assert examples
     for example in examples:
         words = shlex.split(example.partition(" > ")[0])
@@ -888,7 +888,6 @@ def test_a_wrong_argument_is_a_usage_error(capsys, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "COMMAND"),
         (["demo", "--labels", "animals"], "invalid choice: 'animals'"),
         (["compare", "--view", "image=image.npy"], "--view must be given at least twice"),
         (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks._sparse import host_block
-from mvcca.blocks.checks import FLOATS, check_shape
+from mvcca.blocks.checks import FLOATS, check_shape, explained
 from mvcca.blocks.sources._positions import Positions, as_index, as_positions, composed
 from mvcca.blocks.sources._row_source import RowSource, Selection
 
@@ -74,18 +74,21 @@ class CheckedRows(Selection):
         """A block of rows from `start` on, as checked floats."""
         from sklearn.utils import check_array
 
+        matrix = host_block(rows).canonical().matrix
+        options = {
+            "accept_sparse": "csr",
+            "dtype": FLOATS,
+            "ensure_min_samples": 0,
+            "ensure_all_finite": self._finite,
+        }
         try:
-            return check_array(
-                host_block(rows).canonical().matrix,
-                accept_sparse="csr",
-                dtype=FLOATS,
-                ensure_min_samples=0,
-                ensure_all_finite=self._finite,
-                estimator=self._estimator,
-            )
+            return check_array(matrix, estimator=self._estimator, **options)
         except ValueError as error:
-            where = self._named(rows, self.rows[start : start + rows.shape[0]])
-            raise ValueError(f"View {self._view!r}, {where}: {error}") from error
+            positions = self.rows[start : start + rows.shape[0]]
+            where, found = self._named(rows, positions), error
+            if isinstance(positions, range) and positions.step == 1:
+                found = explained(error, matrix, positions.start, **options)
+            raise ValueError(f"View {self._view!r}, {where}: {found}") from error
 
     def _named(self, rows: Any, positions: Positions) -> str:
         """Contiguous rows by their range; others by those with values that are not finite."""

@@ -58,8 +58,11 @@ def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
         raise explained(error, block, **options) from None
 
 
-def explained(error: ValueError, block: Any, **options: Any) -> ValueError:
-    """Add positions and advice to an error about NaN or infinity; return other errors unchanged."""
+def explained(error: ValueError, block: Any, first_row: int = 0, **options: Any) -> ValueError:
+    """Add positions and advice to an error about NaN or infinity; return other errors unchanged.
+
+    Rows are numbered from `first_row`.
+    """
     if not re.search("contains (NaN|infinity)", str(error)):
         return error
     from sklearn.utils import check_array
@@ -78,7 +81,7 @@ def explained(error: ValueError, block: Any, **options: Any) -> ValueError:
     first = np.flatnonzero(missing)[0] if missing.any() else 0
     what = "NaN" if missing.any() else f"infinity or a value too large for {checked.dtype}"
     message = (
-        f"Input contains {what}: first in row {rows[first]}, column "
+        f"Input contains {what}: first in row {first_row + rows[first]}, column "
         f"{_columns_in_words(block, columns[first : first + 1])}; {len(values)} such "
         f"value{'s' * (len(values) > 1)} in {len(np.unique(rows))} of {checked.shape[0]} rows. "
     )

@@ -54,6 +54,7 @@ def run(options: Namespace) -> None:
         "--param": {name: repr(value) for name, value in parameters if name != "device"},
         "--block-rows": options.block_rows,
         "--header": options.header,
+        "--id": options.id,
         **{f"--view {name}": file_stamp(files[name], block) for name, block in views.items()},
         "--labels": list(map(file_stamp, of_labels)),
     }

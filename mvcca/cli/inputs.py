@@ -15,7 +15,7 @@ from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
 from mvcca.persistence import check_writable
 from mvcca.views import Labels, Views
-from mvcca.views.files import read_ids, read_views
+from mvcca.views.files import read_ids, read_matched_views, read_views
 
 
 def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
@@ -83,6 +83,10 @@ def read_inputs(
 ) -> tuple[Views, Labels | None]:
     """Views, and the labels of their objects."""
     label_files = files_of_labels(options)
+    if options.id is not None:
+        if isinstance(label_files, dict):
+            raise UsageError("--id pairs the rows of views; labels are one FILE then")
+        return read_matched_views(files, options.id, label_files)
     header = header_of(options)
     views, y = read_views(files, label_files, header=header, check_finite=check_finite)
     if label_files is None:

@@ -203,6 +203,9 @@ the model was tuned)"""
     _choose(command, "--hubness", ("csls", "inverted_softmax", "qb_norm", "mutual"), text)
     text = "training rows to compare with, of the views of queries and galleries; may be repeated"
     _add_files(command, "--bank", text, "banks", required=False)
+    text = """column that identifies the rows in .csv and .tsv files of galleries and queries; hits
+then name queries and items by it, not by number"""
+    _add(command, "--id", text, metavar="COLUMN")
     _add_header(command)
     text = "hits to write, see below (default: .csv on standard output)"
     _add_output(command, text, required=False)
@@ -392,6 +395,9 @@ def _add_inputs(command: ArgumentParser) -> None:
     _add_files(command, "--view", "a view with one row per object; give at least two", "views")
     text = "labels of the objects; or one NAME=FILE per view for unpaired views"
     _add_repeated(command, "--labels", text, None, "[NAME=]FILE")
+    text = """column that identifies the objects in all .csv and .tsv files, labels included: rows
+are matched by it, and an object may be missing from some views"""
+    _add(command, "--id", text, metavar="COLUMN")
 
 
 def _add_files(

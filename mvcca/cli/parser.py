@@ -8,6 +8,7 @@ from argparse import Action, ArgumentParser, Namespace, RawTextHelpFormatter
 from collections.abc import Callable
 from difflib import get_close_matches
 from importlib import import_module
+from textwrap import wrap
 from typing import Any, NoReturn
 
 from mvcca.cli import options
@@ -80,6 +81,39 @@ _EXAMPLES = {
 }
 
 
+class _Help(RawTextHelpFormatter):
+    """Help wrapped to the terminal; indented lines keep their indentation, commands their line."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return _wrapped(text, width)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "".join(f"{indent}{line}\n" for line in _wrapped(text, width - len(indent)))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of paragraphs and of lists with two columns, which are indented."""
+    paragraphs: list[str] = []
+    for line in text.splitlines():
+        before = paragraphs[-1] if paragraphs else ""
+        is_prose = before[:1].strip() and line[:1].strip()
+        is_second_column = before[:1] == " " and line.startswith(" " * 8)
+        if is_prose or is_second_column:
+            paragraphs[-1] += f" {line.strip()}"
+        else:
+            paragraphs.append(line)
+    lines = []
+    for paragraph in paragraphs:
+        if paragraph.startswith("  $"):
+            parts = wrap(paragraph, width - 2, subsequent_indent=" " * 6, break_on_hyphens=False)
+            lines += [f"{part} \\" for part in parts[:-1]] + parts[-1:]
+        else:
+            first = re.match(r"\s+(\S+(, \S+)*\s{2,}|\.\w+, \.\w+ )|\s*", paragraph)
+            lines += wrap(paragraph, width, subsequent_indent=" " * (first.end() if first else 0))
+            lines += [] if paragraph.strip() else [""]
+    return lines
+
+
 class _Parser(ArgumentParser):
     """A parser with errors of two lines, which suggest similar words."""
 
@@ -121,20 +155,21 @@ def build_parser() -> ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     flags: dict[str, list[str]] = {}
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND")
     for name, (summary, add_options) in _COMMANDS.items():
         command = commands.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
             epilog="\n\n".join(filter(None, [_examples(name), _NOTES.get(name)])),
-            formatter_class=RawTextHelpFormatter,
+            formatter_class=_Help,
             allow_abbrev=False,
         )
         add_options(command)
         options.add_to_all(command)
         command.set_defaults(run=_runner(name), parser=command)
         flags[name] = sorted(command._option_string_actions)
+    parser.set_defaults(run=lambda _: parser.print_help(), quiet=False, parser=parser)
     parser.set_defaults(flags=set().union(*flags.values()), flags_of=flags)
     return parser
 

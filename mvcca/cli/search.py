@@ -15,7 +15,7 @@ from mvcca.machine.replacing import replacing
 from mvcca.persistence import check_format
 from mvcca.retrieval import RetrievalIndex
 from mvcca.views import Views
-from mvcca.views.files import open_view
+from mvcca.views.files import open_rows
 
 
 def run(options: Namespace) -> None:
@@ -27,14 +27,13 @@ def run(options: Namespace) -> None:
         raise UsageError("--hubness and --bank are used together")
     output = None
     if options.output is not None:
-        _check_format(options.output, [] if options.joint else list(galleries))
+        _check_format(options.output, [] if options.joint else list(galleries), options.id)
         files = [*galleries.values(), *queries.values(), *banks.values()]
         output = checked_output(options.output, [options.model, *files])
     model, header = load_model(options.model), header_of(options)
     with configured(options):
-        opened, asked, bank = (
-            {name: open_view(name, file, header) for name, file in files.items()}
-            for files in (galleries, queries, banks)
+        (opened, item_ids), (asked, query_ids), (bank, _) = (
+            open_rows(files, options.id, header) for files in (galleries, queries, banks)
         )
         is_paired = len({rows.shape[0] for rows in bank.values()}) == 1
         index = RetrievalIndex(
@@ -44,7 +43,7 @@ def run(options: Namespace) -> None:
             bank=(Views(bank) if is_paired else Views.unpaired(bank)) if bank else None,
             weighting=options.weighting,
         )
-        hits = Hits(index, opened, asked, options.k, options.joint)
+        hits = Hits(index, opened, asked, options.k, options.joint, item_ids, query_ids)
         if output is None:
             _print(hits, ".jsonl" if options.json else ".csv")
             return
@@ -65,8 +64,10 @@ def _print(hits: Hits, suffix: str) -> None:
     print(printable(text.getvalue().decode().replace("\r\n", "\n")), end="", flush=True)
 
 
-def _check_format(output: str, galleries: list[str]) -> None:
+def _check_format(output: str, galleries: list[str], ids: str | None) -> None:
     suffix = check_format(output, "hits", (".csv", ".parquet", ".arrow", ".npz", ".npy", ".trec"))
+    if ids is not None and suffix in (".npy", ".npz"):
+        raise UsageError(f"a {suffix} file numbers rows; with --id write .csv, .parquet or .arrow")
     if suffix == ".npy" and len(galleries) > 1:
         raise UsageError(
             "a .npy file cannot tell which gallery an item belongs to; write .npz, .csv or .parquet"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks import NamedColumns
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import checked_output
@@ -30,7 +31,7 @@ def run(options: Namespace) -> None:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
     holes = options.missing != "error"
     result = study(
-        dict(zip(names, (table.numbers(holes=holes) for table in (first, second)), strict=False)),
+        dict(zip(names, (_numbers(table, holes) for table in (first, second)), strict=False)),
         confounds=None if rest is None else rest.numbers(categories=True),
         groups=groups,
         within=options.within,
@@ -47,6 +48,10 @@ def run(options: Namespace) -> None:
     if report is not None:
         result.write(report, command=f"mvcca {shlex.join(options.arguments)}")
         note(f"report: {report}")
+
+
+def _numbers(table: Table, holes: bool) -> NamedColumns:
+    return table.numbers(holes=holes, remedy="keep them with --missing em")
 
 
 def _matched(tables: list[Table], options: Namespace) -> list[Table]:

@@ -36,6 +36,9 @@ class Hits:
     joint : bool, default=False
         Search several galleries as one: rows with the same number are one item, the sum of their
         projections. Otherwise every row of every gallery is a separate item.
+    item_ids, query_ids : mapping of str to array of str, optional
+        Ids of the rows of galleries and queries, by view, for the columns ``item`` and ``query`` of
+        tables and runs; by default the numbers of rows.
 
     Attributes
     ----------
@@ -45,8 +48,8 @@ class Hits:
     Raises
     ------
     ValueError
-        If queries of several views, or galleries searched as one, differ in their number of rows;
-        if there are fewer than k items, or a row cannot be projected.
+        If queries of several views, or galleries searched as one, differ in their rows; if there
+        are fewer than k items, or a row cannot be projected.
 
     Examples
     --------
@@ -70,6 +73,8 @@ class Hits:
         queries: Mapping[str, Any],
         k: int,
         joint: bool = False,
+        item_ids: Mapping[str, np.ndarray] | None = None,
+        query_ids: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         _check_heights("queries in several views", queries)
         if joint:
@@ -82,6 +87,10 @@ class Hits:
         if k > self._starts[-1]:
             raise ValueError(f"k {k}: there are only {self._starts[-1]} items")
         self.shape = len(self._queries), k
+        self._query_ids = None if query_ids is None else _one_of("queries", query_ids)
+        self._item_ids = item_ids
+        if joint and item_ids is not None:
+            self._item_ids = {"items": _one_of("galleries searched as one", item_ids)}
         for number, (name, rows) in enumerate(galleries.items()):
             views, first = Views({name: rows}), 0 if joint else self._starts[number]
             slices = list(row_blocks(views))
@@ -136,11 +145,16 @@ class Hits:
             queries = start + np.flatnonzero(items[:, 0] >= 0)  # those with hits
             scores, items = scores[queries - start], items[queries - start]
             views, rows = self._view_and_row(items.ravel())
+            if self._item_ids is not None:
+                named = (self._item_ids[str(v)][row] for v, row in zip(views, rows, strict=True))
+                rows = np.array(list(named), dtype=str)
             if is_run:
                 scores, rows = strictly_descending(scores), rows.astype(str)
                 rows = np.char.add(np.char.add(views, ":"), rows) if several else rows
             yield {
-                "query": np.repeat(queries, k),
+                "query": np.repeat(
+                    queries if self._query_ids is None else self._query_ids[queries], k
+                ),
                 "rank": np.tile(np.arange(1, k + 1), len(items)),
                 **({"view": views} if several and not is_run else {}),
                 "item": rows,
@@ -168,3 +182,11 @@ def _check_heights(what: str, rows: Mapping[str, Any]) -> None:
     if len(set(heights.values())) > 1:
         found = ", ".join(f"{name} {height}" for name, height in heights.items())
         raise ValueError(f"{what} must have the same number of rows, got {found}")
+
+
+def _one_of(what: str, ids: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The ids of the rows of several views, which must be the same in the same order."""
+    first, *others = ids.values()
+    if not all(np.array_equal(first, other) for other in others):
+        raise ValueError(f"{what} in several views must have the same ids in the same order")
+    return first

@@ -2,16 +2,24 @@
 
 from mvcca.views.files._labels import read_ids, read_label_vectors, read_labels, read_row_numbers
 from mvcca.views.files._tables import Table, matched, read_table
-from mvcca.views.files._views import file_stamp, open_view, read_views
+from mvcca.views.files._views import (
+    file_stamp,
+    open_rows,
+    open_view,
+    read_matched_views,
+    read_views,
+)
 
 __all__ = [
     "Table",
     "file_stamp",
     "matched",
+    "open_rows",
     "open_view",
     "read_ids",
     "read_label_vectors",
     "read_labels",
+    "read_matched_views",
     "read_row_numbers",
     "read_table",
     "read_views",

@@ -57,7 +57,9 @@ class Table:
         """Some of the rows, in this order."""
         return Table(self.file, {name: cells[rows] for name, cells in self.columns.items()})
 
-    def numbers(self, *, categories: bool = False, holes: bool = False) -> NamedColumns:
+    def numbers(
+        self, *, categories: bool = False, holes: bool = False, remedy: str = "impute them"
+    ) -> NamedColumns:
         """The columns as a matrix of numbers with names.
 
         Parameters
@@ -67,6 +69,8 @@ class Table:
             alphabetical order; else it is refused.
         holes : bool, default=False
             Whether missing cells become NaN; else they are refused.
+        remedy : str, default="impute them"
+            What else to do about missing cells, for the error.
 
         Raises
         ------
@@ -77,7 +81,6 @@ class Table:
         for name, cells in self.columns.items():
             missing = np.array([_is_hole(cell) for cell in cells])
             if missing.any() and not holes:
-                remedy = "impute them" if categories else "keep them with --missing em"
                 raise self._missing_in(name, missing, remedy)
             try:
                 found[name] = np.where(missing, "nan", cells).astype(float)
@@ -143,7 +146,7 @@ def matched(tables: Sequence[Table], ids: str) -> list[Table]:
     SourceError
         If an id is in a table twice, or no subject is in all of them.
     """
-    places = [_places(table, ids) for table in tables]
+    places = [places_of(table, ids) for table in tables]
     common = [one for one in places[0] if all(one in of_table for of_table in places)]
     if not common:
         raise SourceError(
@@ -155,7 +158,7 @@ def matched(tables: Sequence[Table], ids: str) -> list[Table]:
     ]
 
 
-def _places(table: Table, ids: str) -> dict[str, int]:
+def places_of(table: Table, ids: str) -> dict[str, int]:
     """The row of each id."""
     found: dict[str, int] = {}
     for row, one in enumerate(map(str.strip, table.column(ids).tolist())):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from mvcca.blocks import (
 )
 from mvcca.views import Labels, Views
 from mvcca.views.files._labels import read_labels
+from mvcca.views.files._tables import places_of, read_table
 
 
 def read_views(
@@ -93,6 +94,60 @@ def read_views(
     return views, _labels_of(labels, len(views), "the views have", header)
 
 
+def read_matched_views(
+    files: Mapping[str, str], ids: str, labels: str | None = None
+) -> tuple[Views, Labels | None]:
+    """Read views from tables with a column of ids, and match their rows.
+
+    Parameters
+    ----------
+    files : mapping of str to str
+        The table of each view, a ``.csv`` or ``.tsv`` file with a header.
+    ids : str
+        Name of the column of ids in all tables.
+    labels : str, optional
+        A table with the ids and a column of classes.
+
+    Returns
+    -------
+    views : Views
+        The objects of all tables, in order of first occurrence; an object that is missing from a
+        table is not seen in that view. ``views.ids`` are their ids.
+    y : Labels or None
+
+    Raises
+    ------
+    SourceError
+        If a file cannot be read, has no such column or an id twice, or if views share no id.
+    """
+    tables = {name: read_table(file) for name, file in files.items()}
+    places = {name: places_of(table, ids) for name, table in tables.items()}
+    every = list(dict.fromkeys(one for of_table in places.values() for one in of_table))
+    index = np.array([[of_table.get(one, -1) for of_table in places.values()] for one in every])
+    if not ((index >= 0).sum(axis=1) > 1).any():
+        raise SourceError(f"no value of {ids!r} is in two of {', '.join(files.values())}")
+    blocks = {name: table.without([ids]).numbers() for name, table in tables.items()}
+    views = Views(blocks, index).with_ids(every)
+    return views, None if labels is None else _labels_of_ids(labels, ids, every)
+
+
+def _labels_of_ids(file: str, ids: str, wanted: Sequence[str]) -> Labels:
+    """The class of each object, from a table of ids and classes."""
+    table = read_table(file)
+    places, rest = places_of(table, ids), table.without([ids])
+    if len(rest.columns) > 1:
+        raise SourceError(
+            f"{file}: expected one column of classes beside {ids!r}, got {len(rest.columns)}"
+        )
+    if missing := [one for one in wanted if one not in places]:
+        raise SourceError(
+            f"{file}: {len(missing):,} of {len(wanted):,} objects have no label, such as "
+            f"{missing[0]!r}; leave out these rows of the views, or label them"
+        )
+    (classes,) = rest.columns.values()
+    return Labels.of(classes[[places[one] for one in wanted]])
+
+
 def open_view(name: str, file: str, header: bool | None = None) -> Any:
     """Open the matrix of a view to be read in blocks if possible, else read and check it.
 
@@ -108,6 +163,17 @@ def open_view(name: str, file: str, header: bool | None = None) -> Any:
     else:
         _check(name, file, block)
     return matrix
+
+
+def open_rows(
+    files: Mapping[str, str], ids: str | None = None, header: bool | None = None
+) -> tuple[dict[str, Any], dict[str, np.ndarray] | None]:
+    """Open the matrices of views, and the ids of their rows in the column `ids` of their tables."""
+    if ids is None:
+        return {name: open_view(name, file, header) for name, file in files.items()}, None
+    tables = {name: read_table(file) for name, file in files.items()}
+    names = {name: np.array(list(places_of(table, ids))) for name, table in tables.items()}
+    return {name: table.without([ids]).numbers() for name, table in tables.items()}, names
 
 
 def file_stamp(file: str, block: Any = None) -> Any:
@@ -127,8 +193,8 @@ def _check(name: str, file: str, block: Block, start: int = 0) -> None:
         )
     if block.dtype.kind in "US":
         raise SourceError(
-            f"{file}: view {name!r} must contain numbers, got text; save texts in a "
-            ".txt file, one per line"
+            f"{file}: view {name!r} must contain numbers, got text; if a column names the rows, "
+            "give it by --id COLUMN; save texts in a .txt file, one per line"
         )
     _check_size(name, file, block)
     if not block.is_finite():
