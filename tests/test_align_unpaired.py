@@ -204,7 +204,7 @@ def test_the_command_writes_no_failed_model_without_force(capsys, tmp_path, monk
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_pairs", "expected", "uses"), [(50, 0.80, True), (1000, 0.956, False)])
+@pytest.mark.parametrize(("n_pairs", "expected", "uses"), [(20, 0.80, True), (1000, 0.956, False)])
 def test_pseudo_pairs_of_two_encoders(n_pairs, expected, uses):
     data = fetch_multi30k_encoders()
     names = ("en_minilm", "de_e5")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,9 +101,10 @@ def test_a_mistake_gets_one_line_with_the_remedy(mistake, capsys):
 
 
 def test_a_missing_extra_is_named(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    assert main(fit("a=a.npy", "b=b.npy", method="dcca")) == 1
-    assert "dcca: mvcca.deep needs torch" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    Path("b.h5").write_bytes(b"")
+    assert main(fit("a=a.npy", "b=b.h5")) == 1
+    assert "mvcca[files]" in capsys.readouterr().err
 
 
 # ---- tables with ids ----------------------------------------------------------------------------

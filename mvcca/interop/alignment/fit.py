@@ -29,6 +29,7 @@ _LEAST_ROWS = 500  # of each set, to align them without pairs
 _N_FOLDS, _FOLD_REFITS = 5, 3
 _ROTATIONS, _REFITS = 10, 6
 _STARTS = 3
+_MOST_ANCHORS = 100  # known pairs that similarities within each set may outdo as a start
 _MOST_ROWS = 5_000  # of each set among which pseudo-pairs are searched
 _TESTED_PAIRS, _TESTED_SHARE, _TESTS = 200, 1 / 15, 3  # more would pin down any model
 
@@ -48,6 +49,9 @@ def align_unpaired(
     A model is fitted to the known pairs. Under it, rows that belong to no known pair and are each
     other's nearest by cross-domain similarity local scaling become pseudo-pairs. The next model is
     fitted to both, with half of the weight on each [1]_, and so on: 10 rotations, then 6 times CCA.
+    Up to 100 known pairs may say less than the similarities within each set: with 500 rows or more,
+    another model starts as without known pairs, below, and is kept if it finds more of them than
+    the first finds of left-out ones.
 
     Without known pairs, or with fewer than 10, the first model is a rotation by relative
     representations: 30 times, both sets are clustered, and centres are matched so that their
@@ -157,7 +161,23 @@ def _with_known_pairs(sets: TwoSets, pseudo_pairs: str, rng: np.random.Generator
     gain, error = _mean_and_error(ranked - alone)
     uses = can_match and (pseudo_pairs == "always" or gain > error)
     share, share_error = _mean_and_error(first_ranked if uses else first_alone)
-    stages = [Step("known pairs", len(sets.seeds))]
+    stages, gallery_size = [Step("known pairs", len(sets.seeds))], len(sets.free_x)
+    if uses and len(sets.seeds) <= _MOST_ANCHORS and min(map(len, sets.free)) >= _LEAST_ROWS:
+        # The known pairs are in no fit here, which tells how many pairs are found.
+        model, matches, own = _by_similarities(sets, rng)
+        found = _reciprocal_ranks(sets, sets.seeds, model)
+        if found.mean() > ranked.mean():
+            change = found.mean(axis=0)[np.concatenate(folds)] - alone
+            first_found = np.equal(found, 1).mean(axis=0)
+            return Alignment(
+                model,
+                matches,
+                tuple(own),
+                True,
+                *_mean_and_error(change),
+                *_mean_and_error(first_found),
+                gallery_size + len(sets.seeds),
+            )
     model, matches = fitted(sets, tuned=not uses), np.empty((0, 2), dtype=np.intp)
     if uses:
         # Rotations find more pseudo-pairs by few pairs than CCA, which then makes more of them.
@@ -174,7 +194,7 @@ def _with_known_pairs(sets: TwoSets, pseudo_pairs: str, rng: np.random.Generator
         error,
         share,
         share_error,
-        len(sets.free_x) + len(folds[0]),
+        gallery_size + len(folds[0]),
     )
 
 
@@ -189,25 +209,28 @@ def _of_fold(sets: TwoSets, fold: np.ndarray, can_match: bool) -> tuple[np.ndarr
     if can_match:
         last, _ = refits(kept, *kept.vectors(last), _FOLD_REFITS)[-1]
     models.append(last)
-    left_out, numbers = sets.seeds[fold], np.arange(len(fold))
-    galleries = [np.concatenate([left_out[:, j], (sets.free_x, sets.free_y)[j]]) for j in (0, 1)]
-    reciprocal, first = [], []
-    for model in models:
-        items = vectors(model, sets.x[galleries[0]], sets.y[galleries[1]])
-        found = [
-            ranks(
-                items[j][numbers],
-                items[1 - j],
-                csr_array(
-                    (np.ones(len(fold), bool), (numbers, numbers)), (len(fold), len(items[1 - j]))
-                ),
-                similarity="inner",
-            )
-            for j in (0, 1)
-        ]
-        reciprocal.append(np.mean([1 / rank for rank in found], axis=0))
-        first.append(np.mean([rank == 1 for rank in found], axis=0))
-    return np.array(reciprocal), np.array(first)
+    found = np.array([_reciprocal_ranks(kept, sets.seeds[fold], model) for model in models])
+    return found.mean(axis=1), np.equal(found, 1).mean(axis=1)
+
+
+def _reciprocal_ranks(sets: TwoSets, known: np.ndarray, model: Any) -> np.ndarray:
+    """Reciprocal ranks of known pairs, which search all free rows: (2 directions, n_pairs)."""
+    galleries = [np.concatenate([known[:, j], sets.free[j]]) for j in (0, 1)]
+    items, numbers = (
+        vectors(model, sets.x[galleries[0]], sets.y[galleries[1]]),
+        np.arange(len(known)),
+    )
+    own = np.ones(len(known), bool), (numbers, numbers)
+    found = [
+        ranks(
+            items[j][numbers],
+            items[1 - j],
+            csr_array(own, shape=(len(known), len(items[1 - j]))),
+            similarity="inner",
+        )
+        for j in (0, 1)
+    ]
+    return 1 / np.array(found)
 
 
 def _mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -226,21 +249,31 @@ def _without_known_pairs(sets: TwoSets, rng: np.random.Generator) -> Alignment:
                 f"Expected at least {_LEAST_ROWS} rows of {name} to align without "
                 f"{_FEWEST_SEEDS} known pairs, got {len(free)}."
             )
-    rotating = sets.with_method("procrustes")
-    starts = [_from_rotation(rotating, rng) for _ in range(_STARTS)]
-    model, stages = max(starts, key=lambda start: start[1][-1].n_pairs)
-    matches = np.empty((0, 2), dtype=np.intp)
-    if sets.method == "cca":
-        model, matches = _refitted(sets, sets.vectors(model), _REFITS, stages)
-    else:
-        matches = matched(sets, *sets.vectors(model))
+    model, matches, stages = _by_similarities(sets, rng, _STARTS)
     n_tested = min(_TESTED_PAIRS, max(int(_TESTED_SHARE * len(matches)), 1))
     draws = [rng.choice(len(matches), n_tested, replace=False) for _ in range(_TESTS)]
     retraced = float(np.mean([_retraced(sets, model, matches[draw]) for draw in draws]))
     return Alignment(model, matches, tuple(stages), True, retraced=retraced)
 
 
-def _from_rotation(sets: TwoSets, rng: np.random.Generator) -> tuple[Any, list[Step]]:
+def _by_similarities(
+    sets: TwoSets, rng: np.random.Generator, n_starts: int = 1
+) -> tuple[Any, np.ndarray, list[Step]]:
+    """The model of the start that finds most pseudo-pairs, these pairs, and the steps to it.
+
+    Known pairs are anchors for the first rotation, and in no fit.
+    """
+    free = sets.without(np.arange(len(sets.seeds)))
+    starts = [_from_rotation(sets, free, rng) for _ in range(n_starts)]
+    model, stages = max(starts, key=lambda start: start[1][-1].n_pairs)
+    if free.method == "procrustes":
+        return model, matched(free, *free.vectors(model)), stages
+    return *_refitted(free, free.vectors(model), _REFITS, stages), stages
+
+
+def _from_rotation(
+    sets: TwoSets, free: TwoSets, rng: np.random.Generator
+) -> tuple[Any, list[Step]]:
     """The model of one start, and its steps."""
     rows_x, rows_y = (np.concatenate([sets.seeds[:, j], free]) for j, free in enumerate(sets.free))
     x, y = centred(sets.x[rows_x]), centred(sets.y[rows_y])
@@ -252,7 +285,7 @@ def _from_rotation(sets: TwoSets, rng: np.random.Generator) -> tuple[Any, list[S
     )
     of_x[rows_x], of_y[rows_y] = centred(x @ rotation), y
     stages: list[Step] = []
-    model, _ = _refitted(sets, (of_x, of_y), _ROTATIONS, stages)
+    model, _ = _refitted(free.with_method("procrustes"), (of_x, of_y), _ROTATIONS, stages)
     return model, stages
 
 
