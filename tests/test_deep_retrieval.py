@@ -13,9 +13,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from mvcca import (  # noqa: E402
-    evaluate_retrieval,
-)
+from mvcca import config_context, evaluate_retrieval, load, save  # noqa: E402
 from mvcca.deep import MSDS, SAM, CorrAE, CrossCorrAE  # noqa: E402
 from mvcca.deep._losses.scheduled_margins import ScheduledMarginLoss  # noqa: E402
 from mvcca.deep._methods.corr_ae import CorrespondenceLoss  # noqa: E402
@@ -192,13 +190,76 @@ class Noted(Callback):
         return self
 
 
+class Interrupt(Callback):
+    """Interrupts the training in an epoch."""
+
+    def __init__(self, epoch):
+        self.epoch = epoch
+
+    def on_batch_end(self, trainer):
+        if trainer.epoch == self.epoch:
+            raise KeyboardInterrupt
+
+
+class Spoil(Callback):
+    """Makes the losses of an epoch infinite, once."""
+
+    spoiled = False
+
+    def on_epoch_begin(self, trainer):
+        loss = trainer.objective
+        loss.margin = 1.0
+        if trainer.epoch == 2 and not self.spoiled:
+            self.spoiled, loss.margin = True, math.inf
+
+
 def test_centroids_are_those_of_the_present_networks_in_every_epoch():
     found: list[Any] = []
-    clone(ESTIMATORS[0]).set_params(callbacks=[Noted(found)]).fit(blocks(), CLASSES)
+    model = clone(ESTIMATORS[0]).set_params(callbacks=[Noted(found)]).fit(blocks(), CLASSES)
     assert len(found) == 3
     for by_hand, distances in found:
         np.testing.assert_allclose(distances, by_hand, atol=1e-6)
     assert not np.allclose(found[0][1], found[2][1])
+    expected = [by_hand.mean(axis=0) for by_hand, _ in found]
+    np.testing.assert_allclose(model.category_margins_by_epoch_, expected, atol=1e-6)
+
+
+def test_margins_of_categories_are_kept_for_every_epoch_wherever_training_resumes(tmp_path):
+    options = {"max_epochs": 4, "learning_rate": 0.05, "validation_fraction": 0.3}
+    model = clone(ESTIMATORS[0]).set_params(**options).fit(blocks(), CLASSES)
+    margins = model.category_margins_by_epoch_
+    assert margins.shape == (4, 4, 4)
+    np.testing.assert_array_equal(model.category_margins_, margins[model.best_epoch_ - 1])
+    parts = clone(model).set_params(callbacks=[Interrupt(3)])
+    with config_context(checkpoint=tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            parts.fit(blocks(), CLASSES)
+        parts.set_params(callbacks=()).fit(blocks(), CLASSES)
+    np.testing.assert_array_equal(parts.category_margins_by_epoch_, margins)
+    save(model, tmp_path / "model.mvcca")
+    more = load(tmp_path / "model.mvcca")
+    np.testing.assert_array_equal(more.category_margins_by_epoch_, margins)
+    more.partial_fit(blocks(), CLASSES)
+    np.testing.assert_array_equal(more.category_margins_by_epoch_[:4], margins)
+    assert more.category_margins_by_epoch_.shape == (5, 4, 4)
+
+
+def test_margins_of_epochs_before_they_were_kept_are_unknown():
+    model = clone(ESTIMATORS[0]).fit(blocks(), CLASSES)
+    (centroids,) = model._statistic.tree["callbacks"]
+    centroids[1].clear()  # as in files of earlier versions
+    model.partial_fit(blocks(), CLASSES)
+    assert np.isnan(model.category_margins_by_epoch_[:3]).all()
+    assert np.isfinite(model.category_margins_by_epoch_[3]).all()
+
+
+def test_an_epoch_that_is_repeated_has_its_last_margins():
+    found: list[Any] = []
+    model = clone(ESTIMATORS[0]).set_params(callbacks=[Spoil(), Noted(found)])
+    model.fit(blocks(), CLASSES)
+    assert len(found) == 4  # one epoch twice
+    kept = [by_hand.mean(axis=0) for by_hand, _ in found[:1] + found[2:]]
+    np.testing.assert_allclose(model.category_margins_by_epoch_, kept, atol=1e-6)
 
 
 def test_margins_follow_the_schedule_in_the_history():

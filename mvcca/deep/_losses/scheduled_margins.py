@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import torch
@@ -103,7 +104,16 @@ class ScheduledMarginLoss(nn.Module):
 
 
 class Centroids(Callback):
-    """Measure distances of rows before training, and of categories at the start of each epoch."""
+    """Measure distances of rows before training, and of categories at the start of each epoch.
+
+    Attributes
+    ----------
+    by_epoch : list of Tensor, shape (n_labels, n_labels)
+        Distances of categories at the start of each epoch, averaged over the views.
+    """
+
+    def __init__(self) -> None:
+        self.by_epoch: list[Tensor] = []
 
     def on_train_begin(self, trainer: Trainer) -> None:
         """Set the largest distance of the training rows in each view."""
@@ -123,8 +133,14 @@ class Centroids(Callback):
         loss = trainer.objective
         assert isinstance(loss, ScheduledMarginLoss)
         loss.margin_sum, loss.n_margins = torch.zeros(()), torch.zeros(())
-        if loss.margins == "fixed" or loss.sample_share == 1:
-            return
+        if loss.margins != "fixed" and loss.sample_share < 1:
+            self._measure_categories(loss, trainer)
+        margins = loss.label_distances.mean(dim=0).cpu()
+        known = self.by_epoch[: trainer.epoch - 1]  # without an epoch that is repeated
+        unknown = [torch.full_like(margins, torch.nan)] * (trainer.epoch - 1 - len(known))
+        self.by_epoch = [*known, *unknown, margins]
+
+    def _measure_categories(self, loss: ScheduledMarginLoss, trainer: Trainer) -> None:
         scores = trainer.scores(trainer.rows.views)
         for number, name in enumerate(loss.names):
             F = normalize(torch.from_numpy(scores[name]).to(loss.largest))
@@ -142,3 +158,11 @@ class Centroids(Callback):
             "margin": float(loss.margin_sum / loss.n_margins.clamp(min=1)),
             "adaptation": loss.adaptation(trainer.epoch, trainer.planned_epochs),
         }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Distances of categories by epoch."""
+        return {"by_epoch": list(self.by_epoch)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the distances; those of a model of an earlier version are unknown."""
+        self.by_epoch = state.get("by_epoch", [])

@@ -88,6 +88,10 @@ class SAM(NetworkEstimator):
     category_margins_ : ndarray, shape (n_labels, n_labels)
         Distance c of the centroids of two categories at the start of the best epoch, in the order
         of ``categories_``, averaged over the views; 0 with ``margins="fixed"``.
+    category_margins_by_epoch_ : ndarray, shape (n_epochs, n_labels, n_labels)
+        The same at the start of every epoch; ``category_margins_`` is that of ``best_epoch_``. The
+        margin of an epoch between two categories is ``adaptation`` times λ d + (1 - λ) c plus
+        (1 - ``adaptation``) m. float32; NaN for epochs of a model saved by an earlier version.
     categories_ : ndarray, shape (n_labels,)
         The categories: sorted classes or labels, or column numbers of an indicator matrix.
 
@@ -180,8 +184,9 @@ class SAM(NetworkEstimator):
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
         super()._finish(trainer, views)
-        assert isinstance(trainer.objective, ScheduledMarginLoss)
         assert self._labels is not None
-        self.category_margins_ = trainer.objective.label_distances.mean(dim=0).numpy()
+        (centroids,) = (c for c in trainer.callbacks if isinstance(c, Centroids))
+        self.category_margins_by_epoch_ = torch.stack(centroids.by_epoch).numpy()
+        self.category_margins_ = self.category_margins_by_epoch_[self.best_epoch_ - 1]
         self.categories_ = self._labels.names
         return self
