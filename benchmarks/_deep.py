@@ -86,7 +86,11 @@ def labelled_methods(sam: dict[str, Any], n_correlated: int = 9) -> dict[str, Me
         "ACMR": Method(
             ACMR, {**_SCORES, "n_components": 40}, ({"label_weight": 1.0}, {"label_weight": 10.0})
         ),
-        "CMDN": Method(CMDN, _SCORES, ({"label_weight": 1.0}, {"label_weight": 10.0})),
+        "CMDN": Method(
+            CMDN,
+            {"n_components": 64, "max_epochs": 40, "patience": 10},
+            ({"label_weight": 1.0}, {"label_weight": 10.0}),
+        ),
         "CCL": Method(CCL, _SCORES, ({"learning_rate": 1e-3}, {"learning_rate": 3e-3})),
         "TwoBranch": Method(
             TwoBranch, {**_SCORES, "batch_size": 100}, ({"margin": 0.1}, {"margin": 0.5})

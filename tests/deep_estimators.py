@@ -23,6 +23,8 @@ _SMALL = {
     "device": "cpu",
     "random_state": 0,
     "hidden_layer_sizes": (16,),
+    "width": 16,
+    "pretraining_epochs": 1,
     "scaling_layer_sizes": (3,),
     "warm_up": 1,
     "objective": Alike(),

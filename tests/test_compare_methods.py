@@ -23,6 +23,8 @@ TINY = {
     "n_landmarks": 50,
     "max_epochs": 2,
     "hidden_layer_sizes": (8,),
+    "width": 8,
+    "pretraining_epochs": 1,
 }
 MEASURES = ("map@50", "mrr")
 

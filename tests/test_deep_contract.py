@@ -52,6 +52,9 @@ VARIANTS = [  # which keep, draw or reconstruct something else
     small("CCAL", projection="stored", memory=0.5),
     small("DSRankingCCA", sees="x"),
     small("CrossCorrAE", full=True, likelihood={"a": "gaussian", "b": "replicated_softmax"}),
+    small("CorrAE", pretraining="rbm", likelihood={"a": "gaussian", "b": "replicated_softmax"}),
+    small("CMDN", likelihood={"a": "gaussian", "b": "replicated_softmax"}),
+    small("TwoBranch", mining=3),
     small("EncoderCCA", ending="as_trained"),
 ]
 every_variant = pytest.mark.parametrize(

@@ -50,7 +50,7 @@ ESTIMATORS = [
     DeViSE(**SMALL),
     TwoBranch(3, **NETS),
     ACMR(3, **NETS),
-    CMDN(3, **NETS),
+    CMDN(3, width=6, pretraining_epochs=2, **SMALL),
     CCL(3, **NETS),
     DeepSM(**NETS),
 ]
@@ -84,7 +84,7 @@ PLANTED = {"batch_size": 100, "learning_rate": 1e-2, "device": "cpu", "random_st
     "estimator",
     [
         ACMR(8, hidden_layer_sizes=(16,), max_epochs=30, **PLANTED),
-        CMDN(8, hidden_layer_sizes=(16,), max_epochs=30, **PLANTED),
+        CMDN(8, width=32, pretraining_epochs=30, max_epochs=30, **PLANTED),
         CCL(8, hidden_layer_sizes=(16,), max_epochs=60, **PLANTED),
         DeepSM(hidden_layer_sizes=(16,), max_epochs=30, **PLANTED),
     ],
@@ -326,51 +326,91 @@ def test_a_batch_of_one_class_has_no_triplets():
     assert acmr_loss()(scores, batch(torch.zeros(4, dtype=torch.int64)))["triplet"] == 0
 
 
-def test_the_terms_of_cmdn_are_its_formulas_and_other_reconstructions_use_the_other_view_only():
+def test_a_level_of_cmdn_reconstructs_all_views_and_labels_from_each_code():
     g, rows = torch.Generator().manual_seed(0), batch()
-    decoders = {(p, q): linear(3, rows.views[q].shape[1], g).double() for p in "pq" for q in "pq"}
-    classifier = linear(3, 3, g).double()
-    loss = objectives.CMDNLoss(TARGETS, classifier, decoders, (1.0, 2.0, 3.0, 4.0))
-    scores = {n: normal(6, 3, seed=s).requires_grad_() for s, n in enumerate("pq")}
+    layers = {n: linear(rows.views[n].shape[1], 2, g).double() for n in "pq"}
+    layers["q"].bias = layers["p"].bias
+    decoders = {n: linear(2, rows.views[n].shape[1], g).double() for n in "pq"}
+    classifier = linear(2, 3, g).double()
+    loss = objectives.BimodalLoss(TARGETS, layers, Encoders(decoders), classifier, 4.0)
+    scores = {n: X.requires_grad_() for n, X in rows.views.items()}
     terms = loss(scores, rows)
-
-    def error(source, target):
-        X = rows.views[target]
-        return (X - decoders[source, target](scores[source])).square().mean() / X.var(0).mean()
-
-    torch.testing.assert_close(terms["own"], error("p", "p") + error("q", "q"))
-    torch.testing.assert_close(terms["other"], 2 * (error("p", "q") + error("q", "p")))
-    distance = (scores["p"] - scores["q"]).square().sum(1).mean() / (2 * 3)
-    torch.testing.assert_close(terms["distance"], 3 * distance)
-    labels = sum(cross_entropy(classifier(F), TARGETS[CODES]) for F in scores.values())
+    error, labels, n_features = 0.0, 0.0, sum(X.shape[1] for X in scores.values())
+    for seen in ("p", "q", "pq"):
+        code = layers["p"].bias.clone()
+        for n in seen:
+            code = code + scores[n] @ layers[n].weight.T
+        code = torch.sigmoid(code)
+        for n, X in scores.items():
+            errors = [
+                float((X[i] - decoders[n](code[i])) @ (X[i] - decoders[n](code[i])))
+                for i in range(6)
+            ]
+            error += sum(errors) / 6 / n_features
+        labels += cross_entropy(classifier(code), TARGETS[CODES])
+    assert terms["reconstruction"].item() == pytest.approx(error)
     torch.testing.assert_close(terms["label"], 4 * labels)
-    other = error("p", "q")  # the reconstruction of q: nothing of it depends on the scores of q
-    assert torch.autograd.grad(other, scores["q"], allow_unused=True) == (None,)
+    sum(terms.values()).backward()
+    assert all(X.grad is None for X in scores.values())  # levels below stay as they are
+    assert all(p.grad.abs().sum() > 0 for p in loss.parameters())
 
 
-def test_the_terms_of_ccl_are_its_formulas():
+@pytest.mark.parametrize("activated", [(), ("p",), ("p", "q")], ids=lambda names: "".join(names))
+def test_the_terms_of_ccl_are_its_formulas(activated):
     g, rows = torch.Generator().manual_seed(0), batch()
     classifiers = {n: linear(3, 3, g).double() for n in "pq"}
-    loss = objectives.CCLLoss(TARGETS, Encoders(classifiers), (2.0, 3.0), 1.5)
+    loss = objectives.CCLLoss(TARGETS, Encoders(classifiers), (2.0, 3.0), 1.5, activated)
     scores = {n: normal(6, 3, seed=s) for s, n in enumerate("pq")}
     terms = loss(scores, rows)
+    f = {n: torch.sigmoid(F) if n in activated else F for n, F in scores.items()}
     inter = 0.0
     for i in range(6):
         for j in range(6):
-            square = float((scores["p"][i] - scores["q"][j]).square().sum())
-            inter += (square if CODES[i] == CODES[j] else max(0.0, 1.5 - square)) / 36
+            distance = math.sqrt(float((f["p"][i] - f["q"][j]).square().sum()))
+            apart = max(0.0, 1.5 - distance)
+            inter += (distance if CODES[i] == CODES[j] else apart) ** 2 / 36
     assert terms["inter"].item() == pytest.approx(2 * inter)
     intra = sum(cross_entropy(classifiers[n](F), TARGETS[CODES]) for n, F in scores.items())
     torch.testing.assert_close(terms["intra"], 3 * intra)
 
 
+def test_classifiers_of_ccl_see_scores_before_their_sigmoid():
+    views, y = planted()
+    model = CCL(3, callbacks=[Inputs()], **NETS).fit(views, y)
+    before, model_scores = Inputs.seen, model.encode(views)
+    for name, scores in model_scores.items():
+        torch.testing.assert_close(torch.sigmoid(before[name]), torch.from_numpy(scores))
+    encoders = {"image": nn.Linear(8, 3), "text": nn.Sequential(nn.Linear(7, 3), nn.Sigmoid())}
+    model = CCL(3, encoders=encoders, callbacks=[Inputs()], **SMALL).fit(views, y)
+    assert Inputs.activated == {"text"}
+    torch.testing.assert_close(Inputs.seen["image"], torch.from_numpy(model.encode(views)["image"]))
+
+
+class Inputs(Callback):
+    """Keeps what the objective sees of all rows."""
+
+    seen: dict[str, torch.Tensor]
+    activated: frozenset[str]
+
+    def on_train_end(self, trainer):
+        rows = trainer.rows.take(trainer.rows.all())
+        with torch.no_grad():
+            type(self).seen = trainer.encoders.eval()(rows)
+        type(self).activated = trainer.objective.activated
+
+
+def test_mining_of_two_branch_reaches_its_loss():
+    TwoBranch(3, mining=2, callbacks=[Noted()], **NETS).fit(planted()[0])
+    assert Noted.seen[0].mining == 2
+
+
 def test_two_branch_uses_labels_as_neighbours_if_there_are_any():
     scores = {n: normal(6, 3, seed=s) for s, n in enumerate("pq")}
-    loss = objectives.StructureLoss(0.3, (1.0, 0.5, 0.25))
+    loss = objectives.StructureLoss(0.3, (1.0, 0.5, 0.25), 2)
     same = CODES[:, None] == CODES
     for rows, near in ((batch(), same), (objectives.Batch({}, np.arange(6), 1), torch.eye(6) > 0)):
         expected = functional.structure_preserving(
-            *scores.values(), near, margin=0.3, weights=(1.0, 0.5, 0.25)
+            *scores.values(), near, margin=0.3, weights=(1.0, 0.5, 0.25), mining=2
         )
         torch.testing.assert_close(loss(scores, rows), expected)
 

@@ -49,7 +49,7 @@ METHODS = {
     "CorrAE": {"n_components": 16, "correspondence": 0.95, **LONG},
     "CrossCorrAE": {"n_components": 16, "correspondence": 0.9, **LONG},
     "ACMR": {"n_components": 8, **NET},
-    "CMDN": {"n_components": 8, **NET},
+    "CMDN": {"n_components": 8, "width": 64, "pretraining_epochs": 30, "max_epochs": 30, **TRAINED},
     "CCL": {"n_components": 8, **LONG},
     "DeepSM": NET,
 }

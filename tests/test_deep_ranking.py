@@ -91,7 +91,8 @@ def test_devise_is_the_double_loop():
     assert not torch.isclose(functional.devise(2 * F, G), functional.devise(F, G))
 
 
-def test_structure_preserving_is_the_triple_loop():
+@pytest.mark.parametrize("mining", [None, 2, 100])
+def test_structure_preserving_is_the_triple_loop_over_the_largest_violations(mining):
     margin, weights = 0.3, (2.0, 0.1, 0.2)
     same = LABELS[:, None] == LABELS
     unit = [torch.nn.functional.normalize(H) for H in (F, G)]
@@ -105,10 +106,11 @@ def test_structure_preserving_is_the_triple_loop():
             for j in range(N):
                 if not same[i, j] or (i == j and not own_too):
                     continue
-                for k in range(N):
-                    if not same[i, k]:
-                        near, far = (distance(anchors[i], items[m]) for m in (j, k))
-                        total, count = total + hinge(margin + near - far), count + 1
+                far_from = [k for k in range(N) if not same[i, k]]
+                near = distance(anchors[i], items[j])
+                hinges = [hinge(margin + near - distance(anchors[i], items[k])) for k in far_from]
+                counted = sorted(hinges, reverse=True)[:mining]
+                total, count = total + sum(counted), count + len(counted)
         return total, count
 
     f, g = unit
@@ -119,7 +121,7 @@ def test_structure_preserving_is_the_triple_loop():
             for w, (total, count) in zip((1.0, *weights), terms, strict=True)
         )
         value = functional.structure_preserving(
-            F, G, same, margin=margin, weights=weights, reduction=reduction
+            F, G, same, margin=margin, weights=weights, reduction=reduction, mining=mining
         )
         assert_is(value, expected)
 

@@ -207,7 +207,7 @@ _TABLE = (
     _of("devise", "DeViSE", "deep:DeViSE", "linear map into the last view's space"),
     _of("acmr", "ACMR", "deep:ACMR", "adversarial networks of labels", "labels"),
     _of("deep-sm", "Deep-SM", "deep:DeepSM", "classifiers of each view", "labels"),
-    _of("cmdn", "CMDN", "deep:CMDN", "autoencoders with labels, simplified", "labels"),
+    _of("cmdn", "CMDN", "deep:CMDN", "machines and autoencoders in stages", "labels"),
     _of("ccl", "CCL", "deep:CCL", "contrastive networks of labels, simplified", "labels"),
     _of("sam", "SAM", "deep:SAM", "margins that adapt to the labels", "labels"),
     _of("msds", "MSDS", "deep:MSDS", "networks that find one match among more"),

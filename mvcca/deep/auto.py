@@ -15,6 +15,7 @@ ROWS_PER_COMPONENT = 8  # minimum in a batch
 _FOR_FEW_ROWS = {
     "batch_size": 128,
     "hidden_layer_sizes": (256, 256),
+    "width": 256,
     "max_epochs": 60,
     "decorrelation": 1.0,
     "scaling_start": "one",
@@ -22,6 +23,7 @@ _FOR_FEW_ROWS = {
 _FOR_MANY_ROWS = {
     "batch_size": 750,
     "hidden_layer_sizes": (800, 800),
+    "width": 1024,
     "max_epochs": 100,
     "decorrelation": 10.0,
     "scaling_start": "default",

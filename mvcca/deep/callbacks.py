@@ -213,11 +213,21 @@ def _in_double(scores: Views) -> Views:
 
 
 class ProgressLines(Callback):
-    """Write a line per epoch to standard error."""
+    """Write a line per epoch to standard error.
+
+    Parameters
+    ----------
+    title : str, default=""
+        What is trained; the lines begin with it.
+    """
+
+    def __init__(self, title: str = "") -> None:
+        self.title = title
 
     def on_epoch_end(self, trainer: Trainer) -> None:
         """Write the values of the epoch."""
         figures = "  ".join(
             f"{name} {value:.4g}" for name, value in trainer.history[-1].items() if name != "epoch"
         )
-        sys.stderr.write(f"epoch {trainer.epoch}/{trainer.last_epoch}  {figures}\n")
+        title = f"{self.title}: " if self.title else ""
+        sys.stderr.write(f"{title}epoch {trainer.epoch}/{trainer.last_epoch}  {figures}\n")

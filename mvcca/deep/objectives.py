@@ -18,8 +18,8 @@ from mvcca.deep import functional
 from mvcca.deep._losses.batch import Batch
 from mvcca.deep._losses.retrieval_losses import (
     ACMRLoss,
+    BimodalLoss,
     CCLLoss,
-    CMDNLoss,
     DeViSELoss,
     LabelLoss,
     PosteriorLoss,
@@ -33,8 +33,8 @@ from mvcca.machine.warnings import warn
 __all__ = [
     "ACMRLoss",
     "Batch",
+    "BimodalLoss",
     "CCLLoss",
-    "CMDNLoss",
     "CorrNetLoss",
     "DeViSELoss",
     "GateLoss",

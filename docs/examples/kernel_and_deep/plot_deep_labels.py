@@ -24,7 +24,8 @@ labels, labels_test = digits.labels[:1200], digits.labels[1200:]
 # %%
 # :class:`~mvcca.deep.DeepSM` classifies each view and compares the posteriors.
 # :class:`~mvcca.deep.ACMR` adds a loss of triplets, and an adversary that must not recognize the
-# view. :class:`~mvcca.deep.CMDN` reconstructs the views from codes that predict labels.
+# view. :class:`~mvcca.deep.CMDN` trains restricted Boltzmann machines, autoencoders and classifiers
+# in stages.
 # :class:`~mvcca.deep.CCL` contrasts rows of equal and of different labels.
 # :class:`~mvcca.deep.SAM` ranks rows of the same label first, by margins that adapt to the labels.
 # :class:`~mvcca.deep.TwoBranch` ranks both ways, and keeps rows of a label together within a view.
@@ -34,7 +35,7 @@ settings = {"hidden_layer_sizes": (64,), "max_epochs": 20, "device": "cpu", "ran
 methods = {
     "DeepSM": DeepSM(**settings),
     "ACMR": ACMR(16, learning_rate=3e-3, **settings),
-    "CMDN": CMDN(16, label_weight=10, **settings),
+    "CMDN": CMDN(16, width=64, pretraining_epochs=40, max_epochs=20, random_state=0),
     "CCL": CCL(16, learning_rate=1e-2, **settings),
     "SAM": SAM(16, **(settings | {"hidden_layer_sizes": (256,), "max_epochs": 60})),
     "TwoBranch": TwoBranch(16, dropout=0.1, **settings),

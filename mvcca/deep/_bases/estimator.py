@@ -251,6 +251,8 @@ class DeepEstimator(MultiViewEstimator):
             sample, validation = (sample.take(objects) for objects in split)
         callbacks = self._callbacks(validation is not None)
         trainer = self._new_trainer(sample.views, seeds, callbacks)
+        if checkpoint is None or checkpoint.state is None:
+            self._pretrain(trainer, sample, validation, seeds)
         trainer.train(sample, self._setting("max_epochs"), validation, checkpoint)
         self._check_training(trainer)
         self._finish(trainer, sample.views)
@@ -289,7 +291,9 @@ class DeepEstimator(MultiViewEstimator):
         seeds = self._draw_seeds() if first else [0] * 4  # resuming replaces everything drawn
         callbacks = [c for c in self._callbacks(validated=False) if not c.needs_validation]
         trainer = self._new_trainer(sample.views, seeds, callbacks, learn_scales=first)
-        if not first:  # which restores means and scales, too
+        if first:
+            self._pretrain(trainer, sample, None, seeds)
+        else:  # which restores means and scales, too
             self._statistic.resume(trainer, self._decisive_params())
         trainer.train(sample, 1)
         return self._finish(trainer, sample.views)
@@ -325,6 +329,11 @@ class DeepEstimator(MultiViewEstimator):
         return auto_setting(name, self._n_rows or 0, self.n_components) if is_auto else value
 
     # ---- for subclasses --------------------------------------------------------------------------
+
+    def _pretrain(
+        self, trainer: Trainer, sample: Sample, validation: Sample | None, seeds: list[int]
+    ) -> None:
+        """Train layers of the networks before the trainer does."""
 
     def _check_training(self, trainer: Trainer) -> None:
         """Warn if `fit` did not train what the method trains."""
@@ -529,14 +538,27 @@ class DeepEstimator(MultiViewEstimator):
         for view, layer in encoders.inputs.items() if learn_scales else ():
             layer.learn(_arrays(view, views[view], np.float64))
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
+        return self._trainer_of(encoders, objective, views, seeds, callbacks)
+
+    def _trainer_of(
+        self,
+        encoders: Encoders,
+        objective: Objective,
+        views: Views,
+        seeds: list[int],
+        callbacks: Sequence[Callback],
+        **options: Any,
+    ) -> Trainer:
+        """A trainer with the parameters of the estimator."""
         name = self.optimizer
         optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
         rate, by_name = self.learning_rate, None
         if isinstance(rate, Mapping):
-            by_name = self._by_view("learning_rate", views.names)
+            by_name = self._by_view("learning_rate", encoders.names)
             rate = min(by_name.values())
         optimizer = partial(optimizer, lr=rate, weight_decay=self.weight_decay)
         batches = ShuffledBatches if views.is_paired else LabelPairs
+        of_networks = {"monitor": self._monitored(), "n_epochs": self._setting("max_epochs")}
         return Trainer(
             encoders,
             objective,
@@ -547,8 +569,7 @@ class DeepEstimator(MultiViewEstimator):
             seed=seeds[1],
             torch_seed=seeds[2],
             mixed_precision=self.mixed_precision,
-            monitor=self._monitored(),
-            n_epochs=self._setting("max_epochs"),
+            **of_networks | options,
         )
 
     def new_networks(self, generator: Generator) -> Encoders:

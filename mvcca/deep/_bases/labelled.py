@@ -9,18 +9,18 @@ import torch
 from torch import Tensor
 
 from mvcca.deep._bases.constructor import estimator
-from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.estimator import DeepEstimator, Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 
 
 @estimator
-class LabelledEstimator(NetworkEstimator):
+class Labelled(DeepEstimator):
     """Base of the deep estimators that learn from labels and use their scores as trained."""
 
     optimizer: Any = "adam"
     monitor: Any = "valid_map"
 
-    requires = replace(NetworkEstimator.requires, labels=True)
+    requires = replace(DeepEstimator.requires, labels=True)
 
     def _targets(self) -> Tensor:
         """Labels to predict for every code, shape (n_codes, n_labels).
@@ -40,3 +40,8 @@ class LabelledEstimator(NetworkEstimator):
                 f"{dict(widths)}."
             )
         return next(iter(widths.values()))
+
+
+@estimator
+class LabelledEstimator(Labelled, NetworkEstimator):
+    """Deep estimator that learns from labels, with a network of the user's choice per view."""

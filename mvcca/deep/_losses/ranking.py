@@ -175,7 +175,12 @@ def devise(F: Tensor, G: Tensor, margin: float = 0.1, reduction: str = "sum") ->
 
 
 def neighbourhood_hinge(
-    D: Tensor, near: Tensor, far: Tensor, margin: float, reduction: str = "mean"
+    D: Tensor,
+    near: Tensor,
+    far: Tensor,
+    margin: float,
+    reduction: str = "mean",
+    mining: int | None = None,
 ) -> Tensor:
     """Σ_i Σ_{j near i} Σ_{k far from i} max(0, m + D_ij - D_ik).
 
@@ -189,6 +194,9 @@ def neighbourhood_hinge(
         Margin m.
     reduction : {"mean", "sum"}, default="mean"
         Mean over the triplets, or sum. Memory is proportional to the pairs in `near` times n_items.
+    mining : int, optional
+        Number of items k, those with the largest violations, that count for each pair i, j; by
+        default all.
 
     Returns
     -------
@@ -198,7 +206,11 @@ def neighbourhood_hinge(
     rows, items = near.nonzero(as_tuple=True)
     apart = far[rows]
     violations = torch.relu(margin + D[rows, items][:, None] - D[rows]) * apart
-    return _reduced(violations.sum(), apart.sum().clamp(min=1), reduction)
+    if mining is None:
+        return _reduced(violations.sum(), apart.sum().clamp(min=1), reduction)
+    largest = violations.topk(min(mining, violations.shape[1]), dim=1).values
+    n_triplets = apart.sum(dim=1).clamp(max=mining).sum()
+    return _reduced(largest.sum(), n_triplets.clamp(min=1), reduction)
 
 
 def structure_preserving(
@@ -209,6 +221,7 @@ def structure_preserving(
     margin: float = 0.1,
     weights: tuple[float, float, float] = (2.0, 0.1, 0.2),
     reduction: str = "mean",
+    mining: int | None = None,
 ) -> Tensor:
     """Bidirectional ranking with neighbourhoods kept together within each view [1]_.
 
@@ -230,6 +243,9 @@ def structure_preserving(
         λ₁, λ₂ and λ₃.
     reduction : {"mean", "sum"}, default="mean"
         Mean over the triplets of each term, or sum.
+    mining : int, optional
+        Number of rows k, those with the largest violations, that count for each pair i, j in each
+        term; by default all.
 
     Returns
     -------
@@ -243,11 +259,12 @@ def structure_preserving(
     F, G = normalize(F), normalize(G)
     others = same & ~torch.eye(len(F), dtype=torch.bool, device=same.device)
     between, (across, in_f, in_g) = _distances(F, G), weights
+    options = (margin, reduction, mining)
     return (
-        neighbourhood_hinge(between, same, ~same, margin, reduction)
-        + across * neighbourhood_hinge(between.T, same.T, ~same.T, margin, reduction)
-        + in_f * neighbourhood_hinge(_distances(F, F), others, ~same, margin, reduction)
-        + in_g * neighbourhood_hinge(_distances(G, G), others, ~same, margin, reduction)
+        neighbourhood_hinge(between, same, ~same, *options)
+        + across * neighbourhood_hinge(between.T, same.T, ~same.T, *options)
+        + in_f * neighbourhood_hinge(_distances(F, F), others, ~same, *options)
+        + in_g * neighbourhood_hinge(_distances(G, G), others, ~same, *options)
     )
 
 

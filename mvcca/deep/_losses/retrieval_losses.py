@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import combinations
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from mvcca.deep import functional
 from mvcca.deep._losses.batch import Batch
 from mvcca.deep._networks.cca_layer import CCALayer
+from mvcca.deep.encoders import Encoders
 
 
 class RankingLoss(nn.Module):
@@ -65,20 +66,30 @@ class StructureLoss(nn.Module):
         Margin of all hinges.
     weights : tuple of 3 floats, default=(2.0, 0.1, 0.2)
         Weights of the second direction and of both views' own neighbourhoods.
+    mining : int, optional
+        Number of largest violations that count for each pair of neighbours; by default all.
     """
 
     def __init__(
-        self, margin: float = 0.1, weights: tuple[float, float, float] = (2.0, 0.1, 0.2)
+        self,
+        margin: float = 0.1,
+        weights: tuple[float, float, float] = (2.0, 0.1, 0.2),
+        mining: int | None = None,
     ) -> None:
         super().__init__()
-        self.margin, self.weights = margin, weights
+        self.margin, self.weights, self.mining = margin, weights, mining
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """The loss of a batch."""
         F, G = scores.values()
         codes = next(iter(batch.labels.values()), torch.arange(len(F), device=F.device))
         return functional.structure_preserving(
-            F, G, functional.same_label(codes), margin=self.margin, weights=self.weights
+            F,
+            G,
+            functional.same_label(codes),
+            margin=self.margin,
+            weights=self.weights,
+            mining=self.mining,
         )
 
 
@@ -208,53 +219,57 @@ class ACMRLoss(nn.Module):
         return functional.triplet(F[rows], G[rows], G[hardest[rows]], self.margin)
 
 
-class CMDNLoss(nn.Module):
-    """Reconstructions, distance of codes and labels, the loss of `mvcca.deep.CMDN`.
+class BimodalLoss(nn.Module):
+    """Reconstructions and labels of codes of all views, the loss of a level of `mvcca.deep.CMDN`.
+
+    The codes of a batch are those of each view alone, σ(W_p z_p + c), and of all of them together,
+    σ(Σ_p W_p z_p + c). From each code, decoders reconstruct all views, and a classifier predicts
+    the labels.
 
     Parameters
     ----------
     targets : Tensor, shape (n_codes, n_labels)
         Label vector of every code of `Batch.labels`.
+    layers : mapping of str to Linear
+        Layers with weights W_p by view, and one shared bias c.
+    decoders : Encoders
+        Networks from codes to the rows z_p of each view.
     classifier : Module
-        Predicts labels from the scores of any view.
-    decoders : mapping of (str, str) to Module
-        Network from the scores of the first view to the rows of the second.
-    weights : tuple of 4 floats
-        Weights of own and other reconstructions, of the distance, and of the labels.
+        Predicts labels from codes.
+    label_weight : float, default=1.0
+        Weight of the labels, beside the squared error per feature.
     """
 
     def __init__(
         self,
         targets: Tensor,
+        layers: Mapping[str, nn.Linear],
+        decoders: Encoders,
         classifier: nn.Module,
-        decoders: Mapping[tuple[str, str], nn.Module],
-        weights: tuple[float, float, float, float],
+        label_weight: float = 1.0,
     ) -> None:
         super().__init__()
-        self.labels, self.classifier = LabelLoss(targets), classifier
-        self.pairs, self.decoders = tuple(decoders), nn.ModuleList(decoders.values())
-        self.weights = weights
+        self.labels, self.classifier, self.decoders = LabelLoss(targets), classifier, decoders
+        self.layers, self.label_weight = Encoders(layers), label_weight
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        """The terms of the loss of a batch; errors are in units of a view's mean variance."""
-        errors: dict[bool, list[Tensor]] = {True: [], False: []}
-        for (source, target), decoder in zip(self.pairs, self.decoders, strict=True):
-            rows = batch.views[target]
-            least = 1e-6 * rows.square().mean()  # of a constant view, whose variance is rounding
-            variance = torch.maximum(rows.var(dim=0).mean(), least)
-            error = (rows - decoder(scores[source])).square().mean()
-            error = error / torch.where(variance > 0, variance, 1)
-            errors[source == target].append(error)
-        distances = [
-            functional.squared_distance(F, G) / F.shape[1]
-            for F, G in combinations(scores.values(), 2)
+        """The terms of the loss of a batch, whose scores are the rows z_p: constants."""
+        rows = {name: Z.detach() for name, Z in scores.items()}
+        alone = self.layers(rows)
+        bias = self.layers[self.layers.names[0]].bias
+        together = sum(alone.values()) - (len(alone) - 1) * bias
+        codes = [torch.sigmoid(part) for part in (*alone.values(), together)]
+        n_features = sum(Z.shape[1] for Z in rows.values())
+        errors = [
+            functional.reconstruction_error(rows[name], Z) / n_features
+            for code in codes
+            for name, Z in self.decoders(dict.fromkeys(rows, code)).items()
         ]
-        labels = [self.labels(self.classifier(F), batch.labels[n]) for n, F in scores.items()]
-        parts = (errors[True], errors[False], distances, labels)
-        names = ("own", "other", "distance", "label")
+        y = next(iter(batch.labels.values()))
+        labels = [self.labels(self.classifier(code), y) for code in codes]
         return {
-            name: weight * torch.stack(part).sum()
-            for name, weight, part in zip(names, self.weights, parts, strict=True)
+            "reconstruction": torch.stack(errors).sum(),
+            "label": self.label_weight * torch.stack(labels).sum(),
         }
 
 
@@ -270,26 +285,33 @@ class CCLLoss(nn.Module):
     weights : tuple of 2 floats
         Weights of the contrast between views and of the labels within views.
     margin : float
-        Margin of the squared distance of rows without a common label.
+        Margin of the distance of rows without a common label.
+    activated : collection of str, default=()
+        Views whose scores are contrasted after a sigmoid; classifiers see them before it.
     """
 
     def __init__(
-        self, targets: Tensor, classifiers: nn.Module, weights: tuple[float, float], margin: float
+        self,
+        targets: Tensor,
+        classifiers: nn.Module,
+        weights: tuple[float, float],
+        margin: float,
+        activated: Collection[str] = (),
     ) -> None:
         super().__init__()
         self.labels, self.classifiers = LabelLoss(targets), classifiers
-        self.weights, self.margin = weights, margin
+        self.weights, self.margin, self.activated = weights, margin, frozenset(activated)
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         """The terms of the loss of a batch."""
         targets, codes = self.labels.targets, batch.labels
+        contrasted = {n: torch.sigmoid(F) if n in self.activated else F for n, F in scores.items()}
         contrasts = [
             functional.contrastive(
-                scores[p],
-                scores[q],
+                contrasted[p],
+                contrasted[q],
                 functional.same_label(targets[codes[p]], targets[codes[q]]),
                 self.margin,
-                hinge="linear",
             )
             for p, q in combinations(scores, 2)
         ]

@@ -21,31 +21,31 @@ from mvcca.deep.trainer import Objective
 
 @estimator
 class CCL(LabelledEstimator):
-    r"""Cross-modal correlation learning, simplified to its second stage on given features.
+    r"""Cross-modal correlation learning, simplified to its second stage on given features [1]_.
 
     .. math::
 
-        \min \; α \sum_{p<q} \frac{1}{b^2} \sum_{i,j} c\big(\lVert f_{pi} - f_{qj} \rVert^2\big)
+        \min \; α \sum_{p<q} \frac{1}{b^2} \sum_{i,j} c\big(\lVert f_{pi} - f_{qj} \rVert\big)
             + β \sum_p L_p,
 
-    where b is the batch size, c(d) is d for rows that share a label and max(0, m - d) for others,
+    where b is the batch size, c(d) is d² for rows that share a label and max(0, m - d)² for others,
     and L_p is the cross entropy of the labels that a linear classifier predicts from the scores of
-    view p. Views may be unpaired.
+    view p before their sigmoid, as in the released implementation: its layers for both tasks have
+    the same weights. Views may be unpaired.
 
-    [1]_ learns features in a first stage, which is left out: belief networks of whole images and
-    texts and of their patches and segments, fused by a restricted Boltzmann machine. Pass features
-    of one granularity, or of several side by side. In [1]_ the classifiers have a layer beside that
-    of the scores, and test rows are normalized by their own mean and variance. Published figures
-    are therefore no target for it.
+    The first stage of [1]_ cannot be done from features: it learns them from whole images and
+    texts, and from their patches and segments. Pass features of one granularity, or of several side
+    by side. The released implementation standardizes the scores by the mean and variance of the
+    test rows, which is left out here. Published figures are therefore no target for it.
 
     Parameters
     ----------
-    inter_weight : float, default=1.0
+    inter_weight : float, default=40.0
         Weight α of the contrast between views.
     intra_weight : float, default=1.0
         Weight β of the labels within views.
     margin : float, default=1.0
-        Margin m of the squared distance.
+        Margin m of the distance.
     hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
         Widths of the hidden layers, for all views or by view: linear → sigmoid, as is the output.
     batch_size : int, default=80
@@ -83,7 +83,7 @@ class CCL(LabelledEstimator):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    inter_weight: float = 1.0
+    inter_weight: float = 40.0
     intra_weight: float = 1.0
     margin: float = 1.0
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
@@ -102,9 +102,26 @@ class CCL(LabelledEstimator):
         activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
         return {"batch_norm": False, "normalize_output": False, **activations}
 
+    def _new_encoders(self, generator: Generator) -> Encoders:
+        networks = super()._new_encoders(generator)
+        return BeforeSigmoid({name: networks[name] for name in networks.names})
+
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets = self._targets()
         self._common_width(widths)
         classifiers = {n: linear(k, targets.shape[1], generator) for n, k in widths.items()}
+        assert isinstance(encoders, BeforeSigmoid)
         weights = (self.inter_weight, self.intra_weight)
-        return CCLLoss(targets, Encoders(classifiers), weights, self.margin)
+        return CCLLoss(targets, Encoders(classifiers), weights, self.margin, encoders.activated)
+
+
+class BeforeSigmoid(Encoders):
+    """Networks whose objective sees their outputs before the sigmoid that they end in, if any."""
+
+    def __init__(self, networks: Mapping[str, nn.Module]) -> None:
+        super().__init__(networks)
+        self.activated = []
+        for name, network in networks.items():
+            if isinstance(network, nn.Sequential) and isinstance(network[-1], nn.Sigmoid):
+                self.trained[name] = network[:-1]
+                self.activated.append(name)

@@ -1,57 +1,83 @@
-"""Cross-media multiple deep networks, simplified."""
+"""Cross-media multiple deep networks."""
 
 from __future__ import annotations
 
-from numbers import Real
+from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
-from torch import Generator
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import LabelledEstimator
-from mvcca.deep.encoders import Encoders, mlp
-from mvcca.deep.layers import linear
-from mvcca.deep.objectives import CMDNLoss
-from mvcca.deep.trainer import Objective
+from mvcca.deep._bases.labelled import Labelled
+from mvcca.deep._bases.pretrained import ContrastiveDivergence, OnTop, Pretrained, Rows
+from mvcca.deep._methods.corr_ae import CorrespondenceLoss
+from mvcca.deep._networks.rbm import RBM, JointInference
+from mvcca.deep._training.rows import Sample
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.layers import Standardize, linear
+from mvcca.deep.objectives import BimodalLoss, PosteriorLoss
+from mvcca.deep.trainer import Objective, Trainer
+from mvcca.machine.memory import available_bytes
+
+_LITTLE = 2**24  # bytes, for which the free memory is not asked
+
+Networks = Mapping[str, Any]  # sequences of layers, by view
 
 
 @estimator
-class CMDN(LabelledEstimator):
-    r"""Cross-media multiple deep networks, simplified: autoencoders with shared codes and labels.
+class CMDN(Labelled, Pretrained):
+    r"""Cross-media multiple deep networks, which are trained in stages [1]_.
 
-    .. math::
+    The network of each view is trained in stages; each one takes the layers before it as they are.
 
-        \min \; α \sum_p R_{pp} + β \sum_{p≠q} R_{pq}
-            + γ \sum_{p<q} \frac{1}{2kn} \sum_i \lVert f_{pi} - f_{qi} \rVert^2 + δ L_{label},
+    1. An autoencoder of two ReLU layers represents the view by itself.
+    2. A deep belief network, two restricted Boltzmann machines, feeds a joint machine of all views.
+       Its hidden units represent what the views have in common. For one view, the units of the
+       others are inferred by mean-field.
+    3. A machine for each view fuses both representations.
+    4. Three ReLU layers for each view learn to predict the labels.
+    5. Bimodal autoencoders are stacked: each level maps the views to codes σ(W_p z_p + c), from
+       which decoders reconstruct the rows z_q of all views, and a classifier predicts the labels,
 
-    where R_pq is the mean squared error of the rows of view q reconstructed from the scores of view
-    p, in units of the mean variance of the features of view q, and L_label the cross entropy of
-    labels that one linear classifier predicts from the scores of any view.
+       .. math::
 
-    What [1]_ has and this estimator leaves out: restricted Boltzmann machines, which autoencoders
-    replace; the missing modality's representation by Gibbs sampling, which the reconstruction of
-    the other view replaces; training stage by stage with four stacked bimodal autoencoders, instead
-    of which all terms are trained together; and the normalization of test rows by their own mean
-    and variance. Published figures are therefore no target for it.
+           \min \; \sum_h \Big( \frac{1}{d} \sum_q \frac{1}{n} \sum_i
+               \lVert z_{qi} - g_q(h_i) \rVert^2 + γ L_{label}(h) \Big),
+
+       where d is the number of features of all z_q. The first sum is over the codes h of each view
+       alone and of all views together, σ(Σ_p W_p z_p + c).
+
+    The scores are the codes of the last level, ranked by cosine. `history_`, `monitor` and
+    `best_epoch_` are those of the last level; with validation rows, the others keep the epoch with
+    the lowest loss.
 
     Parameters
     ----------
-    own_weight : float, default=1.0
-        Weight α of the reconstruction of the own view.
-    other_weight : float, default=1.0
-        Weight β of the reconstruction of the other views.
-    distance_weight : float, default=1.0
-        Weight γ of the distance of codes.
+    width : int or "auto", default="auto"
+        Number of units w of most layers. The autoencoder has w and w / 2, the machines 2 w and w (w
+        and w for word counts), the joint machine 2 w, and levels begin with w / 2 and halve down to
+        `n_components`. "auto" is 256 for fewer than 10,000 training rows and 1,024, as published,
+        for more.
+    n_levels : int, default=4
+        Number of stacked bimodal autoencoders.
     label_weight : float, default=1.0
-        Weight δ of the labels.
+        Weight γ of the labels in each level.
     batch_size : int, default=100
         Rows per batch; all rows if there are fewer.
-    hidden_layer_sizes : sequence of int, mapping of str to sequence, or "auto", default="auto"
-        Widths of the hidden layers, for all views or by view, as in `DCCA`. Each hidden
-        layer is linear → batch norm → ReLU; the output is batch-normalized too. The decoders have
-        the hidden layers in reverse order, also if `encoders` are given.
+    learning_rate : float or mapping of str to float, default=3e-3
+        Learning rate of the optimizer in all stages, for all views or by view.
+
+    Notes
+    -----
+    The released implementation of [1]_ trains machines and autoencoders for 100,000 steps by SGD.
+    Its machines are also made sparse, and rows are standardized between stages by the mean and
+    variance of the set they belong to; here by those of the training rows. It standardizes the
+    scores in this way, too, which is left out here. The outputs of stages are held in memory.
 
     References
     ----------
@@ -63,38 +89,166 @@ class CMDN(LabelledEstimator):
     >>> from mvcca.datasets import load_digits_views
     >>> from mvcca.deep import CMDN
     >>> data = load_digits_views()
-    >>> model = CMDN(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0)
+    >>> model = CMDN(8, width=32, pretraining_epochs=2, max_epochs=3, random_state=0)
     >>> model = model.fit(data.views, data.labels)
     >>> {name: scores.shape for name, scores in model.transform(data.views).items()}
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    own_weight: float = 1.0
-    other_weight: float = 1.0
-    distance_weight: float = 1.0
+    width: int | str = "auto"
+    n_levels: int = 4
     label_weight: float = 1.0
     batch_size: int = 100
+    learning_rate: float | Mapping[str, float] = 3e-3
 
-    _network_parameters = ()  # the decoders use hidden_layer_sizes even if encoders are given
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        f"{name}_weight": [Interval(Real, 0, None, closed="left")]
-        for name in ("own", "other", "distance", "label")
+        "width": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
+        "n_levels": [Interval(Integral, 1, None, closed="left")],
+        "label_weight": [Interval(Real, 0, None, closed="left")],
     }
 
-    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        targets, k = self._targets(), self._common_width(widths)
-        hidden = self._hidden_sizes(encoders.names)
-        decoders = {
-            (source, target): mlp(
-                k,
-                hidden[target][::-1],
-                self._widths[target],
-                normalize_output=False,
-                generator=generator,
+    def _code_sizes(self) -> list[int]:
+        """Widths of the codes of each level."""
+        k, w = self._n_scores(), self._setting("width")
+        return [max(k, w >> level) for level in range(1, int(self.n_levels))] + [k]
+
+    def _new_encoders(self, generator: Generator) -> Encoders:
+        w, likelihood = self._setting("width"), self._by_view("likelihood", self.view_names_)
+        joint = RBM(w * len(self._widths), 2 * w, generator=generator)
+        biases = [linear(1, size, generator).bias for size in self._code_sizes()]
+        networks = {}
+        for position, (name, n_features) in enumerate(self._widths.items()):
+            lowest = w if likelihood[name] == "replicated_softmax" else 2 * w
+            machines = (
+                RBM(n_features, lowest, likelihood[name], generator),
+                RBM(lowest, w, generator=generator),
             )
-            for source in encoders.names
-            for target in encoders.names
+            inference = JointInference(joint, slice(position * w, (position + 1) * w))
+            networks[name] = nn.Sequential(
+                SeparateRepresentations(
+                    _relu_layers((n_features, w, w // 2), generator),
+                    nn.Sequential(*machines),
+                    inference,
+                ),
+                Standardize(w // 2 + 2 * w),
+                RBM(w // 2 + 2 * w, w, "gaussian", generator),
+                Standardize(w),
+                _relu_layers((w, w, w, w), generator),
+                Standardize(w),
+                *_levels(w, biases, generator),
+            )
+        return BelowLastLevel(networks)
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        return self._level_loss(encoders, -1, generator)
+
+    def _level_loss(self, encoders: Encoders, position: int, generator: Generator) -> BimodalLoss:
+        """The loss of the level at a position of the networks."""
+        layers = {name: encoders[name][position][0] for name in encoders.names}
+        size, targets = next(iter(layers.values())).out_features, self._targets()
+        decoders = {name: linear(size, L.in_features, generator) for name, L in layers.items()}
+        classifier = linear(size, targets.shape[1], generator)
+        return BimodalLoss(targets, layers, Encoders(decoders), classifier, self.label_weight)
+
+    def _pretrain(
+        self, trainer: Trainer, sample: Sample, validation: Sample | None, seeds: list[int]
+    ) -> None:
+        self._check_memory(sample)
+        encoders, generator = trainer.encoders, Generator().manual_seed(seeds[0])
+        networks = {name: encoders[name] for name in encoders.names}
+        rows = Rows(sample, validation, encoders.inputs)
+        self._train_beliefs(networks, rows.without_validation(), seeds)
+        self._train_autoencoders(networks, rows, seeds, generator)
+        rows = rows.through(_layers(networks, 0)).standardized(_layers(networks, 1))
+        fusion = ContrastiveDivergence(_layers(networks, 2))
+        self._train_stage("fusion", fusion, rows.without_validation(), seeds)
+        rows = rows.through(_layers(networks, 2)).standardized(_layers(networks, 3))
+        w, targets = self._setting("width"), self._targets()
+        classifiers = {
+            name: nn.Sequential(layers, linear(w, targets.shape[1], generator))
+            for name, layers in _layers(networks, 4).items()
         }
-        classifier = linear(k, targets.shape[1], generator)
-        weights = (self.own_weight, self.other_weight, self.distance_weight, self.label_weight)
-        return CMDNLoss(targets, classifier, decoders, weights)
+        self._train_stage("classifiers", OnTop(classifiers, PosteriorLoss(targets)), rows, seeds)
+        rows = rows.through(_layers(networks, 4)).standardized(_layers(networks, 5))
+        for level in range(1, int(self.n_levels)):
+            loss = self._level_loss(encoders, 5 + level, generator)
+            self._train_stage(f"level {level}", loss, rows, seeds)
+            rows = rows.through(_layers(networks, 5 + level))
+
+    def _train_beliefs(self, networks: Networks, rows: Rows, seeds: list[int]) -> None:
+        """Train the machines of each view, then that of all views."""
+        separate = _layers(networks, 0)
+        for depth in range(2):
+            machines = {name: parts.machines[depth] for name, parts in separate.items()}
+            title = f"machines of layer {depth + 1}"
+            self._train_stage(title, ContrastiveDivergence(machines), rows, seeds)
+            rows = rows.through(machines)
+        joint = next(iter(separate.values())).inference.machine
+        self._train_stage("joint machine", ContrastiveDivergence(joint), rows, seeds)
+
+    def _train_autoencoders(
+        self, networks: Networks, rows: Rows, seeds: list[int], generator: Generator
+    ) -> None:
+        """Train one layer of the autoencoder of each view, then both."""
+        w = self._setting("width")
+        encoders = {name: parts.autoencoder for name, parts in _layers(networks, 0).items()}
+        likelihood = self._by_view("likelihood", tuple(networks))
+        decoders = {name: linear(w, self._widths[name], generator) for name in networks}
+        inner = {name: _relu_layers((w // 2, w), generator) for name in networks}
+        for depth in (1, 2):
+            layers = {name: encoder[: 2 * depth] for name, encoder in encoders.items()}
+            loss = CorrespondenceLoss({(n, n): D for n, D in decoders.items()}, likelihood, 0.0)
+            self._train_stage(f"autoencoders of depth {depth}", OnTop(layers, loss), rows, seeds)
+            decoders = {name: nn.Sequential(inner[name], D) for name, D in decoders.items()}
+
+    def _check_memory(self, sample: Sample) -> None:
+        """Refuse rows whose representations do not fit in memory."""
+        width = 6 * self._setting("width") * len(self._widths)  # of two stages
+        needed = 4 * len(sample.views) * width
+        if needed > _LITTLE and needed > (available := available_bytes()):
+            raise MemoryError(
+                f"CMDN needs about {needed:,} bytes ({needed / 1e9:.1f} GB) for the outputs of its "
+                f"stages, and {available / 1e9:.1f} GB are available. Lower width."
+            )
+
+
+class SeparateRepresentations(nn.Module):
+    """Representation of a view by itself, beside what it says of all views."""
+
+    def __init__(
+        self, autoencoder: nn.Sequential, machines: nn.Sequential, inference: JointInference
+    ) -> None:
+        super().__init__()
+        self.autoencoder, self.machines, self.inference = autoencoder, machines, inference
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Both representations, side by side."""
+        return torch.cat([self.autoencoder(X), self.inference(self.machines(X))], dim=1)
+
+
+class BelowLastLevel(Encoders):
+    """Networks whose objective sees the rows of their last level, which is a part of it."""
+
+    def __init__(self, networks: Mapping[str, nn.Module]) -> None:
+        super().__init__(networks)
+        self.trained = {name: network[:-1] for name, network in networks.items()}
+
+
+def _layers(networks: Networks, position: int) -> dict[str, Any]:
+    return {name: network[position] for name, network in networks.items()}
+
+
+def _relu_layers(sizes: Sequence[int], generator: Generator) -> nn.Sequential:
+    pairs = [(linear(*widths, generator), nn.ReLU()) for widths in pairwise(sizes)]
+    return nn.Sequential(*chain.from_iterable(pairs))
+
+
+def _levels(
+    n_features: int, biases: Sequence[nn.Parameter], generator: Generator
+) -> list[nn.Sequential]:
+    """Sigmoid layers with the biases that all views share."""
+    widths = [n_features, *(len(bias) for bias in biases)]
+    layers = [linear(*sizes, generator) for sizes in pairwise(widths)]
+    for layer, bias in zip(layers, biases, strict=True):
+        layer.bias = bias
+    return [nn.Sequential(layer, nn.Sigmoid()) for layer in layers]

@@ -15,15 +15,17 @@ from torch.nn.functional import log_softmax
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, Rows
+from mvcca.deep._networks.rbm import RBM
+from mvcca.deep._training.rows import Sample
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.objectives import Batch
-from mvcca.deep.trainer import Objective
-from mvcca.views.by_view import value_by_view
+from mvcca.deep.trainer import Objective, Trainer
 
 
 @estimator
-class CorrAE(NetworkEstimator):
+class CorrAE(Pretrained, NetworkEstimator):
     r"""Correspondence autoencoder: one autoencoder per view, with similar codes [1]_.
 
     With codes f_p, and decoders h_p that mirror the networks, each pair of views p, q has the loss
@@ -40,10 +42,14 @@ class CorrAE(NetworkEstimator):
     ----------
     correspondence : float, default=0.8
         Weight α of the distance of codes.
-    likelihood : {"gaussian", "replicated_softmax"}, or mapping of str to these, default="gaussian"
-        Reconstruction loss, for all views or by view: the squared error, or for word counts the
-        negative log likelihood -Σ_w x_w log softmax_w(h), a multinomial with the length of the
-        document. Word counts are not standardized.
+    pretraining : {"rbm"}, optional
+        "rbm" starts from restricted Boltzmann machines, as published: one per layer of each
+        network, trained on the outputs of the one below. Their transposed weights start the
+        decoders. The lowest one has Gaussian visible units, or the replicated softmax for word
+        counts. By default all layers start from random weights.
+    pretraining_epochs : int, default=50
+        Number of passes over the rows for each layer; see `pretraining`. It is not resumed: a fit
+        that is interrupted there starts over.
     hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(256,)
         Widths of the hidden layers, for all views or by view. Hidden layers and codes are linear →
         sigmoid. The decoders have the hidden layers in reverse order, also if `encoders` are given,
@@ -71,7 +77,7 @@ class CorrAE(NetworkEstimator):
     ========================  =======================================================
     ``hidden_layer_sizes``    (1024,)
     ``correspondence``        0.8; for `CrossCorrAE` 0.2, or 0.8 with ``full=True``
-    pre-training              restricted Boltzmann machines, which are left out here
+    ``pretraining``           "rbm"
     ========================  =======================================================
 
     The weight α depends on the scale of the rows and on their number of features: of standardized
@@ -92,7 +98,7 @@ class CorrAE(NetworkEstimator):
     """
 
     correspondence: float = 0.8
-    likelihood: str | Mapping[str, str] = "gaussian"
+    pretraining: str | None = None
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (256,)
     batch_size: int | str = 100
     max_epochs: int | str = 200
@@ -102,26 +108,16 @@ class CorrAE(NetworkEstimator):
     monitor: Any = "valid_mrr"
 
     _similarity = "euclidean"
-    _network_parameters = ()  # the decoders use hidden_layer_sizes even if encoders are given
+    # The decoders use hidden_layer_sizes even if encoders are given.
+    _network_parameters = ("pretraining",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "pretraining": [StrOptions({"rbm"}), None],
         "correspondence": [Interval(Real, 0, 1, closed="both")],
-        "likelihood": [StrOptions({"gaussian", "replicated_softmax"}), Mapping],
     }
 
     def _mlp_options(self) -> dict[str, Any]:
         activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
         return {"batch_norm": False, "normalize_output": False, **activations}
-
-    def _standardizes(self, name: str) -> bool:
-        standardizes = super()._standardizes(name)
-        if value_by_view("likelihood", self.likelihood, self.view_names_)[name] == "gaussian":
-            return standardizes
-        if self.standardize is True:
-            raise ValueError(
-                f"likelihood='replicated_softmax' of view {name!r} is for word counts, which "
-                "standardize=True would replace. Use standardize='auto'."
-            )
-        return False
 
     def _reconstructed(self, names: tuple[str, ...]) -> list[tuple[str, str]]:
         """Pairs of the view of a code and the view that it reconstructs."""
@@ -142,6 +138,32 @@ class CorrAE(NetworkEstimator):
         }
         likelihood = self._by_view("likelihood", encoders.names)
         return CorrespondenceLoss(decoders, likelihood, self.correspondence)
+
+    def _pretrain(
+        self, trainer: Trainer, sample: Sample, validation: Sample | None, seeds: list[int]
+    ) -> None:
+        if self.pretraining is None:
+            return
+        loss = trainer.objective
+        assert isinstance(loss, CorrespondenceLoss)
+        layers = {name: _linear_layers(trainer.encoders[name]) for name in trainer.encoders.names}
+        mirrors: dict[str, list[list[nn.Linear]]] = {name: [] for name in layers}
+        for (_, target), decoder in zip(loss.ways, loss.decoders, strict=True):
+            mirrors[target].append(_linear_layers(decoder)[::-1])
+        generator = Generator().manual_seed(seeds[0])
+        rows = Rows(sample, None, trainer.encoders.inputs)
+        for depth in range(max(map(len, layers.values()))):
+            machines = {}
+            for name, own in layers.items():
+                if depth < len(own):
+                    visible = "bernoulli" if depth else loss.likelihood[name]
+                    shape = own[depth].in_features, own[depth].out_features
+                    machines[name] = RBM(*shape, visible, generator)
+            title = f"machines of layer {depth + 1}"
+            self._train_stage(title, ContrastiveDivergence(machines), rows, seeds)
+            for name, machine in machines.items():
+                machine.start(layers[name][depth], [mirror[depth] for mirror in mirrors[name]])
+            rows = rows.through({name: machines.get(name, nn.Identity()) for name in layers})
 
 
 @estimator
@@ -215,6 +237,10 @@ class CorrespondenceLoss(nn.Module):
             "reconstruction": (1 - self.weight) * torch.stack(errors).sum(),
             "correspondence": self.weight * torch.stack(distances).sum(),
         }
+
+
+def _linear_layers(network: nn.Module) -> list[nn.Linear]:
+    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
 
 
 def _error(likelihood: str, X: Tensor, decoded: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
@@ -30,8 +30,7 @@ class TwoBranch(NetworkEstimator):
 
     with Euclidean distances d of outputs scaled to length 1. Neighbours N(i) are rows with the same
     label if `fit` is given labels; otherwise the row of the same object only, and the last two
-    terms vanish. Views with labels may be unpaired. [1]_ mines the violations of large batches, and
-    trains by SGD.
+    terms vanish. Views with labels may be unpaired.
 
     Parameters
     ----------
@@ -41,6 +40,9 @@ class TwoBranch(NetworkEstimator):
         Weight λ₁ of ranking rows of the first view for rows of the second.
     structure : pair of float, default=(0.1, 0.2)
         Weights λ₂ and λ₃ of the neighbourhoods within each view.
+    mining : int, optional
+        Number of rows k that count for each pair of neighbours i, j in each term: those of the
+        batch with the largest violations, as in [1]_. By default all rows count.
     dropout : float, default=0.5
         Dropout after each hidden layer.
     hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(2048,)
@@ -68,6 +70,7 @@ class TwoBranch(NetworkEstimator):
     margin: float = 0.1
     backward: float = 2.0
     structure: Sequence[float] = (0.1, 0.2)
+    mining: int | None = None
     dropout: float = 0.5
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (2048,)
     batch_size: int = 200
@@ -80,6 +83,7 @@ class TwoBranch(NetworkEstimator):
         "margin": [Interval(Real, 0, None, closed="neither")],
         "backward": [Interval(Real, 0, None, closed="left")],
         "structure": ["array-like"],
+        "mining": [Interval(Integral, 1, None, closed="left"), None],
         "dropout": [Interval(Real, 0, 1, closed="left")],
     }
 
@@ -91,4 +95,5 @@ class TwoBranch(NetworkEstimator):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         in_first, in_second = self.structure
-        return StructureLoss(self.margin, (self.backward, in_first, in_second))
+        weights = (self.backward, in_first, in_second)
+        return StructureLoss(self.margin, weights, self.mining)

@@ -52,6 +52,14 @@ def gru(n_in: int, n_out: int, generator: torch.Generator | None = None) -> nn.G
     return _uniform(layer.to_empty(device=_device()), n_out, generator)
 
 
+def normal(
+    n_out: int, n_in: int, spread: float, generator: torch.Generator | None = None
+) -> torch.Tensor:
+    """Draw a matrix of weights from N(0, spread²)."""
+    weights = torch.empty(n_out, n_in, device=_device())
+    return weights if weights.is_meta else weights.normal_(0, spread, generator=generator)
+
+
 def derived(generator: torch.Generator | None) -> torch.Generator:
     """A generator seeded by the state of another one, which it leaves unchanged."""
     state = torch.get_rng_state() if generator is None else generator.get_state()

@@ -1,0 +1,132 @@
+"""The part of deep estimators whose layers are trained in stages before the networks are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any, ClassVar
+
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor, nn
+
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._networks.rbm import RBM
+from mvcca.deep._training.rows import Sample
+from mvcca.deep.callbacks import ProgressLines
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.layers import Standardize
+from mvcca.deep.objectives import Batch
+from mvcca.deep.steps import Loss
+from mvcca.deep.trainer import Objective, encoded
+from mvcca.machine.config import get_config
+from mvcca.views.by_view import value_by_view
+
+
+@estimator
+class Pretrained(DeepEstimator):
+    """Deep estimator whose layers are trained in stages before the training of `history_`.
+
+    Parameters
+    ----------
+    likelihood : {"gaussian", "replicated_softmax"}, or mapping of str to these, default="gaussian"
+        Reconstruction loss, for all views or by view: the squared error, or for word counts the
+        negative log likelihood -Σ_w x_w log softmax_w(h), a multinomial with the length of the
+        document. Word counts are not standardized.
+    pretraining_epochs : int, default=50
+        Number of passes over the rows in each stage of the pre-training. It is not resumed: a fit
+        that is interrupted there starts over.
+    """
+
+    likelihood: str | Mapping[str, str] = "gaussian"
+    pretraining_epochs: int = 50
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "likelihood": [StrOptions({"gaussian", "replicated_softmax"}), Mapping],
+        "pretraining_epochs": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def _standardizes(self, name: str) -> bool:
+        standardizes = super()._standardizes(name)
+        if value_by_view("likelihood", self.likelihood, self.view_names_)[name] == "gaussian":
+            return standardizes
+        if self.standardize is True:
+            raise ValueError(
+                f"likelihood='replicated_softmax' of view {name!r} is for word counts, which "
+                "standardize=True would replace. Use standardize='auto'."
+            )
+        return False
+
+    def _train_stage(self, title: str, objective: Objective, rows: Rows, seeds: list[int]) -> None:
+        """Train the layers in an objective whose scores are the rows as they are."""
+        views, n_epochs = rows.train.views, int(self.pretraining_epochs)
+        encoders = Encoders({name: nn.Identity() for name in views.names})
+        for name, layer in rows.inputs.items():
+            encoders.standardize(name, layer)
+        callbacks = [ProgressLines(title)] if get_config().progress else []
+        options = {"monitor": "valid_loss", "n_epochs": n_epochs}
+        trainer = self._trainer_of(encoders, objective, views, seeds, callbacks, **options)
+        trainer.train(rows.train, n_epochs, rows.valid)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Training and validation rows of a stage, in memory if earlier stages computed them."""
+
+    train: Sample
+    valid: Sample | None
+    inputs: Mapping[str, nn.Module] = field(default_factory=dict)  # which standardize them
+
+    def through(self, networks: Mapping[str, nn.Module]) -> Rows:
+        """Outputs of a network for each view."""
+        whole = {
+            name: nn.Sequential(self.inputs[name], network) if name in self.inputs else network
+            for name, network in networks.items()
+        }
+        valid = None if self.valid is None else _represented(self.valid, whole)
+        return Rows(_represented(self.train, whole), valid)
+
+    def standardized(self, layers: Mapping[str, Standardize]) -> Rows:
+        """Rows standardized by a layer for each view, which learns from the training rows."""
+        for name, layer in layers.items():
+            layer.learn([self.train.views[name]])
+        return self.through(layers)
+
+    def without_validation(self) -> Rows:
+        """Training rows only, for losses that are not comparable between epochs."""
+        return replace(self, valid=None)
+
+
+def _represented(sample: Sample, networks: Mapping[str, nn.Module]) -> Sample:
+    outputs = {name: encoded(networks[name], name, X) for name, X in sample.views.items()}
+    return replace(sample, views=sample.views.replace(outputs))
+
+
+class OnTop(nn.Module):
+    """A loss of the outputs of a network for each view, on top of the scores."""
+
+    def __init__(self, networks: Mapping[str, nn.Module], loss: nn.Module) -> None:
+        super().__init__()
+        self.networks, self.loss = Encoders(networks), loss
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Loss:
+        """The loss of a batch."""
+        return self.loss(self.networks(scores), batch)
+
+
+class ContrastiveDivergence(nn.Module):
+    """Sum of the contrastive divergences of a machine for each view, or of one for all views."""
+
+    def __init__(self, machines: Mapping[str, RBM] | RBM) -> None:
+        super().__init__()
+        self.machines = machines if isinstance(machines, RBM) else Encoders(machines)
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        """The loss of a batch."""
+        if isinstance(self.machines, RBM):
+            return self.machines.contrastive_divergence(torch.cat(list(scores.values()), dim=1))
+        machines = {name: self.machines[name] for name in self.machines.names}
+        losses = [M.contrastive_divergence(scores[name]) for name, M in machines.items()]
+        return torch.stack(losses).sum()
