@@ -20,9 +20,9 @@ def entries(paper: str | None = None) -> Iterator[Table | Figure | Missing]:
         )
 
 
-def _place(entry: Table | Figure | Missing) -> tuple[bool, int]:
+def _place(entry: Table | Figure | Missing) -> tuple[bool, str]:
     kind, _, number = entry.number.partition(" ")
-    return kind == "figure", int(number.split()[0].rstrip(","))
+    return kind == "figure", number.zfill(12)
 
 
 def tables(paper: str | None = None) -> list[Table]:

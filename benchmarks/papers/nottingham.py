@@ -11,8 +11,8 @@ timbre, tempo and noise are random.
 - Sound, 136 x 100: logarithm of a spectrogram with 20 bins per octave. Each note has eight
   harmonics with an attack, a decay and a release. A step lasts 5 to 7.8 frames.
 
-Without the vertical moves of the crop, linear CCA solves the task (MRR .94): pitches then have fixed
-heights.
+Without the vertical moves of the crop, linear CCA solves the task (MRR .94), since pitches then
+have fixed heights.
 """
 
 from __future__ import annotations

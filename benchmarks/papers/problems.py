@@ -21,6 +21,8 @@ from benchmarks.papers.protocol import Part, Problem, Split
 from benchmarks.real import (
     data_home,
     fetch_coco_captions,
+    fetch_coco_label_vectors,
+    fetch_mfeat,
     fetch_mnist_halves,
     fetch_multi30k,
     fetch_nottingham,
@@ -244,3 +246,70 @@ def nottingham(n_train: int) -> Problem:
         partial(_nottingham, n_train),
         ("nottingham.npz",),
     )
+
+
+# ---- many views, and vocabularies ----------------------------------------------------------------
+
+FIVE_CAPTIONS = Problem(
+    "captions-5",
+    "MS-COCO captions, five of each image, 3,500 training, 500 validation and 1,000 test images, "
+    "80 labels: TF-IDF, 200 singular vectors, standardized",
+    partial(_caption_split, tuple(f"cap{i}" for i in range(5))),
+    ("coco_val2017_captions.npz",),
+)
+
+
+def _mfeat(seed: int, n_rows: int | None) -> Split:
+    data = fetch_mfeat()
+    order = np.random.default_rng(seed).permutation(len(data.labels))
+    parts = [np.sort(rows) for rows in np.split(order, [1200, 1500])]
+    views = _scaled([data.views[rows] for rows in parts])
+    return _few(
+        Split(*(Part(v, data.labels[rows]) for v, rows in zip(views, parts, strict=True))), n_rows
+    )
+
+
+MFEAT = Problem(
+    "mfeat",
+    "Multiple features, six descriptions of handwritten digits, 1,200 training, 300 validation and "
+    "500 test digits, 10 classes, standardized",
+    _mfeat,
+    ("mfeat.npz",),
+)
+
+
+def _vocabularies(seed: int, n_rows: int | None) -> Split:
+    """Labels are pairs: the label set of every row by view, and the word vectors of all labels."""
+    data, given = fetch_coco_captions(), fetch_coco_label_vectors()
+    names = tuple(f"cap{number}" for number in range(4))
+    train, test, y, y_test = _captions(names)
+    vectors = dict(zip(given.label_names, given.vectors["word2vec"], strict=True))
+    halves = np.array_split(np.random.default_rng(seed).permutation(len(train)), 2)
+    cut = [len(half) * 4 // 5 for half in halves]
+
+    def part(views: Views, labels: np.ndarray, images: Sequence[np.ndarray]) -> Part:
+        blocks, tags = {}, {}
+        for number, name in enumerate(names):
+            allowed = np.arange(labels.shape[1]) % 2 == number // 2
+            rows = images[number // 2]
+            rows = rows[(labels[rows].astype(bool) & allowed).any(axis=1)][:n_rows]
+            blocks[name] = np.asarray(views[name])[rows]
+            tags[name] = [
+                set(data.label_names[labels[i].astype(bool) & allowed].tolist()) for i in rows
+            ]
+        return Part(Views.unpaired(blocks), (tags, vectors))
+
+    every = [np.arange(len(test))] * 2
+    return Split(
+        part(train, y, [half[:c] for half, c in zip(halves, cut, strict=True)]),
+        part(train, y, [half[c:] for half, c in zip(halves, cut, strict=True)]),
+        part(test, y_test, every),
+    )
+
+
+VOCABULARIES = Problem(
+    "captions-vocabularies",
+    "MS-COCO captions of four people, unpaired between the two vocabularies of 40 labels each",
+    _vocabularies,
+    ("coco_val2017_captions.npz", "coco_label_vectors.npz"),
+)

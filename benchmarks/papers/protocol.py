@@ -145,6 +145,7 @@ class Table:
     reference: str = ""  # solver of the t-tests
     published: Mapping[str, str] = field(default_factory=dict)
     remark: str = ""  # what differs from the publication
+    shares: str = ""  # key of a table whose records it shares
 
     @property
     def key(self) -> str:
@@ -163,6 +164,8 @@ class Missing:
 
 def figures(table: Table, model: Any, part: Part, words: Sequence[str]) -> Figures:
     """Measures of the rows of a part by every ranking of a table."""
+    if hasattr(model, "figures"):  # several models behind one face
+        return dict(model.figures(table, part))
     views = part.reading(words)
     scores = model.transform(views)
     retrieved = [name for name in table.measures if name != "correlation"]
@@ -179,7 +182,7 @@ def figures(table: Table, model: Any, part: Part, words: Sequence[str]) -> Figur
             for name in retrieved
         }
     if "correlation" in table.measures:
-        first, second = scores.values()
+        first, second = (scores[name] for name in part.views.names)
         found["none"] = {"correlation": {"": total_correlation(first, second)}}
     return found
 
@@ -199,4 +202,4 @@ class Figure:
     number: str  # "figure 6"
     title: str
     table: Table
-    show: Callable[[Problem, Mapping[str, list[Any]]], str]  # Markdown, from records by solver
+    show: Callable[[Mapping[str, list[Any]]], str]  # Markdown, from records by solver

@@ -81,8 +81,8 @@ def _of_problem(table: Table, problem: Problem, effort: Effort | None, folder: P
         return [f"### {problem.title}", "", "Not run yet.", ""]
     lines = [f"### {problem.title}", "", _how(table, own, rows), ""]
     for ranking in table.rankings:
-        lines += [f"Ranked by {_name_of(ranking)}:" if ranking != "none" else "", ""]
-        lines += _table(table, problem, ranking, rows) + [""]
+        lines += [] if ranking == "none" else [f"Ranked by {_name_of(ranking)}:", ""]
+        lines += [*_table(table, problem, ranking, rows), ""]
     missing = [s.name for s in table.solvers(problem) if s.name not in rows]
     if missing:
         lines += [f"Not run with this effort: {', '.join(missing)}.", ""]
@@ -250,5 +250,5 @@ def figure_of(figure: Figure, folder: Path = RESULTS) -> str:
         by_solver: dict[str, list[Any]] = {
             name: own[figure.table.rankings[0]] for name, own in rows.items()
         }
-        lines += [f"### {problem.title}", "", figure.show(problem, by_solver), ""]
+        lines += [f"### {problem.title}", "", figure.show(by_solver), ""]
     return "\n".join(lines)

@@ -53,7 +53,7 @@ class Store:
     """Records of a table in a folder, a file of JSON lines per problem."""
 
     def __init__(self, folder: Path, table: Table) -> None:
-        self.folder = folder / table.key
+        self.folder = folder / (table.shares or table.key)
 
     def records(self, problem: Problem) -> dict[str, Record]:
         """Records of a problem by key; of two with the same key the later one."""
@@ -198,9 +198,12 @@ def run(
     store = Store(folder, table)
     for problem in problems:
         own = [s for s in table.solvers(problem) if solvers is None or s.name in solvers]
-        for stage in (trials, lambda *args: later(*args, store.records(problem))):
+        for stage in ("trials", "seeds"):
             for solver in own:
-                for fit in stage(table, problem, solver, effort):
+                fits = trials(table, problem, solver, effort)
+                if stage == "seeds":
+                    fits = later(table, problem, solver, effort, store.records(problem))
+                for fit in fits:
                     if fit.key in store.records(problem):
                         continue
                     record = fit.run(_split(problem, fit.seed, effort.n_rows))

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from mvcca import Views
+
 from ._files import counts, read, unpacked
 
 
