@@ -46,7 +46,7 @@ def solvers(problem: Problem) -> list[Solver]:
     of_coder = {"correspondence": (0.2, 0.5, 0.8, 0.95), "learning_rate": _RATES[1:]}
     found = [
         own.cca(200, (50, 100, 200)),
-        own.pls((200, 20, 50, 100, 150)),
+        own.pls((200, 20, 50, 100, 150, 300)),
         own.network("Corr-AE", "CorrAE", coder, of_coder),
         own.network("Cross-Corr-AE", "CrossCorrAE", coder | {"correspondence": 0.2}, of_coder),
         own.network("MSDS v1", "MSDS", msds, grid),

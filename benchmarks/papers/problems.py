@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -26,6 +26,7 @@ from benchmarks.real import (
     fetch_mnist_halves,
     fetch_multi30k,
     fetch_nottingham,
+    fetch_spoken_digits,
     fetch_wikipedia,
 )
 from mvcca import PerView, Views
@@ -312,4 +313,67 @@ VOCABULARIES = Problem(
     "MS-COCO captions of four people, unpaired between the two vocabularies of 40 labels each",
     _vocabularies,
     ("coco_val2017_captions.npz", "coco_label_vectors.npz"),
+)
+
+
+# ---- handwritten and spoken digits ---------------------------------------------------------------
+
+
+def _whole_images(part: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first images of a part, whole, and their digits."""
+    halves = [part.views[side][:n_rows].reshape(-1, 28, 14) for side in ("left", "right")]
+    return np.concatenate(halves, axis=2).reshape(-1, 784), part.labels[:n_rows]
+
+
+def _components(rows: np.ndarray) -> Any:
+    """Principal components, scaled by one number so that they have variance 1 on average."""
+    pca = PCA(100, random_state=0).fit(rows)
+    scale = pca.transform(rows).std()
+    return lambda rows: (pca.transform(rows) / scale).astype(np.float32)
+
+
+def _partners(digits: np.ndarray, recorded: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A recording of the digit for each image; all recordings of a digit are used equally often."""
+    chosen = np.empty(len(digits), dtype=int)
+    for digit in np.unique(digits):
+        rows = digits == digit
+        chosen[rows] = np.resize(rng.permutation(np.flatnonzero(recorded == digit)), rows.sum())
+    return chosen
+
+
+@cache
+def _written() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    data, sizes = mnist(), {"train": 5000, "valid": 600, "test": 2000}
+    images = {name: _whole_images(data[name], n) for name, n in sizes.items()}
+    reduced = _components(images["train"][0])
+    return {name: (reduced(pixels), digits) for name, (pixels, digits) in images.items()}
+
+
+def _spoken(seed: int, n_rows: int | None) -> Split:
+    """Pairs of training and validation rows are drawn by digit; test rows have none."""
+    data, written = fetch_spoken_digits(), _written()
+    recordings, digits = data.train.views["sound"], data.train.labels
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(digits))
+    kept, held_out = order[300:], order[:300]
+    reduced = _components(recordings[kept])
+
+    def paired(name: str, rows: np.ndarray) -> Part:
+        image, own = written[name]
+        sound = reduced(recordings[rows[_partners(own, digits[rows], rng)]])
+        return Part(Views({"image": image[:n_rows], "sound": sound[:n_rows]}), own[:n_rows])
+
+    image, own = written["test"]
+    sound, theirs = reduced(data.test.views["sound"]), data.test.labels
+    test = Views.unpaired({"image": image[:n_rows], "sound": sound[:n_rows]})
+    labels = {"image": own[:n_rows], "sound": theirs[:n_rows]}
+    return Split(paired("train", kept), paired("valid", held_out), Part(test, labels))
+
+
+SPOKEN_DIGITS = Problem(
+    "spoken-digits",
+    "Handwritten and spoken digits, 5,000 training images with recordings of the same digit, 600 "
+    "validation pairs, 2,000 test images and 300 test recordings: 100 principal components each",
+    _spoken,
+    ("mnist.npz", "spoken_digits.npz"),
 )

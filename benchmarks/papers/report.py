@@ -49,14 +49,14 @@ def rows_of(
 
 
 def effort_stored(table: Table, problem: Problem, folder: Path = RESULTS) -> Effort | None:
-    """The largest effort that at least two solvers, or all there are, have in full."""
-    n_solvers = len(table.solvers(problem))
-    for n_trials in range(table.n_trials, 0, -1):
-        for n_seeds in range(table.n_seeds, 0, -1):
-            effort = Effort(n_seeds, n_trials)
-            if len(rows_of(table, problem, effort, folder)) >= min(2, n_solvers):
-                return effort
-    return None
+    """The effort that most solvers have in full; of several, the one with most seeds."""
+    efforts = [
+        Effort(n_seeds, n_trials)
+        for n_seeds in range(table.n_seeds, 0, -1)
+        for n_trials in range(table.n_trials, 0, -1)
+    ]
+    counts = [len(rows_of(table, problem, effort, folder)) for effort in efforts]
+    return efforts[int(np.argmax(counts))] if any(counts) else None
 
 
 def page_of(table: Table, effort: Effort | None = None, folder: Path = RESULTS) -> str:
@@ -215,8 +215,10 @@ def time_left(table: Table, effort: Effort, folder: Path = RESULTS) -> str:
     for problem, solver, n_left, seconds in seconds_left(table, effort, folder):
         if not n_left:
             continue
-        total += n_left * (seconds or _SECONDS)
-        known = f"{seconds:.0f} s each, measured" if seconds else f"{_SECONDS:.0f} s each, a guess"
+        total += n_left * (_SECONDS if seconds is None else seconds)
+        known = f"{seconds:.0f} s each, measured"
+        if seconds is None:
+            known = f"{_SECONDS:.0f} s each, a guess"
         lines.append(f"  {problem.name}: {solver.name}, {n_left} fits, {known}")
     return "\n".join([f"{table.key}: {total / 3600:.1f} CPU hours left", *lines])
 
@@ -225,6 +227,8 @@ def write_pages(folder: Path = RESULTS) -> None:
     """Write a page per paper, and the verdicts."""
     from benchmarks.papers import catalogue, claims
 
+    pages = folder.parent
+    pages.mkdir(parents=True, exist_ok=True)
     for paper in catalogue.PAPERS:
         parts = []
         for entry in catalogue.entries(paper):
@@ -235,8 +239,8 @@ def write_pages(folder: Path = RESULTS) -> None:
         reasons = [e for e in catalogue.entries(paper) if isinstance(e, Missing)]
         lines = [f"- {entry.number}: {entry.reason}." for entry in reasons]
         parts.append("\n".join(["## What cannot be had here", "", *lines, ""]))
-        (folder.parent / f"{paper}.md").write_text("\n".join(parts), "utf-8")
-    (folder.parent / "claims.md").write_text(claims.page(folder), "utf-8")
+        (pages / f"{paper}.md").write_text("\n".join(parts), "utf-8")
+    (pages / "claims.md").write_text(claims.page(folder), "utf-8")
 
 
 def figure_of(figure: Figure, folder: Path = RESULTS) -> str:
