@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -20,9 +21,12 @@ def entries(paper: str | None = None) -> Iterator[Table | Figure | Missing]:
         )
 
 
-def _place(entry: Table | Figure | Missing) -> tuple[bool, str]:
+def _place(entry: Table | Figure | Missing) -> tuple[str, int, str]:
+    """Tables before figures, by number and letter."""
     kind, _, number = entry.number.partition(" ")
-    return kind == "figure", number.zfill(12)
+    digits = re.match(r"\d*", number)
+    assert digits is not None
+    return {"table": "", "figure": kind}.get(kind, ""), int(digits[0] or 0), number
 
 
 def tables(paper: str | None = None) -> list[Table]:

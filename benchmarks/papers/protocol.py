@@ -141,7 +141,7 @@ class Table:
     training: Training = Training()
     n_seeds: int = 5
     n_trials: int = 8
-    directions: Any = "cross"
+    directions: Any = "cross"  # or a function of the names of the views
     reference: str = ""  # solver of the t-tests
     published: Mapping[str, str] = field(default_factory=dict)
     remark: str = ""  # what differs from the publication
@@ -168,6 +168,7 @@ def figures(table: Table, model: Any, part: Part, words: Sequence[str]) -> Figur
         return dict(model.figures(table, part))
     views = part.reading(words)
     scores = model.transform(views)
+    ways = table.directions(views.names) if callable(table.directions) else table.directions
     retrieved = [name for name in table.measures if name != "correlation"]
     found: Figures = {}
     for ranking in table.rankings if retrieved else ():
@@ -175,7 +176,7 @@ def figures(table: Table, model: Any, part: Part, words: Sequence[str]) -> Figur
         if ranking == DEFAULT:
             rows, options = views, {"estimator": model}
         measured = evaluate_retrieval(
-            rows, part.labels, measures=retrieved, directions=table.directions, **options
+            rows, part.labels, measures=retrieved, directions=ways, **options
         )
         found[ranking] = {
             name: {f"{row.query} to {row.target}": float(row.values[name]) for row in measured}
