@@ -27,7 +27,6 @@ _TURNS = np.deg2rad([0, 22, -22, 45, -45, 68, -68, 90, -90, 112, -112, 135, -135
 _RADII = (7, 16, 26, 38)  # points
 _NEAR = 14  # points; names further away than this have a leader to their point
 _COVERED = 0.5  # points that a name may cover on average; with more, names are set in columns
-_MOST_BESIDE = 60  # names, beyond which leaders are needed anyway
 _SIZES = (8.3, 7, 6, 5)  # points, of the font; the largest for which there is room
 _LINE = 1.3  # height of a line in sizes of the font
 _WIDEST = 0.3  # of a column of names, as a share of the width of the axes
@@ -36,13 +35,19 @@ _MARGIN = 1.08  # size of the axes in that of the data, without names
 
 
 def annotate_points(
-    ax: Axes, points: np.ndarray, names: Sequence[str], *, around: np.ndarray | None = None
+    ax: Axes,
+    points: np.ndarray,
+    names: Sequence[str],
+    *,
+    around: np.ndarray | None = None,
+    most_beside: int = 30,
 ) -> list[Annotation]:
     """Name points, the most important first, beside them or in columns at both sides.
 
-    Names stand next to their points, away from the origin, where they cover no other point.
-    Otherwise all of them are set in two columns, with leaders that do not cross, and the limits of
-    the axes, which need an equal aspect, make room for these. `around` are all drawn points.
+    Names stand next to their points, away from the origin, where they cover no other point. If
+    there is too little space, or there are more than `most_beside`, all of them are set in two
+    columns, with leaders that do not cross, and the limits of the axes, which need an equal aspect,
+    make room for these. `around` are all drawn points.
     """
     texts = [
         ax.annotate(
@@ -59,7 +64,7 @@ def annotate_points(
         for name, point in zip(names, points, strict=True)
     ]
     around = points if around is None else around
-    _Beside(ax, texts, np.asarray(around, dtype=float).reshape(-1, 2))
+    _Beside(ax, texts, np.asarray(around, dtype=float).reshape(-1, 2), most_beside)
     return texts
 
 
@@ -165,8 +170,11 @@ class _Arranger(Artist):
 class _Beside(_Arranger):
     """Names beside their points or, if there is too little space, in columns."""
 
-    def __init__(self, ax: Axes, texts: Sequence[Annotation], around: np.ndarray) -> None:
+    def __init__(
+        self, ax: Axes, texts: Sequence[Annotation], around: np.ndarray, most_beside: int
+    ) -> None:
         super().__init__(ax, texts)
+        self.may_be_beside = len(texts) <= most_beside
         self.points = np.array([text.xy for text in texts], dtype=float).reshape(-1, 2)
         self.around, self.in_columns = around, False
         style = {"colors": GREY, "linewidths": 0.6, "zorder": 2.5, "transform": IdentityTransform()}
@@ -179,8 +187,7 @@ class _Beside(_Arranger):
         if self.in_columns and is_new:
             _make_room(ax, frame, 0, 0)
         if not self.in_columns or is_new:
-            is_few = len(self.texts) <= _MOST_BESIDE
-            self.in_columns = not (is_few and self._beside(ax, frame, renderer))
+            self.in_columns = not (self.may_be_beside and self._beside(ax, frame, renderer))
             is_new = True
         return self._columns(ax, frame, renderer, is_new) if self.in_columns else []
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection, PathCollection
     from matplotlib.text import Annotation
 
+_MOST_BESIDE = 60  # names without leaders, which look like lines of the graph
 _INCHES = 1.0  # of the side of a figure, times √variables
 
 
@@ -110,7 +111,9 @@ class NetworkDisplay(FeaturePairsDisplay):
             self.scatter_[view] = draw_points(ax, places[of_views == view], {}, **style)
         ax.margins(0.1)
         order = self.by_importance
-        self.text_ = annotate_points(ax, places[order], [names[i] for i in order], around=places)
+        self.text_ = annotate_points(
+            ax, places[order], [names[i] for i in order], most_beside=_MOST_BESIDE
+        )
         draw_title(ax, self.title)
         legend_beside(ax, [*self.scatter_.values(), *self.sign_keys()])
         return self

@@ -13,12 +13,13 @@ from mvcca.plotting._drawing import (
     draw_origin,
     draw_title,
     legend_beside,
+    line_key,
     panel_axes,
     point_size,
 )
 from mvcca.plotting._geometry import ellipse
 from mvcca.plotting._groups import draw_groups, group_keys, group_styles, groups_of
-from mvcca.plotting.style import FAINT
+from mvcca.plotting.style import FAINT, GREY
 from mvcca.views import as_views
 from mvcca.views.typing import LabelsLike, ViewsLike
 
@@ -181,10 +182,12 @@ class SamplesDisplay(ScoresDisplay):
                     self.ellipse_[name][group] = line
             draw_origin(axes)
             axes.set(xlabel=first, ylabel=second)
-            around = f" (ellipses: {100 * level:g} %)" if level and self.ellipse_[name] else ""
-            draw_title(axes, f"Scores of {name}{around}")
-        if self.groups is not None:
-            legend_beside(panels[-1], group_keys(styles))
+            draw_title(axes, f"Scores of {name}")
+        keys = group_keys(styles)
+        if level is not None and any(self.ellipse_.values()):
+            keys.append(line_key(f"{100 * level:g} % of a group", color=GREY))
+        if keys:
+            legend_beside(panels[-1], keys)
         return self
 
     def frame(self) -> DataFrame:
