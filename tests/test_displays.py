@@ -91,7 +91,7 @@ def texts_of(figure: Any) -> list[Text]:
     """All texts that a figure shows."""
     found = []
     for ax in figure.axes:
-        found += [*ax.texts, ax.title, ax._left_title]
+        found += [*ax.texts, ax.title]
         if ax.get_legend():
             found += ax.get_legend().get_texts()
         for axis in (ax.xaxis, ax.yaxis) if ax.axison else ():
@@ -229,7 +229,7 @@ def small_axes():
 def test_titles_say_what_is_shown_and_texts_are_inside_and_apart(case, axes, model, frames):
     drawn = case.draw(model, frames, ax=axes())
     panels = list(getattr(drawn, "axes_", {"": drawn.ax_}).values())
-    assert all(len(panel.get_title(loc="left")) >= 10 for panel in panels)
+    assert all(len(panel.get_title()) >= 10 for panel in panels)
     check_texts(drawn.figure_)
 
 

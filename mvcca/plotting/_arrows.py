@@ -158,7 +158,7 @@ class ArrowsDisplay(ScoresDisplay):
         -------
         self
         """
-        self.ax_ = ax = tidy_axes(ax, layout="compressed")
+        self.ax_ = ax = tidy_axes(ax)
         from matplotlib.quiver import Quiver
 
         rows = {name: np.asarray(block) for name, block in self.points.items()}
@@ -187,7 +187,8 @@ class ArrowsDisplay(ScoresDisplay):
         ax.margins(0.05)
         ax.autoscale_view()
         first, second = map(component_title, self.components)
-        ax.set(xlabel=first, ylabel=second, aspect="equal")
+        ax.set(xlabel=first, ylabel=second)
+        ax.set_aspect("equal", adjustable="datalim")
         if is_pair:
             draw_title(ax, f"Each object from {names[0]} to {names[1]}: short arrows agree")
         else:

@@ -11,7 +11,7 @@ from mvcca.inspection import pairwise_associations
 from mvcca.plotting._display import ScoresDisplay, data_frame, pair_of
 from mvcca.plotting._drawing import draw_title
 from mvcca.plotting._geometry import tree
-from mvcca.plotting._heatmap import draw_heatmap, name_sides
+from mvcca.plotting._heatmap import draw_heatmap, name_sides, width_beside
 from mvcca.plotting._variables import Variables, column_names, rows_with_names
 from mvcca.plotting.style import DIVERGING, GREY, literal
 from mvcca.views import as_views
@@ -207,7 +207,7 @@ class ClusteredHeatmapDisplay(ScoresDisplay):
         ax.tick_params(length=0)
         name_sides(ax, rows, columns)
         ax.set(xlabel=literal(second), ylabel=literal(first))
-        draw_title(ax, f"Associations of {first} and {second}, clustered")
+        draw_title(ax, f"Associations of {first} and {second}, clustered", width_beside(rows))
         return self
 
     def frame(self) -> DataFrame:

@@ -49,11 +49,14 @@ def panel_axes(
     return [tidy_axes(one, grid=grid) for one in axes]
 
 
-def draw_title(ax: Axes, text: str) -> None:
-    """Say above the axes what they show, in lines that fit their width."""
-    width = ax.get_window_extent().width * 72 / ax.figure.dpi
+def draw_title(ax: Axes, text: str, beside: float = 0.0) -> None:
+    """Say above the axes what they show, in lines that fit their width.
+
+    `beside` is the width in points that a layout will take from the axes.
+    """
+    width = ax.get_window_extent().width * 72 / ax.figure.dpi - beside
     lines = fill(literal(text), max(_SHORTEST, int(width / _CHARACTER)))
-    ax.set_title(lines, fontsize="medium", loc="left")
+    ax.set_title(lines, fontsize="medium")
 
 
 def styled(defaults: Mapping[str, Any], given: Mapping[str, Any], kind: Any) -> dict[str, Any]:

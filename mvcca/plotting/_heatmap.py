@@ -57,9 +57,9 @@ def draw_heatmap(
 def name_sides(ax: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
     """Name rows and columns in a font that fits between them; leave names out that none fits."""
     texts = [[literal(str(name)) for name in names] for names in (columns, rows)]
-    longest, taken = (_CHARACTER * max(map(len, names), default=0) for names in texts)
+    longest = _CHARACTER * max(map(len, texts[0]), default=0)
     space = ax.get_window_extent().size * 72 / ax.figure.dpi  # points
-    space[0] = max(space[0] - max(taken * _FONT - _BESIDE, 0), 0.2 * space[0])
+    space[0] = max(space[0] - width_beside(rows), 0.2 * space[0])
     pitches = space / [abs(np.diff(ax.get_xlim())[0]), abs(np.diff(ax.get_ylim())[0])]
     turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     if longest * _FONT <= pitches[0]:
@@ -75,6 +75,11 @@ def name_sides(ax: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
             axis.set_ticks(range(len(names)), names, fontsize=size, **style)
         else:
             axis.set_ticks([])
+
+
+def width_beside(rows: Sequence[str]) -> float:
+    """Points that names of rows take from the width of the axes."""
+    return max(_FONT * _CHARACTER * max((len(str(name)) for name in rows), default=0) - _BESIDE, 0)
 
 
 def _readable_on(ground: tuple[float, float, float, float]) -> str:

@@ -19,7 +19,7 @@ from mvcca.plotting._drawing import (
     point_size,
     styled,
 )
-from mvcca.plotting._heatmap import draw_heatmap
+from mvcca.plotting._heatmap import draw_heatmap, width_beside
 from mvcca.plotting._variables import Variables, column_names, largest, rows_with_names
 from mvcca.plotting.style import DIVERGING, FAINT, GREY, color, literal, tidy_axes
 from mvcca.views import as_views
@@ -255,7 +255,7 @@ class LoadingsDisplay(ScoresDisplay):
         ax.set_aspect("equal", adjustable="datalim")
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
-        draw_title(ax, f"Correlations of variables with two components{_at_least(cutoff)}")
+        draw_title(ax, f"Correlations with two components{_at_least(cutoff)}")
         legend_beside(ax, list(self.scatter_.values()))
         return ax
 
@@ -277,7 +277,9 @@ class LoadingsDisplay(ScoresDisplay):
             if views[end] != views[end - 1]:
                 ax.axhline(end - 0.5, color="black", linewidth=1)
         ax.set_xlabel("Component")
-        draw_title(ax, f"Variables with the largest loadings{_at_least(cutoff)}")
+        draw_title(
+            ax, f"Variables with the largest loadings{_at_least(cutoff)}", width_beside(rows)
+        )
         return ax
 
 
