@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 _STEPS = 200  # of the layout of a graph
-_APART = 1.0  # distance of parts of a graph that are not connected, beyond half the longest path
+_APART = 1.5  # distance of parts of a graph that are not connected, beyond half the longest path
 _OPTIMAL = 500  # leaves; the best order of more takes too long
 _ON_ARC = 60  # points of a full circle
 

@@ -101,7 +101,8 @@ def size_for_columns(names: Sequence[str]) -> tuple[float, float]:
 
 def size_for_ring(names: Sequence[str]) -> tuple[float, float]:
     """Inches of a figure in which names have room around a ring."""
-    side = max(4.8, len(names) * _LINE * _SIZES[1] / _INCH / np.pi + 2 * _width_of(names))
+    width, around = _width_of(names), len(names) * _LINE * _SIZES[1] / _INCH
+    side = max(4.8, around / np.pi + 2 * width, width / _WIDEST + 0.8)
     return side + 1.6, side  # beside the ring, a legend
 
 
