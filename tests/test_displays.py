@@ -637,6 +637,12 @@ def test_a_validation_curve_has_the_best_score_at_every_ridge_and_marks_the_choi
             assert y == results["mean_test_score"][same].max()
     assert drawn.chosen_.get_xdata() == search.best_params_["reg"]
     assert drawn.chosen_.get_ydata() == search.best_score_
+    scoring = {name: retrieval_scorer(name) for name in ("mrr", "r@10")}
+    several = FoldSearchCV(CCA(), {"reg": [1.0, 1e-3]}, scoring=scoring, refit="mrr", cv=2)
+    several.fit(views)
+    of_refit = ValidationCurveDisplay.from_estimator(several, measure="mrr")
+    assert of_refit.values[of_refit.chosen[1]] == several.best_params_["reg"]
+    assert ValidationCurveDisplay.from_estimator(several, measure="r@10").chosen is None
     by_number = ValidationCurveDisplay.from_estimator(search, parameter="n_components")
     assert by_number.values == [2, 8]
     frame = drawn.frame()

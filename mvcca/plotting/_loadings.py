@@ -277,9 +277,8 @@ class LoadingsDisplay(ScoresDisplay):
             if views[end] != views[end - 1]:
                 ax.axhline(end - 0.5, color="black", linewidth=1)
         ax.set_xlabel("Component")
-        draw_title(
-            ax, f"Variables with the largest loadings{_at_least(cutoff)}", width_beside(rows)
-        )
+        title = f"Variables with the largest loadings{_at_least(cutoff)}"
+        draw_title(ax, title, width_beside(rows) / 2)  # a title may begin above the names
         return ax
 
 

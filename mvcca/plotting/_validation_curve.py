@@ -161,7 +161,8 @@ class ValidationCurveDisplay(Display):
         x = _chosen(estimator, parameter)
         line = "" if lines is None else _name(_chosen(estimator, lines))
         chosen = None
-        if measure == "score" and x in values and line in kinds:
+        chooses = measure in ("score", getattr(estimator, "refit", None))
+        if chooses and x in values and line in kinds:
             chosen = kinds.index(line), values.index(x)
         label = "Mean score" if measure == "score" else f"Mean {measure}"
         return cls(scores, values, kinds, parameter, chosen, label).plot(ax, **kwargs)
