@@ -41,8 +41,8 @@ for ax, measure in zip(axes, ("correlation", "r@10"), strict=True):
 plt.show()
 
 # %%
-# One parameter at a time, at the best value of the other: recall falls off on both sides of the
-# chosen ridge, so that the grid was wide enough.
+# One parameter at a time, at the best value of the other. Recall is lower on both sides of the
+# chosen ridge, so the grid was wide enough.
 
 ValidationCurveDisplay.from_estimator(search, measure="r@10", parameter="reg")
 plt.show()

@@ -23,7 +23,7 @@ model = CCA(2, reg=0.01).fit(train)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
 for ax, rows, of_rows in zip(axes, (train, test), ("training", "held-out"), strict=True):
     display = ArrowsDisplay.from_estimator(model, rows, ax=ax)
-    ax.set_title(f"{of_rows} digits", loc="left", fontsize="medium")
+    ax.set_title(f"{of_rows.capitalize()} digits")
     left, right = (display.points[name] for name in ("left", "right"))
     length = np.linalg.norm(left - right, axis=1).mean()
     print(f"{of_rows} digits: arrows have a mean length of {length:.2f}")

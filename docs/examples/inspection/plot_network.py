@@ -32,9 +32,10 @@ NetworkDisplay.from_estimator(model, views, cutoff=0.6)
 plt.show()
 
 # %%
-# At 0.7, the network falls into more parts, which are easier to read.
+# At 0.8, size and shape hang together by the concave points only: without these, size would be one
+# part, concavity and compactness another.
 
-NetworkDisplay.from_estimator(model, views, cutoff=0.7)
+NetworkDisplay.from_estimator(model, views, cutoff=0.8)
 plt.show()
 
 # %%
