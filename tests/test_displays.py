@@ -287,13 +287,18 @@ def test_names_without_room_are_left_out_with_a_warning():
     assert named == {*np.argsort(-lengths, kind="stable")[: len(named)].tolist()}
 
 
-def test_a_reader_who_zooms_in_keeps_the_limits():
+@pytest.mark.parametrize("n_names", [12, 100])
+def test_a_reader_who_zooms_in_keeps_the_limits_and_the_names_inside(n_names):
     values = {"a": 0.7 * np.random.default_rng(0).uniform(-1, 1, (100, 2))}
-    drawn = LoadingsDisplay(values).plot(kind="circle", n_top=100)
+    drawn = LoadingsDisplay(values).plot(kind="circle", n_top=n_names)
     drawn.figure_.canvas.draw()
-    drawn.ax_.set(xlim=(0, 0.5), ylim=(0, 0.5))
-    drawn.figure_.canvas.draw()
-    assert drawn.ax_.get_xlim()[0] > -0.5
+    drawn.ax_.set(xlim=(0, 0.6), ylim=(0, 0.6))
+    check_texts(drawn.figure_)
+    (left, right), (low, high) = drawn.ax_.get_xlim(), drawn.ax_.get_ylim()
+    assert -0.5 < left < right < 1
+    for text in drawn.text_:
+        x, y = text.xy
+        assert text.get_visible() == (left <= x <= right and low <= y <= high)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """Plots of models, as scikit-learn displays.
 
 A `Display` contains plain arrays. ``from_estimator`` computes them from a fitted model and rows,
-``from_scores`` from projected rows; ``plot`` draws them, with keywords of matplotlib; ``frame``
-lists them in a DataFrame. Artists are kept as ``line_``, ``scatter_``, ``im_``, ``text_``, ``ax_``
-and ``figure_``. Learning curves, margins and searches are read from a model without rows. Values
-are computed by `mvcca.inspection` and `mvcca.retrieval`; matplotlib is imported when drawing.
-Colours and axes for other figures are in `mvcca.plotting.style`.
+``from_scores`` from projected rows; ``plot`` draws them with a title, with keywords of matplotlib,
+on given axes or new ones; ``frame`` lists them in a DataFrame. Artists are kept as ``line_``,
+``scatter_``, ``im_``, ``text_``, ``ax_`` and ``figure_``. Learning curves, margins and searches are
+read from a model without rows. Values are computed by `mvcca.inspection` and `mvcca.retrieval`;
+matplotlib is imported when drawing. Colours and axes for other figures are in
+`mvcca.plotting.style`.
 """
 
 from mvcca.plotting._arrows import ArrowsDisplay

@@ -200,6 +200,9 @@ class _Beside(_Arranger):
         outwards = places - ax.transData.transform((0, 0))
         taken, covered, leaders = np.empty((0, 4)), 0, []
         for text, place, out, half in zip(self.texts, places, outwards, halves, strict=True):
+            if not frame.contains(*place):  # a reader has zoomed in
+                text.set_visible(False)
+                continue
             found = _free_place(place, out, half, taken, around, frame, point)
             if found is None:
                 return False
@@ -228,20 +231,25 @@ class _Beside(_Arranger):
         width, gap = 2 * halves.max(), 1.5 * size * point
         if make_room:
             _make_room(ax, frame, width + gap, 0)
+        beside = 0.2 * gap  # between a name and its leader
         heights = frame.y1 - line * (np.arange(per_column) + 0.5)
-        inner = np.array([frame.x0 + width, frame.x1 - width])  # edges of the columns
+        inner = [frame.x0 + width + beside, frame.x1 - width - beside]  # where leaders end
         slots = np.column_stack([np.repeat(inner, per_column), np.tile(heights, 2)])
         places = ax.transData.transform(self.points)
+        seen = np.array([frame.contains(*place) for place in places])
+        for text, is_seen in zip(self.texts, seen, strict=True):
+            text.set_visible(is_seen)
+        named, without = np.split(np.flatnonzero(seen), [len(slots)])
         # Of all assignments of points to slots, the one with the shortest lines has no crossings.
-        order, chosen = linear_sum_assignment(cdist(places[: len(slots)], slots))
+        order, chosen = linear_sum_assignment(cdist(places[named], slots))
         leaders = []
-        for i, slot in zip(order, slots[chosen], strict=True):
-            inwards = np.array([1 if slot[0] == inner[0] else -1, 0])
-            middle = slot - halves[i] * inwards
+        for i, slot in zip(named[order], slots[chosen], strict=True):
+            outwards = np.array([-1 if slot[0] == inner[0] else 1, 0])
+            middle = slot + (halves[i] + beside) * outwards
             self.texts[i].set_position(tuple((middle - places[i]) / point))
-            leaders.append([places[i], slot + 0.2 * gap * inwards])
+            leaders.append([places[i], slot])
         self.leaders.set_segments(leaders)
-        return list(range(len(slots), len(self.texts)))
+        return without.tolist()
 
 
 class _Around(_Arranger):
