@@ -231,7 +231,16 @@ class BelowLastLevel(Encoders):
 
     def __init__(self, networks: Mapping[str, nn.Module]) -> None:
         super().__init__(networks)
-        self.trained = {name: network[:-1] for name, network in networks.items()}
+        self.trained = {name: Fixed(*network[:-1]) for name, network in networks.items()}
+
+
+class Fixed(nn.Sequential):
+    """Layers through which no gradient flows."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Outputs of the last layer."""
+        with torch.no_grad():
+            return super().forward(X)
 
 
 def _layers(networks: Networks, position: int) -> dict[str, Any]:
