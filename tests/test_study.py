@@ -362,7 +362,7 @@ def files(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("files")
 def test_from_tables_to_a_report(capsys):
-    files = "brain.csv behaviour.csv --confounds confounds.csv --ids subject --groups family"
+    files = "brain.csv behaviour.csv --confounds confounds.csv --id subject --groups family"
     options = "--json --permutations 99 --report r.html"
     assert main(["test", *files.split(), *options.split()]) == 0
     captured = capsys.readouterr()
@@ -421,10 +421,10 @@ def test_missing_values_are_treated_if_asked_for(capsys):
     ("arguments", "message", "code"),
     [
         ("brain.csv behaviour.csv", "the same subjects in the same order", 1),
-        ("brain.csv confounds.csv --ids subject", "expected a number in row 1, column 'site'", 1),
+        ("brain.csv confounds.csv --id subject", "expected a number in row 1, column 'site'", 1),
         ("brain.csv behaviour.csv --ids name", "there is no column 'name'", 1),
-        ("brain.csv behaviour.csv --ids subject --report r.txt", "ending in .html", 2),
-        ("brain.csv behaviour.csv --ids subject --groups clinic", "'clinic' is no file", 2),
+        ("brain.csv behaviour.csv --id subject --report r.txt", "ending in .html", 2),
+        ("brain.csv behaviour.csv --id subject --groups clinic", "'clinic' is no file", 2),
     ],
 )
 def test_bad_tables_are_refused(capsys, arguments, message, code):

@@ -37,7 +37,7 @@ def test_categories_become_indicators_of_all_but_the_first(write):
 def test_a_matrix_without_names_has_numbered_columns(write, tmp_path):
     np.save(tmp_path / "brain.npy", np.eye(2) / 3)
     for file in (str(tmp_path / "brain.npy"), write("brain.csv", "0.25,1e-3\n3,4\n")):
-        assert read_table(file).numbers().columns == ("brain 1", "brain 2")
+        assert read_table(file).numbers().columns == ("brain 0", "brain 1")
     np.testing.assert_array_equal(read_table(str(tmp_path / "brain.npy")).numbers(), np.eye(2) / 3)
 
 

@@ -455,7 +455,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 options |= {"dtype": _INTEGERS} if block.dtype in _INTEGERS else {}
             if self.missing != "error" and name != self.confounds:
                 options["ensure_all_finite"] = "allow-nan"
-            checked = block.checked(self, name, **options)
+            checked = block.checked(self, name, views.informative_ids_of(name), **options)
             blocks[name] = checked.on_host() if self.requires.host else checked
         return Views.of(blocks, views.seen, views.ids)
 

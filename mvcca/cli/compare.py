@@ -43,6 +43,8 @@ _COMMON = {"n_components", "reg"}  # no mistake even if no method has them
 def run(options: Namespace) -> None:
     """Run the command."""
     files, label_files = files_of_views(options), files_of_labels(options)
+    if options.id is not None and options.ids is not None:
+        raise UsageError("--id names the objects already; omit --ids")
     views, labels = read_inputs(options, files, check_finite=True)
     if options.ids is not None:
         views = views.with_ids(read_ids(options.ids, len(views), header_of(options)))
@@ -55,7 +57,9 @@ def run(options: Namespace) -> None:
     case = Case(views, labels, groups=read_groups(options, views))
     if options.label_vectors is None:
         run_cases(
-            [case], options, lambda result: next_steps(result, files, label_files, options.header)
+            [case],
+            options,
+            lambda result: next_steps(result, files, label_files, options.header, options.id),
         )
     else:  # no other command learns from label vectors
         case = case.with_label_vectors(

@@ -1,4 +1,4 @@
-"""`mvcca completion`: print a script that completes commands, options and their values in a shell."""
+"""`mvcca completion`: print a script that completes commands, options and values in a shell."""
 
 from __future__ import annotations
 
@@ -98,9 +98,7 @@ complete -o filenames -F _mvcca mvcca
 
 
 def _zsh(commands: _Commands) -> str:
-    names = "\n".join(
-        f"    {_quoted(f'{name}:{text}')}" for name, (text, _) in commands.items()
-    )
+    names = "\n".join(f"    {_quoted(f'{name}:{text}')}" for name, (text, _) in commands.items())
     cases = []
     for name, (_, own) in commands.items():
         lines = [f"      {spec}" for option in own for spec in _zsh_specs(option)]

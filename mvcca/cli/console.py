@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any, Self
 
 from mvcca.machine.printable import in_one_line, printable, printable_json
@@ -22,7 +25,28 @@ def is_colored() -> bool:
 
 def show(options: Namespace, text: str, facts: Any) -> None:
     """Print a result: as text, or with ``--json`` as one JSON value."""
-    print(printable_json(facts) if options.json else printable(text), flush=True)
+    print(
+        printable_json(facts) if options.json else printable(fitted_to_terminal(text)), flush=True
+    )
+
+
+def fitted_to_terminal(text: str) -> str:
+    """Text whose long lines are wrapped at the width of the terminal; as it is in a pipe.
+
+    Lines of columns, which are separated by two spaces, stay; only the last one of two is wrapped.
+    """
+    if not sys.stdout.isatty():
+        return text
+    width = get_terminal_size().columns
+    lines = []
+    for line in text.splitlines():
+        first, *others = re.split(r"(?<=\S)(  +)(?=\S)", line)
+        if len(line) <= width or len(others) > 2:
+            lines.append(line)
+        else:
+            indent = " " * len(first + others[0]) if others else ""
+            lines += wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 _is_quiet = False

@@ -39,7 +39,8 @@ def run(options: Namespace) -> None:
     files, label_files = files_of_views(options), files_of_labels(options)
     of_labels = [label_files] if isinstance(label_files, str) else [*(label_files or {}).values()]
     output = checked_output(options.output, [*files.values(), *of_labels])
-    views, labels = read_inputs(options, files)
+    holes = chosen.get("missing", "error") != "error"
+    views, labels = read_inputs(options, files, holes=holes)
     _check_labels(method, labels, options.goal)
     model, step = _built(method, chosen, views, options)
     _tune(model, method, chosen, views, labels, options)

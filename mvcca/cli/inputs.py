@@ -9,13 +9,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mvcca.blocks import path_and_key
+from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
 from mvcca.persistence import check_writable
 from mvcca.views import Labels, Views
-from mvcca.views.files import read_ids, read_matched_views, read_views
+from mvcca.views.files import read_ids, read_matched_views, read_views, values_of_ids
 
 
 def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
@@ -45,6 +48,16 @@ def read_groups(options: Namespace, views: Views) -> Any:
     files, header = _one_or_by_view(options.groups, "--groups", options), header_of(options)
     if files is None:
         return None
+    if options.id is not None:
+        if isinstance(files, dict):
+            raise UsageError("--id pairs the rows of views; --groups is one FILE then")
+        table = values_of_ids(files, options.id, np.asarray(views.ids).tolist(), "group")
+        if len(table.columns) > 1:
+            raise CommandError(
+                f"{files}: expected one column of groups beside {options.id!r}, got "
+                f"{len(table.columns)}"
+            )
+        return next(iter(table.columns.values()))
     if isinstance(files, dict):
         heights = {name: len(views.objects(name)) for name in files}
         return {name: _groups_in(file, heights[name], header) for name, file in files.items()}
@@ -79,16 +92,19 @@ def _one_or_by_view(
 
 
 def read_inputs(
-    options: Namespace, files: dict[str, str], *, check_finite: bool = False
+    options: Namespace, files: dict[str, str], *, check_finite: bool = False, holes: bool = False
 ) -> tuple[Views, Labels | None]:
-    """Views, and the labels of their objects."""
-    label_files = files_of_labels(options)
+    """Views, and the labels of their objects; with `holes`, numbers may be missing."""
+    label_files, header = files_of_labels(options), header_of(options)
     if options.id is not None:
         if isinstance(label_files, dict):
             raise UsageError("--id pairs the rows of views; labels are one FILE then")
-        return read_matched_views(files, options.id, label_files)
-    header = header_of(options)
-    views, y = read_views(files, label_files, header=header, check_finite=check_finite)
+        views, labels = read_matched_views(
+            files, id_of(options), label_files, check_finite=check_finite, holes=holes
+        )
+        note(_matched_in_words(views, options.id))
+        return views, labels
+    views, y = read_views(files, label_files, header=header, check_finite=check_finite, holes=holes)
     if label_files is None:
         return views, None
     names, parts = [label_files], [y]
@@ -98,6 +114,21 @@ def read_inputs(
         return views, Labels.concatenate(parts)
     except ValueError as error:
         raise CommandError(f"{', '.join(map(str, names))}: {error}") from error
+
+
+def id_of(options: Namespace) -> str:
+    """The column of ids, which a header names."""
+    if options.header == "no":
+        raise UsageError("--id names a column of the header, but --header says that there is none")
+    return str(options.id)
+
+
+def _matched_in_words(views: Views, ids: str) -> str:
+    """How many objects have which views."""
+    counts = ", ".join(f"{name} {X.shape[0]:,}" for name, X in views.items())
+    n_all = int(views.seen.all(axis=1).sum())
+    which = "both" if len(views.names) == 2 else "all"
+    return f"{len(views):,} objects by {ids!r}: {n_all:,} in {which} views ({counts})"
 
 
 def header_of(options: Namespace) -> bool | None:

@@ -53,8 +53,8 @@ def add_to_compare(command: ArgumentParser) -> None:
     _add_report(command)
     measuring, settings, files, _ = _add_comparison(command, budget="10min")
     text = """groups of the objects: .npy or text with one per line, or with --id a table of ids and
-groups; or one NAME=FILE per view for unpaired views. All objects of a group, such as captions of one
-image, are in the same part of a split (default: objects with equal rows are a group)"""
+groups; or one NAME=FILE per view for unpaired views. All objects of a group, such as captions of
+one image, are in the same part of a split (default: objects with equal rows are a group)"""
     _add_repeated(measuring, "--groups", text, None, "[NAME=]FILE")
     text = """word vectors of the labels, for wmap@K; methods then learn from their sums. One row
 per label column, or a .txt or .vec file with a label and its numbers on each line"""

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 from mvcca.cli import notes, options
 from mvcca.machine.printable import printable
 
-_ABOUT = """Multi-view CCA and cross-modal retrieval: which method finds the right items in one view for
-a query in another?"""
+_ABOUT = """Multi-view CCA and cross-modal retrieval: which method finds the right items in one view
+for a query in another?"""
 
 # title: {name: summary, function that adds the options}
 _GROUPS: dict[str, dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
@@ -150,7 +150,9 @@ def _wrapped(text: str, width: int) -> list[str]:
     lines = []
     for paragraph in paragraphs:
         if paragraph.startswith("  $"):
-            whole = re.sub(r"( --?[a-z-]+) (?=[^-\s])", "\\1\0", paragraph)  # an option and its value
+            whole = re.sub(
+                r"( --?[a-z-]+) (?=[^-\s])", "\\1\0", paragraph
+            )  # an option and its value
             parts = wrap(whole, width - 2, subsequent_indent=" " * 6, break_on_hyphens=False)
             parts = [part.replace("\0", " ") for part in parts]
             lines += [f"{part} \\" for part in parts[:-1]] + parts[-1:]
@@ -165,7 +167,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 class _Parser(ArgumentParser):
     """A parser with errors of two lines, which suggest similar words."""
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:  # the command knows its options, the program only the commands
             parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -232,8 +234,8 @@ def build_parser() -> ArgumentParser:
 
 def commands_of(parser: ArgumentParser) -> dict[str, tuple[str, ArgumentParser]]:
     """The summary and the parser of each command of `build_parser`."""
-    found = next(action for action in parser._actions if isinstance(action.choices, dict))
-    return {name: (_commands()[name][0], command) for name, command in found.choices.items()}
+    found = next(a.choices for a in parser._actions if isinstance(a.choices, dict))
+    return {name: (_commands()[name][0], command) for name, command in found.items()}
 
 
 def _commands() -> dict[str, tuple[str, Callable[[ArgumentParser], None]]]:

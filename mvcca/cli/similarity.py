@@ -65,6 +65,11 @@ def _by_number(file: Path) -> list[tuple[int, str]]:
 
 def _opened(file: Path) -> np.ndarray:
     """A memory-mapped matrix."""
+    if file.suffix.lower() != ".npy":
+        raise CommandError(
+            f"{file}: expected a .npy file with a row per object, got {file.suffix or 'none'}; "
+            "write one by np.save"
+        )
     try:
         return np.asanyarray(np.load(file, mmap_mode="r"))
     except (ValueError, OSError) as error:

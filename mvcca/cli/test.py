@@ -56,9 +56,9 @@ def _numbers(table: Table, holes: bool) -> NamedColumns:
 
 def _matched(tables: list[Table], options: Namespace) -> list[Table]:
     """Tables with the same subjects in the same order."""
-    if options.ids is not None:
+    if options.id is not None:
         heights = max(map(len, tables))
-        tables = matched(tables, options.ids)
+        tables = matched(tables, options.id)
         if len(tables[0]) < heights:
             note(f"{len(tables[0]):,} of {heights:,} subjects are in all files")
         return tables
@@ -66,7 +66,7 @@ def _matched(tables: list[Table], options: Namespace) -> list[Table]:
         found = ", ".join(f"{table.file} {len(table):,}" for table in tables)
         raise CommandError(
             f"files must have the same subjects in the same order, got rows: {found}. Name the "
-            "column that identifies them with --ids"
+            "column that identifies them with --id"
         )
     return [table.without([""]) if "" in table.columns else table for table in tables]
 

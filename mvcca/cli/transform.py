@@ -9,15 +9,25 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import by_name, checked_output, configured, header_of, load_model, model_file
+from mvcca.cli.inputs import (
+    by_name,
+    checked_output,
+    configured,
+    header_of,
+    id_of,
+    load_model,
+    model_file,
+)
 from mvcca.interop.migration import Migration
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
 from mvcca.persistence import ProjectedRows, check_format
 from mvcca.retrieval import retrieval_vectors
-from mvcca.views.files import open_view, read_ids
+from mvcca.views.files import open_rows, read_ids
 
 _VIEW = "{view}"
 
@@ -32,27 +42,36 @@ def run(options: Namespace) -> None:
     names = _targets(options, list(files))
     targets = {view: checked_output(name, inputs) for view, name in names.items()}
     project, header = _projection(options), header_of(options)
+    column = None if options.id is None else id_of(options)
     with configured(options), ExitStack() as outputs:  # renamed together, after all are written
+        opened, ids = open_rows(files, column, header)
         projected = {
-            name: ProjectedRows(project, name, open_view(name, file, header), file)
-            for name, file in files.items()
+            name: ProjectedRows(project, name, rows, files[name]) for name, rows in opened.items()
         }
-        n_rows = len(next(iter(projected.values())))
-        ids = None if options.ids is None else read_ids(options.ids, n_rows, header)
-        for name, rows in projected.items():
-            if ids is not None and len(ids) != len(rows):
-                raise CommandError(
-                    f"--ids: {len(ids):,} ids for the {len(rows):,} rows of view {name!r}"
-                )
+        if options.ids is not None:
+            ids = _ids_in(options.ids, projected, header)
         for name, rows in projected.items():
             file = outputs.enter_context(replacing(targets[name]))
-            rows.write(file, targets[name].suffix.lower(), ids)
+            rows.write(file, targets[name].suffix.lower(), None if ids is None else ids[name])
     facts = [
         {"file": str(targets[name]), "rows": rows.shape[0], "components": rows.shape[1]}
         for name, rows in projected.items()
     ]
     lines = ["{file}: {rows:,} rows, {components} components".format(**one) for one in facts]
     show(options, "\n".join(lines), facts)
+
+
+def _ids_in(
+    file: str, projected: dict[str, ProjectedRows], header: bool | None
+) -> dict[str, np.ndarray]:
+    """The ids in a file, which are those of every view."""
+    ids = read_ids(file, len(next(iter(projected.values()))), header)
+    for name, rows in projected.items():
+        if len(ids) != len(rows):
+            raise CommandError(
+                f"--ids: {len(ids):,} ids for the {len(rows):,} rows of view {name!r}"
+            )
+    return dict.fromkeys(projected, ids)
 
 
 def _projection(options: Namespace) -> Callable[[Any], Any]:
@@ -76,7 +95,9 @@ def _targets(options: Namespace, names: list[str]) -> dict[str, str]:
     """The file of every view's scores."""
     output = options.output
     suffix = check_format(output, "scores", (".npy", ".parquet", ".arrow", ".csv"))
-    if suffix == ".npy" and options.ids is not None:
+    if options.id is not None and options.ids is not None:
+        raise UsageError("--id names the rows already; omit --ids")
+    if suffix == ".npy" and (options.ids or options.id) is not None:
         raise UsageError("a .npy file holds no ids; write .parquet, .arrow or .csv")
     if len(names) > 1 and _VIEW not in output:
         raise UsageError(

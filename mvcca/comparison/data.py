@@ -161,13 +161,23 @@ class Data:
     def describe(self) -> list[str]:
         """Describe views and labels in lines of text."""
         views = ", ".join(f"{name} ({width})" for name, width in self.views.widths.items())
-        pairing = "paired" if self.has_pairs else "unpaired"
-        lines = [f"views: {views}; {len(self.views):,} {pairing} objects"]
+        lines = [f"views: {views}; {self._objects_in_words()}"]
         if self.labels is not None:
             lines.append(f"labels: {self.labels.describe()}")
         if self.fit_labels is not None and self.fit_labels is not self.labels:
             lines.append(f"labels to learn from: {self.fit_labels.describe()}")
         return lines
+
+    def _objects_in_words(self) -> str:
+        """How many objects there are, and how many of them are seen in several views."""
+        n_objects, n_views = len(self.views), self.views.seen.sum(axis=1)
+        if self.views.is_paired or not self.has_pairs:
+            return f"{n_objects:,} {'paired' if self.has_pairs else 'unpaired'} objects"
+        n_all = int((n_views == len(self.views.names)).sum())
+        if len(self.views.names) == 2:
+            return f"{n_objects:,} objects, {n_all:,} of them paired"
+        n_paired = int((n_views > 1).sum())
+        return f"{n_objects:,} objects, {n_paired:,} of them paired, {n_all:,} in all views"
 
 
 def text_views(views: Views) -> list[str]:

@@ -344,6 +344,10 @@ class Views:
         """Row labels of ``views[name]``, or None."""
         return None if self.ids is None else self.ids[self.objects(name)]
 
+    def informative_ids_of(self, name: str) -> np.ndarray | None:
+        """Row labels of ``views[name]`` that identify rows, or None."""
+        return None if self._informative_ids is None else self.ids_of(name)
+
     def keys(self) -> tuple[str, ...]:
         """Names of the views, as `names`."""
         return self.names
