@@ -593,8 +593,7 @@ def test_every_format_of_a_view_gives_the_same_figures(capsys, name):
     _, expected, _ = compare(capsys, "--methods", "cca", "--n-components", "3")
     code, out, err = compare(capsys, "--methods", "cca", "--n-components", "3", image=name)
     assert code == 0
-    assert ("is read as a header" in err) == (name in ("header.csv", "byte order mark.csv"))
-    assert err.count("\n") <= 1
+    assert not err
     assert same_figures(out, expected)
 
 
@@ -615,8 +614,7 @@ def test_every_format_of_classes_gives_the_same_figures(capsys, name):
     _, expected, _ = compare(capsys, "--methods", "mlcca", "--n-components", "2")
     code, out, err = compare(capsys, "--methods", "mlcca", "--n-components", "2", labels=name)
     assert code == 0
-    assert ("is read as a header" in err) == (name == "numbers.csv")
-    assert err.count("\n") <= 1
+    assert not err
     assert same_figures(out, expected)
 
 

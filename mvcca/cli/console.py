@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from textwrap import wrap
+from threading import Event, Lock, Thread
+from time import monotonic
 from typing import Any, Self
 
 from mvcca.machine.printable import in_one_line, printable, printable_json
@@ -79,21 +81,30 @@ def warnings_as_notes() -> Iterator[None]:
 
 
 class Progress:
-    """Progress messages, shown only if standard error is a terminal."""
+    """Progress messages with the time since the first, shown only if standard error is a terminal.
+
+    The line is drawn again every second, so that users see that a long step goes on.
+    """
 
     def __init__(self) -> None:
         self._is_shown = sys.stderr.isatty() and not _is_quiet
+        self._message, self._start = "", monotonic()
+        self._lock, self._ended = Lock(), Event()
 
     def __enter__(self) -> Self:
+        if self._is_shown:
+            Thread(target=self._draw_again, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         self.clear()
 
     def update(self, message: str) -> None:
         """Replace the progress line."""
-        if self._is_shown:
-            print(f"\r\x1b[K{in_one_line(message)} ...", end="", file=sys.stderr, flush=True)
+        with self._lock:
+            self._message = message
+            self._draw()
 
     def log(self, message: str) -> None:
         """Replace the progress line by a permanent line."""
@@ -103,5 +114,21 @@ class Progress:
 
     def clear(self) -> None:
         """Erase the progress line."""
+        with self._lock:
+            self._message = ""
+            if self._is_shown:
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def _draw_again(self) -> None:
+        while not self._ended.wait(1):
+            with self._lock:
+                if self._message and not self._ended.is_set():
+                    self._draw()
+
+    def _draw(self) -> None:
         if self._is_shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            seconds = round(monotonic() - self._start)
+            end = f" ... {seconds} s" if seconds else " ..."
+            room = max(get_terminal_size().columns - len(end) - 1, 0)
+            line = f"{in_one_line(self._message)[:room]}{end}"
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
+from mvcca.machine.progress import passing_bars
 from mvcca.persistence import check_writable
 from mvcca.views import Labels, Views
 from mvcca.views.files import read_ids, read_matched_views, read_views, values_of_ids
@@ -163,7 +164,10 @@ def load_model(name: str) -> Any:
     return model
 
 
-def configured(options: Namespace, **config: Any) -> AbstractContextManager[None]:
+@contextmanager
+def configured(options: Namespace, **config: Any) -> Iterator[None]:
     """The library's run-time configuration, with a progress bar at a terminal."""
     progress = sys.stderr.isatty() and not options.quiet
-    return config_context(**{"block_rows": options.block_rows, "progress": progress, **config})
+    chosen = {"block_rows": getattr(options, "block_rows", None), "progress": progress, **config}
+    with passing_bars(), config_context(**chosen):
+        yield

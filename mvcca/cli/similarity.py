@@ -11,7 +11,7 @@ import numpy as np
 
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import checked_output
+from mvcca.cli.inputs import checked_output, configured
 from mvcca.interop.representations import MEASURES, SimilarityTable, compare_representations
 from mvcca.machine.replacing import replacing
 
@@ -29,14 +29,15 @@ def run(options: Namespace) -> None:
     inputs = [str(file) for part in files.values() for file in part.values()]
     picture = None if options.plot is None else checked_output(options.plot, inputs)
     layers = {part: {name: _opened(own[name]) for name in own} for part, own in files.items()}
-    found = compare_representations(
-        layers["layers"],
-        other=layers.get("other"),
-        measures=options.measures,
-        calibrate=not options.raw,
-        level=options.level,
-        random_state=options.seed,
-    )
+    with configured(options):
+        found = compare_representations(
+            layers["layers"],
+            other=layers.get("other"),
+            measures=options.measures,
+            calibrate=not options.raw,
+            level=options.level,
+            random_state=options.seed,
+        )
     if picture is not None:
         with replacing(picture) as file:
             figure = found.plot().figure

@@ -12,7 +12,7 @@ import numpy as np
 from mvcca.blocks import NamedColumns
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import checked_output
+from mvcca.cli.inputs import checked_output, configured
 from mvcca.inspection import study
 from mvcca.views.files import Table, matched, read_ids, read_table
 
@@ -30,20 +30,21 @@ def run(options: Namespace) -> None:
     if names[0] == names[1]:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
     holes = options.missing != "error"
-    result = study(
-        dict(zip(names, (_numbers(table, holes) for table in (first, second)), strict=False)),
-        confounds=None if rest is None else rest.numbers(categories=True),
-        groups=groups,
-        within=options.within,
-        rank_gaussian=options.rank,
-        squares=options.squares,
-        n_components=options.components,
-        missing=options.missing,
-        n_permutations=options.permutations,
-        level=options.level,
-        n_jobs=options.jobs,
-        random_state=options.seed,
-    )
+    with configured(options):
+        result = study(
+            dict(zip(names, (_numbers(table, holes) for table in (first, second)), strict=False)),
+            confounds=None if rest is None else rest.numbers(categories=True),
+            groups=groups,
+            within=options.within,
+            rank_gaussian=options.rank,
+            squares=options.squares,
+            n_components=options.components,
+            missing=options.missing,
+            n_permutations=options.permutations,
+            level=options.level,
+            n_jobs=options.jobs,
+            random_state=options.seed,
+        )
     show(options, str(result), result.as_dict())
     if report is not None:
         result.write(report, command=f"mvcca {shlex.join(options.arguments)}")

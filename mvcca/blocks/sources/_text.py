@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.checks import FILL_IN, few
+from mvcca.blocks.checks import few
 from mvcca.blocks.places import cell_in_words
 from mvcca.blocks.sources._header import holds_text, is_header, is_missing, is_number
 from mvcca.machine.warnings import warn
 
 __all__ = [
+    "MISSING",
     "UNNAMED",
     "NamedColumns",
     "as_strings",
@@ -35,6 +36,8 @@ __all__ = [
 ]
 
 UNNAMED = "index"  # name of a first column without one, as of pandas' `reset_index`
+
+MISSING = "a value is missing"
 
 _PADDED_BYTES = 64 * 2**20
 _PADDING = 64  # at most, in units of the text's characters
@@ -83,9 +86,10 @@ def read_table(path: Path, n_rows: int | None = None, header: bool | None = None
             _raise_for_bad_cell(rows, names if has_names else None, header)
             raise
         table = as_strings([cell for _, row in rows for cell in row]).reshape(len(rows), -1)
-    if has_names and header is None and not all(map(holds_text, names)):
-        _report_header(path, names)
     has_columns = has_names and table.dtype.kind == "f"
+    are_words = has_columns and all(map(holds_text, names))  # and cannot be a row
+    if has_names and header is None and not are_words:
+        _report_header(path, names)
     return NamedColumns.of(table, tuple(names)) if has_columns else table
 
 
@@ -292,7 +296,7 @@ def bad_cell(cell: str, row: int, column: int | str, line: int | None = None) ->
     """What is wrong with a cell that is not a number, and what to do."""
     where = cell_in_words(row, column, line=line)
     if is_missing(cell):
-        return f"expected a number in {where}, got {cell!r}. {FILL_IN}"
+        return f"expected a number in {where}, got {cell!r}: {MISSING}"
     return f"expected a number in {where}, got {cell!r}{_advice_on([cell])}"
 
 

@@ -188,10 +188,11 @@ def read_table(file: str) -> Table:
         cells = as_block(read_array(file)).dense().matrix.astype(str)
     else:
         cells, lines = found
-    if all(map(is_number, cells[0])):
+    first = cells[0].tolist()
+    if all(is_number(c) or is_missing(c) for c in first) and not begins_with_index(first):
         names = numbered_columns(Path(file).stem, cells.shape[1])
         return Table(file, dict(zip(names, cells.T, strict=True)), lines)
-    header, rows = [name.strip() for name in cells[0].tolist()], cells[1:]
+    header, rows = [name.strip() for name in first], cells[1:]
     if not len(rows):
         raise SourceError(f"{file}: it has no rows under its header")
     for name in header:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import Block, SourceError, as_block, open_or_read, path_and_key, read_texts
-from mvcca.blocks.checks import column_labels
+from mvcca.blocks.checks import FILL_IN, column_labels
+from mvcca.blocks.sources import MISSING
 from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
 from mvcca.views.files._checks import check_block, check_numbers
@@ -116,9 +117,11 @@ def open_view(name: str, file: str, header: bool | None = None, *, holes: bool =
         return read_texts(file)
     try:
         matrix = open_or_read(file, header)
-    except SourceError:
-        if not (holes and file.lower().endswith((".csv", ".tsv"))):
+    except SourceError as error:
+        if not str(error).endswith(MISSING):
             raise
+        if not holes:
+            raise SourceError(f"{error}. {FILL_IN}") from error
         matrix = read_table(file).numbers(holes=True)
     block = as_block(matrix)
     check_block(name, file, block, holes=holes)
