@@ -14,6 +14,7 @@ from mvcca.blocks.places import row_in_words
 from mvcca.blocks.sources import (
     UNNAMED,
     bad_cell,
+    begins_with_index,
     columns_of_texts,
     is_missing,
     is_number,
