@@ -611,7 +611,11 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         found, name = len(views.names) - (self.confounds is not None), type(self).__name__
         least, most = self.requires.views
         if reset and found < least:
-            raise ValueError(f"{name} takes at least {least} views, got {found}.")
+            raise ValueError(
+                f"{name} takes at least {least} views, got {found}. In a cross-validation or split "
+                "of scikit-learn pass mvcca.Views(views), which are split by object; a list or dict "
+                "is split by view."
+            )
         if reset and most is not None and found > most:
             raise ValueError(
                 f"{name} takes {most} views, got {found}: {list(self.view_names_)}. Use MVCCA for "

@@ -184,6 +184,22 @@ def reject_masks(block: Any) -> None:
         )
 
 
+def reject_annotated(data: Any) -> None:
+    """Reject AnnData and MuData, which hold several matrices beside the names of their rows."""
+    if not (hasattr(data, "obs_names") and hasattr(data, "obsm")):
+        return
+    if hasattr(data, "mod"):
+        raise TypeError(
+            "Expected matrices, got MuData. Pass mvcca.interop.views_of_modalities(data), the Views "
+            "of its modalities, which matches observations by name."
+        )
+    raise TypeError(
+        f"Expected a matrix, got {type(data).__name__}, which holds several. Pass one of them, such "
+        "as data.X or data.obsm['X_pca']; or take several as Views, with the names of their "
+        "observations, by mvcca.interop.views_of_modalities(data, use={'view': 'X_pca'})."
+    )
+
+
 def few(names: Iterable[Any]) -> str:
     """The first three names, and the total number if there are more."""
     names = [str(name) for name in names]  # also those of NumPy
