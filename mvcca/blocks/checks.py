@@ -190,12 +190,12 @@ def reject_annotated(data: Any) -> None:
         return
     if hasattr(data, "mod"):
         raise TypeError(
-            "Expected matrices, got MuData. Pass mvcca.interop.views_of_modalities(data), the Views "
-            "of its modalities, which matches observations by name."
+            "Expected matrices, got MuData. Pass mvcca.interop.views_of_modalities(data): Views of "
+            "its modalities, with observations matched by name."
         )
     raise TypeError(
-        f"Expected a matrix, got {type(data).__name__}, which holds several. Pass one of them, such "
-        "as data.X or data.obsm['X_pca']; or take several as Views, with the names of their "
+        f"Expected a matrix, got {type(data).__name__}, which holds several. Pass one of them, "
+        "such as data.X or data.obsm['X_pca']; or take several as Views, with the names of their "
         "observations, by mvcca.interop.views_of_modalities(data, use={'view': 'X_pca'})."
     )
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.blocks.checks import few, informative
+from mvcca.blocks.checks import column_labels, few, informative, not_finite
 from mvcca.model_selection.folds import Fold, make_folds
 from mvcca.model_selection.groups import Groups, row_keys
 from mvcca.retrieval import Measure
@@ -157,6 +157,17 @@ class Data:
         words = with_words(self.relevant_labels.with_text_names(), label_vectors).words
         assert words is not None
         return words
+
+    def not_finite(self) -> str | None:
+        """Where the first view that is not finite has NaN or infinity, and what to do."""
+        for name, block in self.views.blocks.items():
+            if block.holds_texts() or block.is_finite():
+                continue
+            ids = None if self.ids is None else self.ids[self.views.objects(name)]
+            columns = column_labels(block.matrix)
+            found = not_finite(block.plain().matrix, ids=ids, columns=columns)
+            return f"View {name!r} {found}"
+        return None
 
     def describe(self) -> list[str]:
         """Describe views and labels in lines of text."""

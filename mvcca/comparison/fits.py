@@ -24,6 +24,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
+from mvcca.blocks.checks import is_about_finite
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
 from mvcca.comparison.progress import TimeLeft, epochs_reported
@@ -183,7 +184,7 @@ def run_folds(
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too: other methods go on
-            return {(candidate.name, f.number): Failed(_in_one_line(error)) for f in folds}
+            return {(candidate.name, f.number): Failed(_reason(error, data)) for f in folds}
     outcomes = {}
     for fold in folds:
         of_fold = report
@@ -212,7 +213,7 @@ def _outcome(
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too: other methods go on
-            return Failed(_in_one_line(error))
+            return Failed(_reason(error, data))
 
 
 def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Settings) -> Any:
@@ -358,6 +359,13 @@ def _warm_up(candidate: Candidate, data: Data, rows: np.ndarray) -> None:
     with suppress(Exception, SystemExit):
         few = rows[np.linspace(0, len(rows) - 1, min(_FEW_ROWS, len(rows)), dtype=int)]
         clone(candidate.estimator).fit(data.views[few], candidate.labels_of(data, few))
+
+
+def _reason(error: BaseException, data: Data) -> str:
+    """Why a method failed; cells are named by their place in all rows, not in those of a fold."""
+    is_about_cells = isinstance(error, ValueError) and is_about_finite(error)
+    found = data.not_finite() if is_about_cells else None
+    return found or _in_one_line(error)
 
 
 def _in_one_line(error: BaseException) -> str:
