@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from mvcca.cli import main
-from mvcca.cli.parser import build_parser
 
 N = 60
 
@@ -140,20 +138,3 @@ def test_labels_are_matched_by_id(capsys):
 def test_compare_takes_ids():
     command = ["compare", "--view", "a=a.csv", "--view", "b=b.csv", "--id", "name"]
     assert main([*command, "--methods", "mvcca", "--cv", "2", "-q"]) == 0
-
-
-# ---- help ---------------------------------------------------------------------------------------
-
-
-def test_help_fits_the_terminal(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    parser = build_parser()
-    for name, command in parser._subparsers._group_actions[0].choices.items():
-        too_long = [line for line in command.format_help().splitlines() if len(line) > 80]
-        assert not too_long, name
-
-
-def test_the_bare_command_lists_the_commands():
-    found = subprocess.run([sys.executable, "-m", "mvcca"], capture_output=True, text=True)
-    assert found.returncode == 0
-    assert "compare methods on data in files" in found.stdout

@@ -612,9 +612,9 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         least, most = self.requires.views
         if reset and found < least:
             raise ValueError(
-                f"{name} takes at least {least} views, got {found}. In cross-validations and splits "
-                "of scikit-learn pass mvcca.Views(views), which are split by object; lists and "
-                "dicts are split by view."
+                f"{name} takes at least {least} views, got {found}. In cross-validations and "
+                "splits of scikit-learn pass mvcca.Views(views), which are split by object; lists "
+                "and dicts are split by view."
             )
         if reset and most is not None and found > most:
             raise ValueError(

@@ -104,7 +104,9 @@ def read_inputs(
             files, id_of(options), label_files, check_finite=check_finite, holes=holes
         )
         note(_matched_in_words(views, options.id))
-        return views, labels
+        return _complete(views, labels) if options.complete else (views, labels)
+    if options.complete:
+        raise UsageError("--complete needs --id, by which the objects of all views are known")
     views, y = read_views(files, label_files, header=header, check_finite=check_finite, holes=holes)
     if label_files is None:
         return views, None
@@ -115,6 +117,14 @@ def read_inputs(
         return views, Labels.concatenate(parts)
     except ValueError as error:
         raise CommandError(f"{', '.join(map(str, names))}: {error}") from error
+
+
+def _complete(views: Views, labels: Labels | None) -> tuple[Views, Labels | None]:
+    """The objects that are in all views, and their labels."""
+    kept = np.flatnonzero(views.seen.all(axis=1))
+    if not len(kept):
+        raise CommandError("--complete: no object is in all views")
+    return views[kept], None if labels is None else labels[kept]
 
 
 def id_of(options: Namespace) -> str:

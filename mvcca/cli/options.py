@@ -337,6 +337,8 @@ def _add_inputs(command: ArgumentParser) -> None:
     text = """column that identifies the objects in all files, labels included: rows are matched by
 it, and an object may be missing from some views"""
     _add_id(command, text)
+    text = "with --id, keep only the objects that are in all views, as some methods need"
+    _flag(command, "--complete", text)
     text = "labels of the objects; or one NAME=FILE per view for unpaired views"
     _add_repeated(command, "--labels", text, None, "[NAME=]FILE")
 

@@ -186,7 +186,7 @@ def _suggestion(parser: ArgumentParser, message: str) -> str:
     if match := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
         word, known = match[1], re.findall(r"[\w-]+", match[2])
     elif match := re.search(r"unrecognized arguments: (--[\w-]+)", message):
-        word, known = match[1], sorted(parser._option_string_actions)
+        word, known = match[1], sorted({*parser._option_string_actions} - {"--help"})
     similar = get_close_matches(word, known, n=2)
     return f"; did you mean {' or '.join(similar)}?" if similar else ""
 

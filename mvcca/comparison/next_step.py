@@ -19,14 +19,15 @@ def next_steps(
     labels: str | Mapping[str, str] | None = None,
     header: str | None = None,
     ids: str | None = None,
+    complete: bool = False,
 ) -> dict[str, str]:
     """The ``mvcca fit`` commands for the best method of each question, by description.
 
     They repeat what ``result.refit`` does: a tuned method is tuned again, on all objects. Of the
     values that a search chose on the folds, the most frequent ones are given. `views` and `labels`
-    name the files, and `header` and `ids` are the options ``--header`` and ``--id``. A method that
-    is best for all questions has one command, and without methods that could be fitted there are
-    none.
+    name the files, and `header`, `ids` and `complete` are the options ``--header``, ``--id`` and
+    ``--complete``. A method that is best for all questions has one command, and without methods
+    that could be fitted there are none.
     """
     winners: dict[str, list[str]] = {}
     for what, (_, method) in result.questions.items():
@@ -38,7 +39,7 @@ def next_steps(
             name,
             views,
             labels,
-            {"--header": header, "--id": ids},
+            _options({"--header": header, "--id": ids}) + ["--complete"] * complete,
             "model.mvcca" if single else f"{_file_name(name)}.mvcca",
         )
         for name, asked in winners.items()
@@ -57,7 +58,7 @@ def _fit_command(
     name: str,
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None,
-    reading: Mapping[str, str | None],
+    reading: list[str],
     output: str,
 ) -> str:
     best = next(one for one in result.candidates if one.name == name)
@@ -75,8 +76,7 @@ def _fit_command(
         files = [labels] if isinstance(labels, str) else [f"{k}={v}" for k, v in labels.items()]
         for file in files:
             words += ["--labels", file]
-    for flag, value in reading.items():
-        words += [] if value is None else [flag, value]
+    words += reading
     words += ["--method", best.method.name]
     if goal is not None and goal != best.method.goal(are_sets):
         words += ["--goal", goal]
@@ -86,6 +86,10 @@ def _fit_command(
     for parameter, value in given.items():
         words += ["--param", f"{parameter}={written(value)}"]
     return shlex.join([*words, "-o", output])
+
+
+def _options(values: Mapping[str, str | None]) -> list[str]:
+    return [word for flag, own in values.items() if own is not None for word in (flag, own)]
 
 
 def _searched(estimator: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
+_LONG = 20.0  # seconds, from which on an estimate is worth a line
 _KNOWN = 0.05  # share that is done, from which on its time tells how long the rest takes
 
 
@@ -33,6 +34,31 @@ class TimeLeft:
         if share > _KNOWN:
             left = (perf_counter() - self.start) * (1 - share) / share
         return f"{share:.0%} done, about {time_in_words(left)} left"
+
+
+class Estimate(str):
+    """Estimated time and memory in words, as in "estimated: 3 min of CPU time and 1.2 GB".
+
+    Attributes
+    ----------
+    seconds, n_bytes : float
+        The same as numbers.
+    """
+
+    seconds: float
+    n_bytes: float
+
+    def __new__(cls, seconds: float, n_bytes: float) -> Estimate:
+        """Write the numbers in words."""
+        text = f"estimated: {time_in_words(seconds)} of CPU time and {n_bytes / 1e9:.1f} GB"
+        found = super().__new__(cls, f"{text} of memory beside the data")
+        found.seconds, found.n_bytes = seconds, n_bytes
+        return found
+
+    @property
+    def is_long(self) -> bool:
+        """Whether users should know before the work begins."""
+        return self.seconds > _LONG
 
 
 def time_in_words(seconds: float) -> str:

@@ -86,11 +86,16 @@ def read_table(path: Path, n_rows: int | None = None, header: bool | None = None
             _raise_for_bad_cell(rows, names if has_names else None, header)
             raise
         table = as_strings([cell for _, row in rows for cell in row]).reshape(len(rows), -1)
-    has_columns = has_names and table.dtype.kind == "f"
-    are_words = has_columns and all(map(holds_text, names))  # and cannot be a row
-    if has_names and header is None and not are_words:
+    if has_names and header is None and not _are_words(path, delimiter, names):
         _report_header(path, names)
+    has_columns = has_names and table.dtype.kind == "f"
     return NamedColumns.of(table, tuple(names)) if has_columns else table
+
+
+def _are_words(path: Path, delimiter: str, names: list[str]) -> bool:
+    """Whether the first line consists of words, some above numbers, and cannot be a row."""
+    below = next((row for _, row in islice(_lines(path, delimiter), 1, None)), [])
+    return all(map(holds_text, names)) and any(map(is_number, below))
 
 
 def read_cells(path: Path) -> tuple[np.ndarray, np.ndarray]:

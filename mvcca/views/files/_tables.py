@@ -63,7 +63,9 @@ class Table:
         name = name_among(name, self.columns)
         if name not in self.columns:
             raise SourceError(
-                f"{self.file}: there is no column {name!r}; its columns are {few(self.columns)}"
+                f"{self.file}: there is no column {name!r}; its columns are "
+                f"{few(one or f'{UNNAMED} (without a name)' for one in self.columns)}. If it names "
+                "the rows, rename it: all files need the same name"
             )
         return self.columns[name]
 
