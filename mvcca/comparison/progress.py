@@ -76,15 +76,21 @@ def epochs_reported(estimator: Any, report: Callable[[str], None] | None) -> Ite
         return
     from mvcca.deep.callbacks import Callback
 
-    show = report
+    show, start = report, perf_counter()
 
     class Epochs(Callback):
+        before: int | None = None  # epochs of the checkpoint that it resumes from
+
         def on_epoch_end(self, trainer: Any) -> None:
             figures = trainer.history[-1]
             names = ("loss", "valid_loss", "valid_total_correlation")
             measured = [name for name in names if name in figures]
             text = ", ".join(f"{name.replace('_', ' ')} {figures[name]:.4g}" for name in measured)
-            show(f"epoch {trainer.epoch} of {trainer.last_epoch}, {text}")
+            self.before = trainer.epoch - 1 if self.before is None else self.before
+            per_epoch = (perf_counter() - start) / (trainer.epoch - self.before)
+            left = (trainer.last_epoch - trainer.epoch) * per_epoch
+            more = f", about {time_in_words(left)} left" if left >= 1 else ""
+            show(f"epoch {trainer.epoch} of {trainer.last_epoch}, {text}{more}")
 
     given = estimator.callbacks
     estimator.callbacks = (*given, Epochs())
