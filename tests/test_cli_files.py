@@ -32,6 +32,7 @@ import mvcca
 from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.blocks import read_array
 from mvcca.cli import main
+from mvcca.cli.parser import build_parser, commands_of
 from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.persistence import ProjectedRows
 from mvcca.retrieval import top_k
@@ -1191,7 +1192,8 @@ def test_the_commands_of_the_user_guide_run(capsys):
     pytest.importorskip("torch")
     page = Path(mvcca.__file__).parents[1] / "docs" / "user_guide" / "command_line.rst"
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    commands = [shlex.split(line) for line in re.findall(r"^ +\$ mvcca (.*)$", text, re.M)]
+    lines = re.findall(r"^ +\$ mvcca (.*?)(?: > .*)?$", text, re.M)
+    commands = [shlex.split(line) for line in lines]
     rng = np.random.default_rng(0)
     image = rng.standard_normal((300, 30))
     np.save("image.npy", image)
@@ -1218,7 +1220,16 @@ def test_the_commands_of_the_user_guide_run(capsys):
         lines = [f"{i},{i // 3},{','.join(map(str, rows[i]))}" for i in subjects]
         family = "family" if name == "confounds" else f"{name} 0"
         Path(f"{name}.csv").write_text("\n".join([f"subject,{family},a,b,c", *lines]))
-    assert len(commands) > 5
+    for name, kept in (("audio", subjects[:250]), ("lyrics", subjects[50:][::-1])):
+        lines = [f"track {i},{','.join(map(str, image[i, :8] + rng.random(8)))}" for i in kept]
+        header = ",".join(["track", *(f"{name} {j}" for j in range(8))])
+        Path(f"{name}.csv").write_text("\n".join([header, *lines]))
+    Path("lyrics_texts").mkdir()
+    for i in subjects[50:]:
+        text = " ".join(f"word{j}" for j in np.flatnonzero(image[i, :8] > 0))
+        Path("lyrics_texts", f"track {i}.txt").write_text(f"{text} la\nla la\n")
+    ran = {command[0] for command in commands}
+    assert ran == set(commands_of(build_parser())) - {"demo"}  # which takes longest
     for command in commands:
         if "--workers" in command or "--scheduler" in command:  # tested above
             continue

@@ -76,7 +76,7 @@ def migration_work(
     search += product(n_items, old.width, new.width) + Work(passes=6 * n_queries * n_items)
     model = solve([old.width, new.width], min(old.width, new.width), is_cca=True)
     n_models = 1 if direction == "items" else n_regs
-    work = moments(pairs) + 6 * n_models * model + (1 + n_models) * search
+    work = moments(pairs) + 4 * n_models * model + (1 + n_models / 3) * search
     if writes:
         work += projection_work({"old": old}, new.width)
     return work + Work(n_bytes=8 * (n_items + new.n_rows) * (old.width + new.width))
@@ -94,13 +94,17 @@ def similarity_work(
     others = layers if other is None else other
     share = 0.5 if other is None else 1.0  # pairs in both orders are one
     work = Work()
+    if "mutual_knn" in measures:
+        for view in layers if other is None else (*layers, *others):
+            n = view.n_rows
+            work += _SINGLE * product(n, view.width, n) + Work(sorts=0.8 * n**2)
     for first in layers:
         for second in others:
             n, p, q = first.n_rows, first.width, second.width
-            pair = product(p, n, q) + Work(passes=150 * n * (p + q))
+            pair = product(p, n, q) + Work(passes=35 * n * (p + q))
             for name in measures:
                 if name == "mutual_knn":
-                    pair += share * (product(n, p + q, n) + Work(sorts=n**2))
+                    pair += Work(passes=300 * n)
                 elif not name.startswith("cka"):
                     n_bases = _DRAWS if calibrates else 1
                     pair += Work(factors=n_bases * p * q * min(p, q), passes=25 * n_bases * p * q)
@@ -116,9 +120,9 @@ def study_work(
     """Permutations, folds and intervals of a study of two tables."""
     n = min(x.n_rows, y.n_rows)
     widths = [min(view.width, n_components or max(1, n // 10)) for view in (x, y)]
-    folds = 12 * (moments((x, y)) + Work(passes=200 * n * (x.width + y.width)))
+    folds = 12 * (moments((x, y)) + Work(passes=60 * n * (x.width + y.width)))
     return folds + Work(
         calls=300_000,
-        passes=80 * n_permutations * n * sum(widths),
+        passes=14 * n_permutations * n * sum(widths),
         n_bytes=64 * n * (x.width + y.width),
     )
