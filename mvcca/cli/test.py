@@ -18,6 +18,8 @@ from mvcca.comparison.costs import shape_of, study_work
 from mvcca.inspection import study
 from mvcca.views.files import Table, matched, read_ids, read_table
 
+_LEAVE_OUT = "Leave out the column or these rows"
+
 
 def run(options: Namespace) -> None:
     """Run the command."""
@@ -39,7 +41,9 @@ def run(options: Namespace) -> None:
     with configured(options):
         result = study(
             views,
-            confounds=None if rest is None else rest.numbers(categories=True),
+            confounds=None
+            if rest is None
+            else rest.numbers(categories=True, remedy=f"{_LEAVE_OUT}, or impute them"),
             groups=groups,
             within=options.within,
             rank_gaussian=options.rank,
@@ -58,7 +62,11 @@ def run(options: Namespace) -> None:
 
 
 def _numbers(table: Table, holes: bool) -> NamedColumns:
-    return table.numbers(holes=holes, remedy="keep them with --missing em")
+    return table.numbers(holes=holes, remedy=f"{_LEAVE_OUT}, or keep them with --missing em")
+
+
+def _confounds(table: Table) -> NamedColumns:
+    return table.numbers(categories=True, remedy=f"{_LEAVE_OUT}, or impute them")
 
 
 def _matched(tables: list[Table], options: Namespace) -> list[Table]:

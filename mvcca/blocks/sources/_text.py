@@ -297,9 +297,11 @@ def _raise_for_bad_cell(
                 ) from None
 
 
-def bad_cell(cell: str, row: int, column: int | str, line: int | None = None) -> str:
-    """What is wrong with a cell that is not a number, and what to do."""
-    where = cell_in_words(row, column, line=line)
+def bad_cell(
+    cell: str, row: int, column: int | str, line: int | None = None, name: Any = None
+) -> str:
+    """What is wrong with a cell that is not a number, and what to do; `name` is its row's id."""
+    where = cell_in_words(row, column, line=line, name=name)
     if is_missing(cell):
         return f"expected a number in {where}, got {cell!r}: {MISSING}"
     return f"expected a number in {where}, got {cell!r}{_advice_on([cell])}"

@@ -156,7 +156,8 @@ class Table:
     def _text_in(self, name: str, cells: np.ndarray) -> SourceError:
         row = next(i for i, cell in enumerate(cells) if not (is_number(cell) or _is_hole(cell)))
         line = None if self.lines is None else int(self.lines[row])
-        message = bad_cell(str(cells[row]), row, name or 0, line)
+        one = None if self.ids is None else self.ids[row]
+        message = bad_cell(str(cells[row]), row, name or 0, line, one)
         if "decimal" not in message:
             what = "leave out the column"
             if self.ids is None:
