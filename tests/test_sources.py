@@ -935,7 +935,7 @@ def test_missing_values_beside_decimals_are_nan_as_pandas_wrote_them(tmp_path, c
 
     parquet.write_table(pa.table({"a": [1.0, 2.0, 3.0], "b": column}), tmp_path / "x.parquet")
     found = open_matrix(tmp_path / "x.parquet")
-    assert_array_equal(found.read(0, 3), [[1, 1], [2, np.nan], [3, 3]])
+    np.testing.assert_array_equal(found.read(0, 3), [[1, 1], [2, np.nan], [3, 3]])
     with pytest.raises(ValueError, match=r"first in row 1, column 'b' of .*x\.parquet; 1 such"):
         MVCCA().fit({"x": found, "y": np.eye(3)})
 
