@@ -394,6 +394,10 @@ def test_groups_are_a_column_of_the_confounds_or_a_file(capsys):
     Path("confounds.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
     assert main([*arguments, "--groups", "families.txt"]) == 0
     assert capsys.readouterr().out == by_column
+    lines = [f"s{i},{family}" for i, family in enumerate(families)]
+    Path("families.csv").write_text("\n".join(["subject,family", *lines[::-1]]))
+    assert main([*arguments, "--groups", "families.csv"]) == 0
+    assert capsys.readouterr().out == by_column
 
 
 @pytest.mark.usefixtures("files")
@@ -423,7 +427,7 @@ def test_missing_values_are_treated_if_asked_for(capsys):
         ("brain.csv behaviour.csv", "the same subjects in the same order", 1),
         (
             "brain.csv confounds.csv --id subject",
-            "expected a number in row 0 (id 's0', line 2), column 'site'",
+            "expected a number in row 76 (id 's0', line 78), column 'site'",
             1,
         ),
         ("brain.csv behaviour.csv --id name", "there is no column 'name'", 1),

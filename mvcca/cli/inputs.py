@@ -52,17 +52,21 @@ def read_groups(options: Namespace, views: Views) -> Any:
     if options.id is not None:
         if isinstance(files, dict):
             raise UsageError("--id pairs the rows of views; --groups is one FILE then")
-        table = values_of_ids(files, options.id, np.asarray(views.ids).tolist(), "group")
-        if len(table.columns) > 1:
-            raise CommandError(
-                f"{files}: expected one column of groups beside {options.id!r}, got "
-                f"{len(table.columns)}"
-            )
-        return next(iter(table.columns.values()))
+        return groups_of_ids(files, options.id, views.ids)
     if isinstance(files, dict):
         heights = {name: len(views.objects(name)) for name in files}
         return {name: _groups_in(file, heights[name], header) for name, file in files.items()}
     return _groups_in(files, len(views), header)
+
+
+def groups_of_ids(file: str, ids: str, wanted: Any) -> np.ndarray:
+    """The group of each id, from a table of both."""
+    table = values_of_ids(file, ids, np.asarray(wanted).tolist(), "group")
+    if len(table.columns) > 1:
+        raise CommandError(
+            f"{file}: expected one column of groups beside {ids!r}, got {len(table.columns)}"
+        )
+    return next(iter(table.columns.values()))
 
 
 def _groups_in(file: str, n_rows: int, header: bool | None) -> Any:

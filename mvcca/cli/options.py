@@ -199,7 +199,8 @@ files have the same subjects in the same order)"""
 indicators"""
     _add(command, "--confounds", text, metavar="FILE")
     text = """families, sites or other groups of subjects that are not independent: a column of the
-confounds, or a file with one per line. Permutations exchange whole groups of the same size"""
+confounds, or a file with one per line, or with --id a table of ids and groups. Permutations
+exchange whole groups of the same size"""
     _add(command, "--groups", text, metavar="COLUMN|FILE")
     _add_report(command, endings=".html")
     settings = command.add_argument_group("settings of the test")

@@ -13,11 +13,12 @@ from mvcca.blocks import NamedColumns, as_block
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.estimates import note_work
-from mvcca.cli.inputs import checked_output, configured
+from mvcca.cli.inputs import checked_output, configured, groups_of_ids
 from mvcca.comparison.costs import shape_of, study_work
 from mvcca.inspection import study
 from mvcca.views.files import Table, matched, read_ids, read_table
 
+_TABLES = (".csv", ".tsv", ".parquet", ".arrow")
 _LEAVE_OUT = "Leave out the column or these rows"
 
 
@@ -29,7 +30,7 @@ def run(options: Namespace) -> None:
         raise UsageError(f"--report: expected a name ending in .html, got {options.report}")
     tables = _matched(list(map(read_table, files)), options)
     first, second, *confounds = tables
-    groups, rest = _groups(options, confounds[0] if confounds else None, len(first))
+    groups, rest = _groups(options, confounds[0] if confounds else None, first)
     names = [Path(file).stem for file in files]
     if names[0] == names[1]:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
@@ -86,9 +87,9 @@ def _matched(tables: list[Table], options: Namespace) -> list[Table]:
     return [table.without([""]) if "" in table.columns else table for table in tables]
 
 
-def _groups(options: Namespace, confounds: Table | None, n_rows: int) -> tuple[Any, Table | None]:
+def _groups(options: Namespace, confounds: Table | None, first: Table) -> tuple[Any, Table | None]:
     """The group of each subject, from a column of the confounds or a file, and the confounds."""
-    name = options.groups
+    name, n_rows = options.groups, len(first)
     if name is None:
         return None, confounds
     if confounds is not None and name in confounds.columns:
@@ -98,6 +99,8 @@ def _groups(options: Namespace, confounds: Table | None, n_rows: int) -> tuple[A
     if not Path(name).is_file():
         where = "" if confounds is None else f" nor a column of {confounds.file}"
         raise UsageError(f"--groups: {name!r} is no file{where}")
+    if options.id is not None and Path(name).suffix.lower() in _TABLES:
+        return _codes(groups_of_ids(name, options.id, first.ids)), confounds
     groups = read_ids(name, n_rows)
     if len(groups) != n_rows:
         raise CommandError(f"{name}: {len(groups):,} groups for {n_rows:,} subjects")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,12 +38,15 @@ class Table:
         Lines of the rows in a text file, from 1.
     ids : ndarray of str or None, shape (n_rows,)
         What identifies the rows.
+    numbers_in_file : ndarray of int or None, shape (n_rows,)
+        Numbers of the rows in the file, from 0, if some were taken.
     """
 
     file: str
     columns: Mapping[str, np.ndarray]
     lines: np.ndarray | None = None
     ids: np.ndarray | None = None
+    numbers_in_file: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -91,8 +95,9 @@ class Table:
     def take(self, rows: np.ndarray) -> Table:
         """Some of the rows, in this order."""
         columns = {name: cells[rows] for name, cells in self.columns.items()}
+        known = np.arange(len(self)) if self.numbers_in_file is None else self.numbers_in_file
         lines, ids = (None if own is None else own[rows] for own in (self.lines, self.ids))
-        return Table(self.file, columns, lines, ids)
+        return Table(self.file, columns, lines, ids, known[rows])
 
     def numbers(
         self, *, categories: bool = False, holes: bool = False, remedy: str = FILL_IN
@@ -137,27 +142,28 @@ class Table:
             return None
         for row, cell in enumerate(cells):
             if not cell.strip():
+                where = row_in_words(**self._place(row))
                 raise SourceError(
-                    f"{self.file}: expected a text in {self._row(row)}, it is empty; leave out the "
-                    "row, or write a word"
+                    f"{self.file}: expected a text in {where}, it is empty; leave out the row, or "
+                    "write a word"
                 )
         return cells.astype(object)[:, None]
 
-    def _row(self, row: int) -> str:
+    def _place(self, row: int) -> dict[str, Any]:
+        """What `mvcca.blocks.places` says of a row."""
+        number = row if self.numbers_in_file is None else int(self.numbers_in_file[row])
         line = None if self.lines is None else int(self.lines[row])
-        return row_in_words(row, line=line, name=None if self.ids is None else self.ids[row])
+        return {"row": number, "line": line, "name": None if self.ids is None else self.ids[row]}
 
     def _missing_in(self, name: str, missing: np.ndarray, remedy: str) -> SourceError:
         return SourceError(
             f"{self.file}: column {name!r} misses {missing.sum()} of {len(missing)} values, first "
-            f"in {self._row(int(missing.argmax()))}. {remedy}"
+            f"in {row_in_words(**self._place(int(missing.argmax())))}. {remedy}"
         )
 
     def _text_in(self, name: str, cells: np.ndarray) -> SourceError:
         row = next(i for i, cell in enumerate(cells) if not (is_number(cell) or _is_hole(cell)))
-        line = None if self.lines is None else int(self.lines[row])
-        one = None if self.ids is None else self.ids[row]
-        message = bad_cell(str(cells[row]), row, name or 0, line, one)
+        message = bad_cell(str(cells[row]), column=name or 0, **self._place(row))
         if "decimal" not in message:
             what = "leave out the column"
             if self.ids is None:
