@@ -187,28 +187,6 @@ def test_a_usage_error_has_two_lines_and_suggests_similar_words(capsys, argument
     assert message in err.splitlines()[1]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_examples_in_the_help_parse(capsys, command):
-    from mvcca.cli.parser import build_parser
-
-    _, out, _ = run(capsys, command, "--help")
-    examples = re.findall(r"^  \$ mvcca (.*)$", out.replace("\\\n", " "), re.M)
-    assert examples
-    for example in examples:
-        words = shlex.split(example.partition(" > ")[0])
-        assert build_parser().parse_args(words).run
-
-
-def test_bash_completes_commands_and_options(capsys):
-    _, script, _ = run(capsys, "completion", "bash")
-    program = (
-        f"{script}\nCOMP_WORDS=(mvcca comp); COMP_CWORD=1; _mvcca; echo ${{COMPREPLY[@]}}\n"
-        "COMP_WORDS=(mvcca compare --rep); COMP_CWORD=2; _mvcca; echo ${COMPREPLY[@]}"
-    )
-    answer = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
-    assert answer.stdout == "compare completion\n--report\n"
-
-
 def test_every_command_prints_json(capsys):
     views = ("--view", "image=image.npy", "--view", "text=text.npy")
     between = ("--gallery", "image=image.npy", "--query", "text=text.npy", "-k", "1")
@@ -593,8 +571,7 @@ def test_every_format_of_a_view_gives_the_same_figures(capsys, name):
     _, expected, _ = compare(capsys, "--methods", "cca", "--n-components", "3")
     code, out, err = compare(capsys, "--methods", "cca", "--n-components", "3", image=name)
     assert code == 0
-    assert ("is read as a header" in err) == (name in ("header.csv", "byte order mark.csv"))
-    assert err.count("\n") <= 1
+    assert not err
     assert same_figures(out, expected)
 
 
@@ -615,8 +592,7 @@ def test_every_format_of_classes_gives_the_same_figures(capsys, name):
     _, expected, _ = compare(capsys, "--methods", "mlcca", "--n-components", "2")
     code, out, err = compare(capsys, "--methods", "mlcca", "--n-components", "2", labels=name)
     assert code == 0
-    assert ("is read as a header" in err) == (name == "numbers.csv")
-    assert err.count("\n") <= 1
+    assert not err
     assert same_figures(out, expected)
 
 

@@ -32,6 +32,7 @@ import mvcca
 from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.blocks import read_array
 from mvcca.cli import main
+from mvcca.cli.parser import build_parser, commands_of
 from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.persistence import ProjectedRows
 from mvcca.retrieval import top_k
@@ -1191,7 +1192,8 @@ def test_the_commands_of_the_user_guide_run(capsys):
     pytest.importorskip("torch")
     page = Path(mvcca.__file__).parents[1] / "docs" / "user_guide" / "command_line.rst"
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    commands = [shlex.split(line) for line in re.findall(r"^ +\$ mvcca (.*)$", text, re.M)]
+    lines = re.findall(r"^ +\$ mvcca (.*?)(?: > .*)?$", text, re.M)
+    commands = [shlex.split(line) for line in lines]
     rng = np.random.default_rng(0)
     image = rng.standard_normal((300, 30))
     np.save("image.npy", image)
@@ -1218,7 +1220,16 @@ def test_the_commands_of_the_user_guide_run(capsys):
         lines = [f"{i},{i // 3},{','.join(map(str, rows[i]))}" for i in subjects]
         family = "family" if name == "confounds" else f"{name} 0"
         Path(f"{name}.csv").write_text("\n".join([f"subject,{family},a,b,c", *lines]))
-    assert len(commands) > 5
+    for name, kept in (("audio", subjects[:250]), ("lyrics", subjects[50:][::-1])):
+        lines = [f"track {i},{','.join(map(str, image[i, :8] + rng.random(8)))}" for i in kept]
+        header = ",".join(["track", *(f"{name} {j}" for j in range(8))])
+        Path(f"{name}.csv").write_text("\n".join([header, *lines]))
+    Path("lyrics_texts").mkdir()
+    for i in subjects[50:]:
+        text = " ".join(f"word{j}" for j in np.flatnonzero(image[i, :8] > 0))
+        Path("lyrics_texts", f"track {i}.txt").write_text(f"{text} la\nla la\n")
+    ran = {command[0] for command in commands}
+    assert ran == set(commands_of(build_parser())) - {"demo"}  # which takes longest
     for command in commands:
         if "--workers" in command or "--scheduler" in command:  # tested above
             continue
@@ -1336,7 +1347,7 @@ def test_a_missing_value_in_the_first_cell_is_a_value(capsys, cell):
     lines = _csv_of(np.load("image.npy")).splitlines()
     lines[0] = ",".join([cell, *lines[0].split(",")[1:]])
     Path("rows.csv").write_text("\n".join(lines))
-    message = f"expected a number in row 1, column 1, got {cell!r}"
+    message = f"expected a number in row 0 (line 1), column 0, got {cell!r}"
     assert message in fail(capsys, *SEARCH_CSV)
     assert message in fail(capsys, *SEARCH_CSV, "--header", "no")
     Path("y.csv").write_text("\n".join([cell or '""', *map(str, CLASSES[1:])]))
@@ -1345,15 +1356,16 @@ def test_a_missing_value_in_the_first_cell_is_a_value(capsys, cell):
 
 
 @pytest.mark.usefixtures("model")
-def test_a_header_is_reported_and_its_line_is_no_item(capsys):
+def test_the_line_of_a_header_is_no_item_and_numbers_that_are_one_are_reported(capsys):
     _, expected, _ = run(capsys, *SEARCH_CSV[:3], "image=image.npy", *SEARCH_CSV[4:])
     rows = np.load("image.npy")
-    for names, first in (("a,b,c,d,e,f\n", "'a', 'b', 'c', ... (6 in all)"), ("", None)):
+    counted = "'0', '1', '2', ... (6 in all)"
+    for names, first in (("a,b,c,d,e,f\n", None), ("0,1,2,3,4,5\n", counted), ("", None)):
         Path("rows.csv").write_text(_csv_of(rows, names))
         code, out, err = run(capsys, *SEARCH_CSV)
         assert (code, out) == (0, expected)
         reported = f"mvcca: warning: rows.csv: line 1 ({first}) is read as a header. If it is"
-        assert err.startswith(reported) if names else not err
+        assert err.startswith(reported) if first else not err
         assert succeed(capsys, *SEARCH_CSV, "--header", "yes" if names else "no") == expected
 
 
@@ -1438,7 +1450,8 @@ def test_the_number_of_objects_tells_a_line_of_names_from_the_first_label(capsys
     for file, model in (("y.csv", "csv.mvcca"), ("y.npy", "npy.mvcca")):
         code, _, err = run(capsys, *FIT[:-2], "--labels", file, *method, "-o", model)
         assert code == 0
-        assert ("is read as a header" in err) == bool(header and file == "y.csv")
+        is_clear = (header, kind) == ("class\n", "numbers")  # a word above numbers is no label
+        assert ("is read as a header" in err) == bool(header and file == "y.csv" and not is_clear)
     same_model(mvcca.load("csv.mvcca"), mvcca.load("npy.mvcca"))
 
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from mvcca import CCA, JRL, KCCA, datasets
+from mvcca import CCA, JRL, KCCA, Views, datasets, open_matrix
 from mvcca.comparison import costs
 from mvcca.comparison.costs import Shapes, ViewShape, Work, fit_work, parse_budget, ranking_work
 from mvcca.comparison.data import Data
@@ -202,3 +202,43 @@ def test_an_estimate_is_close_to_the_time_of_a_fit():
     measured = thread_time() - start
     work = fit_work(model, Shapes.of(Data.of(data.views), len(data.views)))
     assert measured / 4 < work.seconds(costs.measured_rates()) < 4 * measured
+
+
+# ---- commands -----------------------------------------------------------------------------------
+
+ROWS = ViewShape(4000, 200, 200)
+LARGE = replace(ROWS, n_rows=20_000)
+WIDE = replace(ROWS, width=400, stored=400)
+COMMANDS = {
+    "search": lambda view: costs.hits_work({"x": view}, {"y": ROWS}, 50),
+    "transform": lambda view: costs.projection_work({"x": view}, 50),
+    "align": lambda view: costs.alignment_work(view, view, 20),
+    "align without pairs": lambda view: costs.alignment_work(view, view, 0),
+    "migrate": lambda view: costs.migration_work(view, ROWS, writes=True),
+    "migrate queries": lambda view: costs.migration_work(
+        view, ROWS, direction="queries", writes=False
+    ),
+    "similarity": lambda view: costs.similarity_work([view, view], None, ["cka_unbiased"]),
+    "similarity by spectra": lambda view: costs.similarity_work([view, ROWS], [view], ["svcca"]),
+    "test": lambda view: costs.study_work(view, view, 999),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_estimates_of_commands_grow_with_rows_and_widths(command):
+    found, large, wide = (COMMANDS[command](view) for view in (ROWS, LARGE, WIDE))
+    assert 0 < seconds(found) < min(seconds(large), seconds(wide))
+    assert found.n_bytes <= min(large.n_bytes, wide.n_bytes)
+
+
+def test_shapes_of_files_are_had_without_reading_them(tmp_path):
+    from scipy.sparse import save_npz
+
+    X = random_array((500, 80), density=0.1, format="csr", rng=0)
+    save_npz(tmp_path / "x.npz", X)
+    source = open_matrix(tmp_path / "x.npz")
+    source._read_runs = None  # fails if it is called
+    (found,) = Shapes.of_views(Views({"x": source})).views
+    (expected,) = Shapes.of_views(Views({"x": X})).views
+    assert (found.n_rows, found.width, found.is_sparse) == (500, 80, True)
+    assert 0.5 < found.stored / expected.stored < 2

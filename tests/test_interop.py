@@ -423,7 +423,7 @@ def test_columns_of_numbers_are_read_side_by_side():
         ([[1.0, 2.0], [3.0]], "expected lists of 2 numbers in column 'x', as in row 0"),
         ([[1.0, 2.0], [3.0, None]], "values are missing in column 'x', rows 0 to 2"),
         ([[1.0], None], "lists of 1 numbers in column 'x'|values are missing"),
-        ([1.0, None], "values are missing in column 'x'"),
+        ([1, None], "values are missing in column 'x'"),
         (["a", "b"], "expected columns of numbers or of lists of numbers, got string in 'x'"),
         ([["a"], ["b"]], "got list<.*string> in 'x'"),
     ],
@@ -509,6 +509,36 @@ def test_arrays_of_one_anndata_are_views():
         assert_allclose(rna.obsm[f"cca_{name}"], expected[name], rtol=1e-9)
     assert "cca_rna" not in rna.varm
     assert_allclose(rna.uns["cca"]["canonical_correlations"], model[-1].canonical_correlations_)
+
+
+TAKES_VIEWS = {
+    "Views": Views,
+    "fit": lambda X: CCA(2).fit(X),
+    "compare": lambda X: mvcca.compare("cca", X),
+    "evaluate_retrieval": lambda X: mvcca.evaluate_retrieval(X),
+    "aligned": Views.aligned,
+}
+
+
+@pytest.mark.parametrize("taken_by", TAKES_VIEWS)
+def test_containers_of_cells_are_refused_where_views_are_taken(taken_by):
+    _, rna, protein = cells()
+    with pytest.raises(TypeError, match=r"View 'rna': .*got AnnData.* by .*views_of_modalities"):
+        TAKES_VIEWS[taken_by]({"rna": rna, "protein": protein})
+    mudata = pytest.importorskip("mudata", reason="needs mudata: pip install 'mvcca[anndata]'")
+    with warnings.catch_warnings(action="ignore"):
+        both = mudata.MuData({"rna": rna, "protein": protein})
+    with pytest.raises(TypeError, match=r"got MuData. Pass mvcca\.interop\.views_of_modalities"):
+        TAKES_VIEWS[taken_by](both)
+
+
+def test_a_container_of_cells_is_no_lone_matrix_either():
+    X, rna, protein = cells()
+    with pytest.raises(TypeError, match=r"got AnnData.* data\.X or data\.obsm"):
+        CCA(2).fit(rna, protein)
+    model = CCA(2, reg=0.1).fit({"rna": X["image"], "protein": X["text"]})
+    with pytest.raises(TypeError, match="got AnnData"):
+        model.transform({"rna": rna})
 
 
 def test_what_is_not_there_is_named():

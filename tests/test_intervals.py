@@ -508,7 +508,7 @@ def test_results_are_tables_and_plots():
         assert result.plot(ax) is ax
     table = results["loadings"].to_frame()
     assert table["variable"][:3].tolist() == ["age", "iq", "height"]
-    assert table["variable"][3] == "y 1"
+    assert table["variable"][3] == "y 0"
     assert [text.get_text() for text in results["loadings"].plot().get_yticklabels()][1] == "iq"
     mpl.pyplot.close("all")
 

@@ -7,6 +7,7 @@ indexing of the matrices.
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -266,10 +267,27 @@ def test_folds_by_position_may_lack_a_view_and_then_say_so():
         MLCCA().fit(X[np.arange(N // 2)], CLASSES[: N // 2])
 
 
-def test_searches_over_lists_of_views_are_not_what_they_seem():
-    """The reason for `Views`: a list of two matrices has two rows for scikit-learn."""
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        cross_val_score(CCA(), list(blocks().values()), CLASSES)
+@pytest.mark.parametrize("container", [list, dict])
+def test_searches_over_lists_and_dicts_of_views_are_not_what_they_seem(container):
+    """The reason for `Views`: a list of two matrices has two rows for scikit-learn.
+
+    The guide quotes what it says then.
+    """
+    views = blocks() if container is dict else list(blocks().values())
+    guide = Path(__file__).parents[1] / "docs" / "user_guide" / "views.rst"
+    quoted = " ".join(guide.read_text("utf-8").split())
+    with pytest.raises(ValueError, match="inconsistent numbers of samples") as failed:
+        cross_val_score(CCA(), views, CLASSES)
+    assert str(failed.value).partition(": [2, ")[0].partition(" variables with ")[2] in quoted
+    with pytest.raises(ValueError, match="n_samples=2") as failed:
+        GridSearchCV(CCA(), {"reg": [0.1, 1.0]}).fit(views)
+    assert str(failed.value).rstrip(".") in quoted
+
+
+def test_a_part_of_a_list_of_views_is_told_from_a_part_of_the_objects():
+    train, _ = train_test_split(list(blocks().values()))
+    with pytest.raises(ValueError, match=r"got 1\. In cross-validations .*pass mvcca\.Views"):
+        CCA().fit(train)
 
 
 # ---- retrieval measures as scores ----------------------------------------------------------------

@@ -20,7 +20,7 @@ import pytest
 from scipy.io import savemat
 from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
-from mvcca import RowSource, open_matrix
+from mvcca import MVCCA, RowSource, open_matrix
 from mvcca.blocks import SourceError, as_source, read_array
 from mvcca.blocks.sources._sparse_npz import read_sparse
 from mvcca.views.files import open_view, read_ids, read_label_vectors, read_labels
@@ -913,19 +913,31 @@ def test_a_damaged_zarr_chunk_is_an_error_that_names_the_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "message"),
+    ("first", "column", "message"),
     [
-        (["a", "b", "c"], "got (large_)?string in 'b'"),
-        ([1, None, 3], "values are missing in column 'b'"),
+        ([1.0, 2.0, 3.0], ["a", "b", "c"], "got (large_)?string in 'b'.*give --id b if it names"),
+        ([1, 2, 3], [1, None, 3], "values are missing in column 'b', rows 0 to 3. Fill them in"),
     ],
 )
-def test_parquet_columns_must_be_numbers_and_complete(tmp_path, column, message):
+def test_parquet_columns_must_be_numbers_and_integers_complete(tmp_path, first, column, message):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"a": first, "b": column}), tmp_path / "x.parquet")
+    with pytest.raises(SourceError, match=message):
+        open_matrix(tmp_path / "x.parquet").read(0, 3)
+
+
+@pytest.mark.parametrize("column", [[1.0, None, 3.0], [1, None, 3]])
+def test_missing_values_beside_decimals_are_nan_as_pandas_wrote_them(tmp_path, column):
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
     from pyarrow import parquet
 
     parquet.write_table(pa.table({"a": [1.0, 2.0, 3.0], "b": column}), tmp_path / "x.parquet")
-    with pytest.raises(SourceError, match=message):
-        open_matrix(tmp_path / "x.parquet").read(0, 3)
+    found = open_matrix(tmp_path / "x.parquet")
+    np.testing.assert_array_equal(found.read(0, 3), [[1, 1], [2, np.nan], [3, 3]])
+    with pytest.raises(ValueError, match=r"first in row 1, column 'b' of .*x\.parquet; 1 such"):
+        MVCCA().fit({"x": found, "y": np.eye(3)})
 
 
 def write_table(table, path, rows=None):

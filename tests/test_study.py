@@ -50,7 +50,7 @@ def test_what_is_left_without_confounds_is_found():
     result = study(X, Y, confounds=age, n_permutations=99, random_state=0)
     np.testing.assert_array_equal(result.significant, [True, False, False, False])
     assert result.intervals.low[0] < result.held_out[0] < result.intervals.correlations[0]
-    assert next(result.sorted_loadings())[:2] == ("X", "X 1")
+    assert next(result.sorted_loadings())[:2] == ("X", "X 0")
     low, high = result.loading_ends["X"][:, 0, 0]
     assert low < result.loadings["X"][0, 0] < high
 
@@ -316,7 +316,7 @@ def _nothing_in(X, rows, columns):
         (
             lambda X, Y, Z: (_nothing_in(X, slice(12, None), 1), Y, Z),
             {"missing": "em"},
-            "'brain': too few rows have 'brain 2': expected at least 15 in the training rows",
+            "'brain': too few rows have 'brain 1': expected at least 15 in the training rows",
         ),
         (
             lambda X, Y, Z: (X, _nothing_in(Y, [4, 9], slice(None)), Z),
@@ -362,7 +362,7 @@ def files(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("files")
 def test_from_tables_to_a_report(capsys):
-    files = "brain.csv behaviour.csv --confounds confounds.csv --ids subject --groups family"
+    files = "brain.csv behaviour.csv --confounds confounds.csv --id subject --groups family"
     options = "--json --permutations 99 --report r.html"
     assert main(["test", *files.split(), *options.split()]) == 0
     captured = capsys.readouterr()
@@ -380,7 +380,7 @@ def test_from_tables_to_a_report(capsys):
 @pytest.mark.usefixtures("files")
 def test_groups_are_a_column_of_the_confounds_or_a_file(capsys):
     arguments = ["test", "brain.csv", "behaviour.csv", "--confounds", "confounds.csv"]
-    arguments += ["--ids", "subject", "--permutations", "49"]
+    arguments += ["--id", "subject", "--permutations", "49"]
     assert main([*arguments, "--groups", "family"]) == 0
     by_column = capsys.readouterr().out
     assert "significant" in by_column
@@ -394,6 +394,10 @@ def test_groups_are_a_column_of_the_confounds_or_a_file(capsys):
     Path("confounds.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
     assert main([*arguments, "--groups", "families.txt"]) == 0
     assert capsys.readouterr().out == by_column
+    lines = [f"s{i},{family}" for i, family in enumerate(families)]
+    Path("families.csv").write_text("\n".join(["subject,family", *lines[::-1]]))
+    assert main([*arguments, "--groups", "families.csv"]) == 0
+    assert capsys.readouterr().out == by_column
 
 
 @pytest.mark.usefixtures("files")
@@ -403,7 +407,7 @@ def test_missing_values_are_treated_if_asked_for(capsys):
         cells = lines[row].split(",")
         lines[row] = ",".join([*cells[:2], blank, *cells[3:]])
     Path("brain.csv").write_text("\n".join(lines))
-    arguments = ["test", "brain.csv", "behaviour.csv", "--ids", "subject", "--permutations", "19"]
+    arguments = ["test", "brain.csv", "behaviour.csv", "--id", "subject", "--permutations", "19"]
     assert main(arguments) == 1
     message = capsys.readouterr().err
     assert "'region 1' misses" in message
@@ -421,10 +425,14 @@ def test_missing_values_are_treated_if_asked_for(capsys):
     ("arguments", "message", "code"),
     [
         ("brain.csv behaviour.csv", "the same subjects in the same order", 1),
-        ("brain.csv confounds.csv --ids subject", "expected a number in row 1, column 'site'", 1),
-        ("brain.csv behaviour.csv --ids name", "there is no column 'name'", 1),
-        ("brain.csv behaviour.csv --ids subject --report r.txt", "ending in .html", 2),
-        ("brain.csv behaviour.csv --ids subject --groups clinic", "'clinic' is no file", 2),
+        (
+            "brain.csv confounds.csv --id subject",
+            "expected a number in row 76 (id 's0', line 78), column 'site'",
+            1,
+        ),
+        ("brain.csv behaviour.csv --id name", "there is no column 'name'", 1),
+        ("brain.csv behaviour.csv --id subject --report r.txt", "ending in .html", 2),
+        ("brain.csv behaviour.csv --id subject --groups clinic", "'clinic' is no file", 2),
     ],
 )
 def test_bad_tables_are_refused(capsys, arguments, message, code):

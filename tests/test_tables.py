@@ -37,15 +37,15 @@ def test_categories_become_indicators_of_all_but_the_first(write):
 def test_a_matrix_without_names_has_numbered_columns(write, tmp_path):
     np.save(tmp_path / "brain.npy", np.eye(2) / 3)
     for file in (str(tmp_path / "brain.npy"), write("brain.csv", "0.25,1e-3\n3,4\n")):
-        assert read_table(file).numbers().columns == ("brain 1", "brain 2")
+        assert read_table(file).numbers().columns == ("brain 0", "brain 1")
     np.testing.assert_array_equal(read_table(str(tmp_path / "brain.npy")).numbers(), np.eye(2) / 3)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,x\n1,\n2,3\n4,NA\n", "column 'x' misses 2 of 3 values, first in row 1"),
-        ("id,x\n1,2\n2,three\n", "expected a number in row 2, column 'x', got 'three'"),
+        ("id,x\n1,\n2,3\n4,NA\n", r"column 'x' misses 2 of 3 values, first in row 0 \(line 2\)"),
+        ("id,x\n1,2\n2,three\n", r"expected a number in row 1 \(line 3\), column 'x', got 'three'"),
         ("x,x\n1,2\n", "two columns have the name 'x'"),
         ("id,x\n", "no rows under its header"),
     ],
@@ -57,7 +57,7 @@ def test_what_is_wrong_with_a_table_is_said(write, text, message):
 
 def test_ids_must_identify_rows(write):
     table = read_table(write("a.csv", "id,x\n1,2\n1,3\n"))
-    with pytest.raises(SourceError, match="id '1' is in rows 1 and 2; keep one"):
+    with pytest.raises(SourceError, match=r"id '1' is in row 0 \(line 2\) and in row 1 \(line 3\)"):
         matched([table], "id")
     with pytest.raises(SourceError, match=r"no column 'subject'; its columns are 'id', 'x'"):
         matched([table], "subject")

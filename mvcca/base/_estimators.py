@@ -455,7 +455,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 options |= {"dtype": _INTEGERS} if block.dtype in _INTEGERS else {}
             if self.missing != "error" and name != self.confounds:
                 options["ensure_all_finite"] = "allow-nan"
-            checked = block.checked(self, name, **options)
+            checked = block.checked(self, name, views.informative_ids_of(name), **options)
             blocks[name] = checked.on_host() if self.requires.host else checked
         return Views.of(blocks, views.seen, views.ids)
 
@@ -611,7 +611,11 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         found, name = len(views.names) - (self.confounds is not None), type(self).__name__
         least, most = self.requires.views
         if reset and found < least:
-            raise ValueError(f"{name} takes at least {least} views, got {found}.")
+            raise ValueError(
+                f"{name} takes at least {least} views, got {found}. In cross-validations and "
+                "splits of scikit-learn pass mvcca.Views(views), which are split by object; lists "
+                "and dicts are split by view."
+            )
         if reset and most is not None and found > most:
             raise ValueError(
                 f"{name} takes {most} views, got {found}: {list(self.view_names_)}. Use MVCCA for "

@@ -17,8 +17,8 @@ from mvcca.blocks._kinds import (
     to_plain,
 )
 from mvcca.blocks._sparse import grouping, own_csr
-from mvcca.blocks.sources import NamedColumns as NamedColumns
 from mvcca.blocks.sources import (
+    Identified,
     RowSource,
     SourceError,
     as_source,
@@ -27,12 +27,15 @@ from mvcca.blocks.sources import (
     open_or_read,
     path_and_key,
     read_array,
+    read_identified,
     read_texts,
 )
+from mvcca.blocks.sources import NamedColumns as NamedColumns
 
 __all__ = [
     "KINDS",
     "Block",
+    "Identified",
     "RowSource",
     "SourceError",
     "as_block",
@@ -49,6 +52,7 @@ __all__ = [
     "own_csr",
     "path_and_key",
     "read_array",
+    "read_identified",
     "read_texts",
     "read_values",
     "stack",

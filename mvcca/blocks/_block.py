@@ -310,8 +310,12 @@ class Block(ABC):
         """
         return function(self.matrix)
 
-    def checked(self, estimator: Any, name: str, **options: Any) -> Block:
+    def checked(
+        self, estimator: Any, name: str, ids: np.ndarray | None = None, **options: Any
+    ) -> Block:
         """Rows as floats that an estimator computes with; see `mvcca.blocks.checks`.
+
+        `ids` name the rows in errors.
 
         Raises
         ------

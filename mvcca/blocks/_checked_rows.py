@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks._sparse import host_block
-from mvcca.blocks.checks import FLOATS, check_shape, explained
+from mvcca.blocks.checks import FLOATS, check_shape, is_about_finite, not_finite
+from mvcca.blocks.sources._file import FileSource
 from mvcca.blocks.sources._positions import Positions, as_index, as_positions, composed
 from mvcca.blocks.sources._row_source import RowSource, Selection
 
@@ -29,6 +30,7 @@ class CheckedRows(Selection):
         source: RowSource,
         name: str,
         estimator: str,
+        ids: np.ndarray | None = None,
         ensure_min_samples: int = 0,
         ensure_all_finite: bool | str = True,
     ) -> None:
@@ -36,6 +38,7 @@ class CheckedRows(Selection):
             raise ValueError(f"View {name!r}: expected real numbers, got {source.dtype}.")
         check_shape(source.shape, estimator, ensure_min_samples, f"View {name!r}: ")
         self._view, self._estimator, self._finite = name, estimator, ensure_all_finite
+        self._ids = ids
         self._select_floats(source, range(len(source)))
 
     def _select_floats(self, source: RowSource, rows: Positions) -> None:
@@ -85,10 +88,26 @@ class CheckedRows(Selection):
             return check_array(matrix, estimator=self._estimator, **options)
         except ValueError as error:
             positions = self.rows[start : start + rows.shape[0]]
-            where, found = self._named(rows, positions), error
-            if isinstance(positions, range) and positions.step == 1:
-                found = explained(error, matrix, positions.start, **options)
+            where, found = self._named(rows, positions), self._explained(error, matrix, positions)
             raise ValueError(f"View {self._view!r}, {where}: {found}") from error
+
+    def _explained(self, error: ValueError, matrix: Any, positions: Positions) -> ValueError:
+        """The cell of the user's matrix or, if it is in a file, of the file."""
+        if not is_about_finite(error):
+            return error
+        numbers, file = np.asarray(positions), getattr(self, "source", None)
+        ids = None if self._ids is None else self._ids[numbers]
+        if isinstance(file, Selection):
+            numbers, file = np.asarray(file.rows)[numbers], file.source
+        found = not_finite(
+            matrix.astype(self.dtype),
+            numbers=numbers,
+            ids=ids,
+            columns=self.columns,
+            file=file.path if isinstance(file, FileSource) else None,
+            allows_nan=self._finite == "allow-nan",
+        )
+        return ValueError(f"Input {found}")
 
     def _named(self, rows: Any, positions: Positions) -> str:
         """Contiguous rows by their range; others by those with values that are not finite."""

@@ -152,13 +152,15 @@ class DenseBlock(Block):
     def holds_texts(self) -> bool:
         return self.shape[1] == 1 and self.shape[0] > 0 and isinstance(self.matrix[0, 0], str)
 
-    def checked(self, estimator: Any, name: str, **options: Any) -> DenseBlock:
+    def checked(
+        self, estimator: Any, name: str, ids: np.ndarray | None = None, **options: Any
+    ) -> DenseBlock:
         is_large = self.matrix.nbytes > _MANY_BYTES and self.dtype in FLOATS
         try:
             # Large rows are checked by several threads, and by scikit-learn if that finds a fault.
             finite = is_large and self.is_finite()
             options = {"ensure_all_finite": not finite} | options
-            matrix = check_numbers(self.matrix, estimator, **options)
+            matrix = check_numbers(self.matrix, estimator, ids, **options)
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
         return DenseBlock(matrix)
@@ -171,6 +173,10 @@ class DenseBlock(Block):
 class FiniteBlock(DenseBlock):
     """Rows in a NumPy array of floats that are known to be finite."""
 
-    def checked(self, estimator: Any, name: str, **options: Any) -> DenseBlock:
+    def checked(
+        self, estimator: Any, name: str, ids: np.ndarray | None = None, **options: Any
+    ) -> DenseBlock:
         is_enough = len(self.matrix) >= options.get("ensure_min_samples", 1)
-        return self if is_enough and self.shape[1] else super().checked(estimator, name, **options)
+        if is_enough and self.shape[1]:
+            return self
+        return super().checked(estimator, name, ids, **options)

@@ -125,7 +125,9 @@ class DeviceBlock(Block):
         # The sum is finite if all values are; check values only if it is not.
         return bool(xp.isfinite(xp.sum(X))) or bool(xp.all(xp.isfinite(X)))
 
-    def checked(self, estimator: Any, name: str, **options: Any) -> DeviceBlock:
+    def checked(
+        self, estimator: Any, name: str, ids: np.ndarray | None = None, **options: Any
+    ) -> DeviceBlock:
         try:
             return self._checked(type(estimator).__name__, **options)
         except (ValueError, TypeError) as error:

@@ -56,8 +56,10 @@ class FrameBlock(Block):
     def holds_texts(self) -> bool:
         return self.take(slice(0, 1)).plain().holds_texts()
 
-    def checked(self, estimator: Any, name: str, **options: Any) -> Block:
+    def checked(
+        self, estimator: Any, name: str, ids: np.ndarray | None = None, **options: Any
+    ) -> Block:
         try:
-            return host_block(check_numbers(self.matrix, estimator, **options))
+            return host_block(check_numbers(self.matrix, estimator, ids, **options))
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error

@@ -16,7 +16,7 @@ from mvcca.blocks._device import DeviceBlock
 from mvcca.blocks._frame import FrameBlock
 from mvcca.blocks._lazy import SourceBlock, open_rows
 from mvcca.blocks._sparse import SparseBlock
-from mvcca.blocks.checks import reject_masks
+from mvcca.blocks.checks import reject_annotated, reject_masks
 
 __all__ = [
     "KINDS",
@@ -53,6 +53,7 @@ def kind_of(matrix: Any) -> type[Block]:
     """The kind of storage of a matrix, which is not opened."""
     if type(matrix) not in _known:
         reject_masks(matrix)  # which raises, so that their type stays unknown
+        reject_annotated(matrix)
         _known[type(matrix)] = next(kind for kind in KINDS if kind.holds(matrix))
     return _known[type(matrix)]
 

@@ -92,9 +92,11 @@ class SourceBlock(Block):
             result[rows] = function(self.matrix.read(rows.start, rows.stop))
         return result
 
-    def checked(self, estimator: Any, name: str, **options: Any) -> Block:
+    def checked(
+        self, estimator: Any, name: str, ids: np.ndarray | None = None, **options: Any
+    ) -> Block:
         """Rows whose numbers are checked as they are read."""
-        return SourceBlock(CheckedRows(self.matrix, name, type(estimator).__name__, **options))
+        return SourceBlock(CheckedRows(self.matrix, name, type(estimator).__name__, ids, **options))
 
 
 def open_rows(matrix: Any) -> Block:

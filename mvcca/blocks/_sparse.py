@@ -229,9 +229,11 @@ class SparseBlock(Block):
             largest[filled] = np.maximum.reduceat(values[rows, true.indices], starts)
         return largest
 
-    def checked(self, estimator: Any, name: str, **options: Any) -> SparseBlock:
+    def checked(
+        self, estimator: Any, name: str, ids: np.ndarray | None = None, **options: Any
+    ) -> SparseBlock:
         try:
-            return SparseBlock(check_numbers(self.matrix, estimator, **options))
+            return SparseBlock(check_numbers(self.matrix, estimator, ids, **options))
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca.blocks.places import cell_in_words
+
 FLOATS = [np.float64, np.float32]
 _SHOWN = 3  # names in an error message
 
@@ -44,8 +46,11 @@ def reject_strings(block: Any) -> None:
         raise ValueError(f"Expected numbers, got strings{where}. {advice}")
 
 
-def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
-    """Convert a matrix to CSR or dense floats, with scikit-learn's checks and detailed errors."""
+def check_numbers(block: Any, estimator: Any, ids: np.ndarray | None = None, **options: Any) -> Any:
+    """Convert a matrix to CSR or dense floats, with scikit-learn's checks and detailed errors.
+
+    `ids` name the rows in errors.
+    """
     if not issparse(block) and (type(block) is not np.ndarray or block.dtype.kind not in "fiub"):
         reject_masks(block)
         reject_strings(block)
@@ -55,45 +60,88 @@ def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
     try:
         return check_array(block, estimator=estimator, **options)
     except ValueError as error:
-        raise explained(error, block, **options) from None
+        raise explained(error, block, ids=ids, **options) from None
 
 
-def explained(error: ValueError, block: Any, first_row: int = 0, **options: Any) -> ValueError:
+def is_about_finite(error: ValueError) -> bool:
+    """Whether an error of scikit-learn is about NaN or infinity."""
+    return re.search("contains (NaN|infinity)", str(error)) is not None
+
+
+def explained(
+    error: ValueError,
+    block: Any,
+    ids: Sequence[Any] | np.ndarray | None = None,
+    **options: Any,
+) -> ValueError:
     """Add positions and advice to an error about NaN or infinity; return other errors unchanged.
 
-    Rows are numbered from `first_row`.
+    `ids` name the rows.
     """
-    if not re.search("contains (NaN|infinity)", str(error)):
+    if not is_about_finite(error):
         return error
     from sklearn.utils import check_array
 
-    is_bad = np.isinf if options.get("ensure_all_finite") == "allow-nan" else _is_not_finite
     checked = check_array(block, **(options | {"ensure_all_finite": False}))
-    if issparse(checked):
-        entries = checked.tocoo()
+    allows_nan = options.get("ensure_all_finite") == "allow-nan"
+    found = not_finite(checked, ids=ids, columns=column_labels(block), allows_nan=allows_nan)
+    return ValueError(f"Input {found}")
+
+
+def not_finite(
+    matrix: Any,
+    *,
+    numbers: Sequence[int] | np.ndarray | None = None,
+    ids: Sequence[Any] | np.ndarray | None = None,
+    lines: Sequence[int] | np.ndarray | None = None,
+    columns: Sequence[str | int] | None = None,
+    file: str | None = None,
+    allows_nan: bool = False,
+) -> str:
+    """Say where a matrix of floats has NaN or infinity, and what to do, as in "contains NaN: ...".
+
+    `numbers`, `ids` and `lines`, in a text file, are those of the rows, and `file` is theirs.
+    """
+    is_bad = np.isinf if allows_nan else _is_not_finite
+    if issparse(matrix):
+        entries = matrix.tocoo()
         bad = is_bad(entries.data)
-        rows, columns, values = entries.row[bad], entries.col[bad], entries.data[bad]
+        rows, places, values = entries.row[bad], entries.col[bad], entries.data[bad]
     else:
-        checked = checked.reshape(len(checked), -1)
-        rows, columns = np.nonzero(is_bad(checked))
-        values = checked[rows, columns]
+        matrix = matrix.reshape(len(matrix), -1)
+        rows, places = np.nonzero(is_bad(matrix))
+        values = matrix[rows, places]
     missing = np.isnan(values)
-    first = np.flatnonzero(missing)[0] if missing.any() else 0
-    what = "NaN" if missing.any() else f"infinity or a value too large for {checked.dtype}"
+    first = int(np.flatnonzero(missing)[0]) if missing.any() else 0
+    row, column = int(rows[first]), int(places[first])
+    has_names = columns is not None and not are_positions(columns)
+    where = cell_in_words(
+        row if numbers is None else int(numbers[row]),
+        str(columns[column]) if columns is not None and has_names else column,
+        name=None if ids is None else ids[row],
+        line=None if lines is None else int(lines[row]),
+    )
+    where += "" if file is None else f" of {file}"
+    what = "NaN" if missing.any() else f"infinity or a value too large for {matrix.dtype}"
     message = (
-        f"Input contains {what}: first in row {first_row + rows[first]}, column "
-        f"{_columns_in_words(block, columns[first : first + 1])}; {len(values)} such "
-        f"value{'s' * (len(values) > 1)} in {len(np.unique(rows))} of {checked.shape[0]} rows. "
+        f"contains {what}: first in {where}; {len(values)} such "
+        f"value{'s' * (len(values) > 1)} in {len(np.unique(rows))} of {matrix.shape[0]} rows. "
     )
     if not missing.any():
-        return ValueError(message + "Drop, clip or rescale them first.")
-    n_empty = int(np.sum(np.bincount(rows[missing]) == checked.shape[1]))
-    if n_empty and checked.shape[1] > 1:
+        return f"{message}Drop, clip or rescale them first."
+    n_empty = int(np.sum(np.bincount(rows[missing]) == matrix.shape[1]))
+    if n_empty and matrix.shape[1] > 1:
         message += (
             f"{n_empty} row{'s contain' if n_empty > 1 else ' contains'} only NaN: omit objects "
-            "that are not seen in a view, with mvcca.Views(blocks, index=...). "
+            "that are not seen in a view, with mvcca.Views(blocks, index=...) or --id. "
         )
-    return ValueError(message + "Fill in missing values with mvcca.PerView(SimpleImputer()).")
+    return message + FILL_IN
+
+
+FILL_IN = (
+    "Fill in missing values with mvcca.PerView(SimpleImputer()), leave out these rows, or let CCA "
+    'or MVCCA learn from the other values (missing="em", --param missing=em).'
+)
 
 
 def _is_not_finite(values: np.ndarray) -> np.ndarray:
@@ -134,6 +182,22 @@ def reject_masks(block: Any) -> None:
             "Masked arrays are not supported: the mask would be dropped. Fill or drop the masked "
             "entries first."
         )
+
+
+def reject_annotated(data: Any) -> None:
+    """Reject AnnData and MuData, which hold several matrices beside the names of their rows."""
+    if not (hasattr(data, "obs_names") and hasattr(data, "obsm")):
+        return
+    if hasattr(data, "mod"):
+        raise TypeError(
+            "Expected matrices, got MuData. Pass mvcca.interop.views_of_modalities(data): Views of "
+            "its modalities, with observations matched by name."
+        )
+    raise TypeError(
+        f"Expected a matrix, got {type(data).__name__}, which holds several. Pass one of them, "
+        "such as data.X or data.obsm['X_pca']; or take several as Views, with the names of their "
+        "observations, by mvcca.interop.views_of_modalities(data, use={'view': 'X_pca'})."
+    )
 
 
 def few(names: Iterable[Any]) -> str:

@@ -10,10 +10,13 @@ import numpy as np
 from mvcca.blocks import as_block, read_array
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import checked_output, configured, header_of
+from mvcca.cli.estimates import note_work
+from mvcca.cli.inputs import checked_output, configured, header_of, id_of
+from mvcca.cli.notes import ROWS
+from mvcca.comparison.costs import alignment_work, shape_of
 from mvcca.interop.alignment import Alignment, align_unpaired
 from mvcca.persistence import check_format, save
-from mvcca.views.files import open_view
+from mvcca.views.files import open_identified, open_view, read_table
 
 
 def run(options: Namespace) -> None:
@@ -21,8 +24,15 @@ def run(options: Namespace) -> None:
     check_format(options.output, "a model", (".mvcca",))
     files = [options.first, options.second, *([options.pairs] if options.pairs else [])]
     output = checked_output(options.output, files)
-    x, y = (_rows(file, options) for file in files[:2])
-    pairs = None if options.pairs is None else _pairs(options.pairs, options)
+    (x, ids_of_x), (y, ids_of_y) = (_rows(file, options) for file in files[:2])
+    pairs = None
+    if options.pairs is not None and options.id is None:
+        pairs = _pairs(options.pairs, options)
+    elif options.pairs is not None:
+        pairs = _pairs_of_ids(options, ids_of_x, ids_of_y)
+    n_pairs = 0 if pairs is None else len(pairs)
+    of_x, of_y = (shape_of(as_block(rows)) for rows in (x, y))
+    note_work(alignment_work(of_x, of_y, n_pairs, method=options.method))
     with configured(options):
         found = align_unpaired(
             x,
@@ -42,21 +52,52 @@ def run(options: Namespace) -> None:
     show(options, f"{output}: model of the views x and y", facts | found.figures())
 
 
-def _rows(file: str, options: Namespace) -> np.ndarray:
-    block = as_block(open_view(file, file, header_of(options))).in_memory()
-    if block.is_sparse:
-        raise CommandError(f"{file}: expected dense rows, got sparse ones")
-    return np.asarray(block.matrix)
+def _rows(file: str, options: Namespace) -> tuple[np.ndarray, dict[str, int]]:
+    """The rows of a file, and with --id the row of each id."""
+    places: dict[str, int] = {}
+    if options.id is None:
+        opened = open_view(file, file, header_of(options))
+    else:
+        found = open_identified(file, file, id_of(options))
+        opened, places = found.matrix, found.places
+    block = as_block(opened).in_memory()
+    if block.is_sparse or block.holds_texts():
+        kind = "sparse ones" if block.is_sparse else "texts"
+        raise CommandError(f"{file}: expected dense rows of numbers, got {kind}")
+    return np.asarray(block.matrix), places
 
 
 def _pairs(file: str, options: Namespace) -> np.ndarray:
     pairs = np.asarray(read_array(file, None, header=header_of(options)))
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuf":
         raise CommandError(
-            f"{file}: expected two columns, the row of the first file and that of the second, "
-            f"numbered from 0; got shape {pairs.shape}"
+            f"{file}: expected two columns of numbers, the row of the first file and that of the "
+            f"second; {ROWS}; got {pairs.dtype} of shape {pairs.shape}. With --id, they are ids"
         )
     return pairs
+
+
+def _pairs_of_ids(
+    options: Namespace, ids_of_x: dict[str, int], ids_of_y: dict[str, int]
+) -> np.ndarray:
+    """Rows of the ids in the two columns of a table, below a header."""
+    table = read_table(options.pairs)
+    if len(table.columns) != 2:
+        raise CommandError(
+            f"{options.pairs}: expected two columns of ids, of {options.first} and of "
+            f"{options.second}, below a header; got {len(table.columns)}"
+        )
+    found = []
+    places = (ids_of_x, ids_of_y)
+    files = (options.first, options.second)
+    for column, known, file in zip(table.columns.values(), places, files, strict=True):
+        ids = [str(one).strip() for one in column]
+        if missing := [one for one in ids if one not in known]:
+            raise CommandError(
+                f"{options.pairs}: {len(missing):,} ids are not in {file}, such as {missing[0]!r}"
+            )
+        found.append([known[one] for one in ids])
+    return np.array(found).T
 
 
 def _report(found: Alignment) -> str:

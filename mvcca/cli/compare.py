@@ -9,11 +9,13 @@ import shlex
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mvcca.cli.console import Progress, is_colored, note
 from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.estimates import note_estimate
 from mvcca.cli.inputs import (
     files_of_labels,
     files_of_views,
@@ -25,6 +27,7 @@ from mvcca.cli.options import NETWORK_FLAGS, network_parameters
 from mvcca.comparison import Case, ComparisonResult
 from mvcca.comparison.export import as_json, check_suffix, write
 from mvcca.comparison.next_step import in_words, next_steps
+from mvcca.comparison.progress import Estimate
 from mvcca.comparison.registry import METHODS, selected
 from mvcca.comparison.report import NO_PICTURES, has_pictures
 from mvcca.comparison.summary import Summary
@@ -43,6 +46,8 @@ _COMMON = {"n_components", "reg"}  # no mistake even if no method has them
 def run(options: Namespace) -> None:
     """Run the command."""
     files, label_files = files_of_views(options), files_of_labels(options)
+    if options.id is not None and options.ids is not None:
+        raise UsageError("--id names the objects already; omit --ids")
     views, labels = read_inputs(options, files, check_finite=True)
     if options.ids is not None:
         views = views.with_ids(read_ids(options.ids, len(views), header_of(options)))
@@ -55,7 +60,11 @@ def run(options: Namespace) -> None:
     case = Case(views, labels, groups=read_groups(options, views))
     if options.label_vectors is None:
         run_cases(
-            [case], options, lambda result: next_steps(result, files, label_files, options.header)
+            [case],
+            options,
+            lambda result: next_steps(
+                result, files, label_files, options.header, options.id, options.complete
+            ),
         )
     else:  # no other command learns from label vectors
         case = case.with_label_vectors(
@@ -95,7 +104,7 @@ def run_cases(
                     params=params,
                     n_jobs=options.jobs,
                     random_state=options.seed,
-                    progress=progress.update,
+                    progress=partial(_report, progress),
                 )
             if result.is_complete and not result.successes:
                 reasons = [f"{name}: {reason}" for name, reason in result.failures.items()]
@@ -117,6 +126,14 @@ def run_cases(
         raise KeyboardInterrupt("the table is incomplete")
     if not (options.json or options.quiet) and (steps := commands(results[-1])):
         print(printable("\n".join(["", *in_words(steps)])))
+
+
+def _report(progress: Progress, message: str) -> None:
+    """Show what is being done; an estimate of all of it stays."""
+    if isinstance(message, Estimate):
+        note_estimate(message)
+    else:
+        progress.update(message)
 
 
 def _write(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from sklearn.pipeline import make_pipeline
 
 from mvcca.cli.console import Progress, show
 from mvcca.cli.errors import UsageError
+from mvcca.cli.estimates import note_fit
 from mvcca.cli.inputs import (
     by_name,
     checked_output,
@@ -24,6 +27,7 @@ from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import METHODS, Method
 from mvcca.comparison.texts import text_step
 from mvcca.compose import PerView
+from mvcca.machine.printable import printable
 from mvcca.model_selection import tunable
 from mvcca.persistence import describe, resumable, save
 from mvcca.statistics.passes import workers
@@ -39,10 +43,12 @@ def run(options: Namespace) -> None:
     files, label_files = files_of_views(options), files_of_labels(options)
     of_labels = [label_files] if isinstance(label_files, str) else [*(label_files or {}).values()]
     output = checked_output(options.output, [*files.values(), *of_labels])
-    views, labels = read_inputs(options, files)
+    holes = chosen.get("missing", "error") != "error"
+    views, labels = read_inputs(options, files, holes=holes)
     _check_labels(method, labels, options.goal)
     model, step = _built(method, chosen, views, options)
     _tune(model, method, chosen, views, labels, options)
+    note_fit(model, views, labels, options.workers or 1)
     config: dict[str, Any] = {"device": options.device}
     if method.is_deep:  # the device is a parameter of the estimator; progress is logged per epoch
         config |= {"device": None, "progress": False}
@@ -55,6 +61,7 @@ def run(options: Namespace) -> None:
         "--block-rows": options.block_rows,
         "--header": options.header,
         "--id": options.id,
+        "--complete": options.complete,
         **{f"--view {name}": file_stamp(files[name], block) for name, block in views.items()},
         "--labels": list(map(file_stamp, of_labels)),
     }
@@ -70,6 +77,18 @@ def run(options: Namespace) -> None:
         save(model if step is None else make_pipeline(step, model), output)
     found = describe(output)
     show(options, str(found), found)
+    if not (options.json or options.quiet):
+        print(printable(f"\nNext: {_search_command(options, files, output)}"))
+
+
+def _search_command(options: Namespace, files: dict[str, str], output: Path) -> str:
+    """The search of the first view for the rows of the second."""
+    (item, items), (query, queries), *_ = files.items()
+    words = ["mvcca", "search", str(output), "--gallery", f"{item}={items}"]
+    words += ["--query", f"{query}={queries}"]
+    words += [] if options.id is None else ["--id", options.id]
+    words += [] if options.header is None else ["--header", options.header]
+    return shlex.join(words)
 
 
 def _parameters(method: Method, options: Namespace) -> dict[str, Any]:

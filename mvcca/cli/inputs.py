@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mvcca.blocks import path_and_key
+from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
+from mvcca.machine.progress import passing_bars
 from mvcca.persistence import check_writable
 from mvcca.views import Labels, Views
-from mvcca.views.files import read_ids, read_matched_views, read_views
+from mvcca.views.files import read_ids, read_matched_views, read_views, values_of_ids
 
 
 def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
@@ -45,10 +49,24 @@ def read_groups(options: Namespace, views: Views) -> Any:
     files, header = _one_or_by_view(options.groups, "--groups", options), header_of(options)
     if files is None:
         return None
+    if options.id is not None:
+        if isinstance(files, dict):
+            raise UsageError("--id pairs the rows of views; --groups is one FILE then")
+        return groups_of_ids(files, options.id, views.ids)
     if isinstance(files, dict):
         heights = {name: len(views.objects(name)) for name in files}
         return {name: _groups_in(file, heights[name], header) for name, file in files.items()}
     return _groups_in(files, len(views), header)
+
+
+def groups_of_ids(file: str, ids: str, wanted: Any) -> np.ndarray:
+    """The group of each id, from a table of both."""
+    table = values_of_ids(file, ids, np.asarray(wanted).tolist(), "group")
+    if len(table.columns) > 1:
+        raise CommandError(
+            f"{file}: expected one column of groups beside {ids!r}, got {len(table.columns)}"
+        )
+    return next(iter(table.columns.values()))
 
 
 def _groups_in(file: str, n_rows: int, header: bool | None) -> Any:
@@ -79,16 +97,21 @@ def _one_or_by_view(
 
 
 def read_inputs(
-    options: Namespace, files: dict[str, str], *, check_finite: bool = False
+    options: Namespace, files: dict[str, str], *, check_finite: bool = False, holes: bool = False
 ) -> tuple[Views, Labels | None]:
-    """Views, and the labels of their objects."""
-    label_files = files_of_labels(options)
+    """Views, and the labels of their objects; with `holes`, numbers may be missing."""
+    label_files, header = files_of_labels(options), header_of(options)
     if options.id is not None:
         if isinstance(label_files, dict):
             raise UsageError("--id pairs the rows of views; labels are one FILE then")
-        return read_matched_views(files, options.id, label_files)
-    header = header_of(options)
-    views, y = read_views(files, label_files, header=header, check_finite=check_finite)
+        views, labels = read_matched_views(
+            files, id_of(options), label_files, check_finite=check_finite, holes=holes
+        )
+        note(_matched_in_words(views, options.id))
+        return _complete(views, labels) if options.complete else (views, labels)
+    if options.complete:
+        raise UsageError("--complete needs --id, by which the objects of all views are known")
+    views, y = read_views(files, label_files, header=header, check_finite=check_finite, holes=holes)
     if label_files is None:
         return views, None
     names, parts = [label_files], [y]
@@ -98,6 +121,29 @@ def read_inputs(
         return views, Labels.concatenate(parts)
     except ValueError as error:
         raise CommandError(f"{', '.join(map(str, names))}: {error}") from error
+
+
+def _complete(views: Views, labels: Labels | None) -> tuple[Views, Labels | None]:
+    """The objects that are in all views, and their labels."""
+    kept = np.flatnonzero(views.seen.all(axis=1))
+    if not len(kept):
+        raise CommandError("--complete: no object is in all views")
+    return views[kept], None if labels is None else labels[kept]
+
+
+def id_of(options: Namespace) -> str:
+    """The column of ids, which a header names."""
+    if options.header == "no":
+        raise UsageError("--id names a column of the header, but --header says that there is none")
+    return str(options.id)
+
+
+def _matched_in_words(views: Views, ids: str) -> str:
+    """How many objects have which views."""
+    counts = ", ".join(f"{name} {X.shape[0]:,}" for name, X in views.items())
+    n_all = int(views.seen.all(axis=1).sum())
+    which = "both" if len(views.names) == 2 else "all"
+    return f"{len(views):,} objects by {ids!r}: {n_all:,} in {which} views ({counts})"
 
 
 def header_of(options: Namespace) -> bool | None:
@@ -132,7 +178,10 @@ def load_model(name: str) -> Any:
     return model
 
 
-def configured(options: Namespace, **config: Any) -> AbstractContextManager[None]:
+@contextmanager
+def configured(options: Namespace, **config: Any) -> Iterator[None]:
     """The library's run-time configuration, with a progress bar at a terminal."""
     progress = sys.stderr.isatty() and not options.quiet
-    return config_context(**{"block_rows": options.block_rows, "progress": progress, **config})
+    chosen = {"block_rows": getattr(options, "block_rows", None), "progress": progress, **config}
+    with passing_bars(), config_context(**chosen):
+        yield

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.cli.console import show
+from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import checked_output, configured, header_of
+from mvcca.cli.estimates import note_work
+from mvcca.cli.inputs import checked_output, configured, header_of, id_of
+from mvcca.comparison.costs import migration_work, shape_of
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
 from mvcca.persistence import ProjectedRows, check_format, write_npy
-from mvcca.views.files import open_view, read_row_numbers
+from mvcca.views.files import common_rows, open_identified, open_view, read_row_numbers
 
 
 def run(options: Namespace) -> None:
@@ -29,10 +31,17 @@ def run(options: Namespace) -> None:
         )
     files = [options.old, options.new, *([options.sample] if options.sample else [])]
     output = checked_output(options.output, files)
-    old = open_view("old", options.old, header_of(options))
+    if options.id is None:
+        old = open_view("old", options.old, header_of(options))
+        new = open_view("new", options.new, header_of(options))
+        sample = _sample(options, old, new)
+    else:
+        old, sample = _matched(options)
+    of_old, of_new = (shape_of(as_block(rows)) for rows in (old, sample[1]))
+    note_work(migration_work(of_old, of_new, direction=options.direction, writes=not is_map))
     with configured(options):
         found = fit_migration(
-            *_sample(options, old),
+            *sample,
             stored=old,
             direction=options.direction,
             method=options.method,
@@ -68,9 +77,21 @@ def _write_mapped(found: Migration, old: Any, name: str, output: Any) -> tuple[i
     return projected.shape
 
 
-def _sample(options: Namespace, old: Any) -> list[np.ndarray]:
+def _matched(options: Namespace) -> tuple[Any, list[np.ndarray]]:
+    """Rows of the old model; and rows of both that have the same ids."""
+    ids = id_of(options)
+    files = {"old": options.old, "new": options.new}
+    rows = {name: open_identified(name, file, ids) for name, file in files.items()}
+    pairs, common = common_rows(rows, ids)
+    note(
+        f"{len(common):,} items by {ids!r} are in both files ({options.old} "
+        f"{len(rows['old'].places):,}, {options.new} {len(rows['new'].places):,})"
+    )
+    return rows["old"].matrix, _in_memory(options, pairs["old"], pairs["new"])
+
+
+def _sample(options: Namespace, old: Any, new: Any) -> list[np.ndarray]:
     """Rows of both models that embed the same items."""
-    new = open_view("new", options.new, header_of(options))
     n_old, n_new = old.shape[0], new.shape[0]
     if options.sample is not None:
         numbers = read_row_numbers(options.sample, n_old, n_new, header_of(options))
@@ -83,13 +104,20 @@ def _sample(options: Namespace, old: Any) -> list[np.ndarray]:
     elif n_new != n_old:
         raise CommandError(
             f"{options.new} has {n_new:,} rows and {options.old} {n_old:,}; name the rows of "
-            f"{options.old} that belong together with those of {options.new} by --sample FILE"
+            f"{options.old} that belong together with those of {options.new} by --sample FILE, "
+            "or the column of ids in both by --id COLUMN"
         )
-    pairs = [as_block(rows).in_memory().matrix for rows in (old, new)]
+    return _in_memory(options, old, new)
+
+
+def _in_memory(options: Namespace, old: Any, new: Any) -> list[np.ndarray]:
+    """Dense rows of both models."""
+    pairs = [as_block(rows).in_memory() for rows in (old, new)]
     for file, rows in zip((options.old, options.new), pairs, strict=True):
-        if as_block(rows).is_sparse:
-            raise CommandError(f"{file}: expected dense rows, got sparse ones")
-    return pairs
+        if rows.is_sparse or rows.holds_texts():
+            kind = "sparse ones" if rows.is_sparse else "texts"
+            raise CommandError(f"{file}: expected dense rows of numbers, got {kind}")
+    return [rows.matrix for rows in pairs]
 
 
 def _report(found: Migration) -> str:

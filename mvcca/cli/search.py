@@ -6,16 +6,19 @@ import io
 import sys
 from argparse import Namespace
 
+from mvcca.blocks import as_block
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
-from mvcca.cli.inputs import by_name, checked_output, configured, header_of, load_model
+from mvcca.cli.estimates import n_components_of, note_work
+from mvcca.cli.inputs import by_name, checked_output, configured, header_of, id_of, load_model
+from mvcca.comparison.costs import hits_work, shape_of
 from mvcca.interop import Hits
 from mvcca.machine.printable import printable
 from mvcca.machine.replacing import replacing
 from mvcca.persistence import check_format
 from mvcca.retrieval import RetrievalIndex
 from mvcca.views import Views
-from mvcca.views.files import open_rows
+from mvcca.views.files import open_identified, open_rows, paired
 
 
 def run(options: Namespace) -> None:
@@ -32,15 +35,20 @@ def run(options: Namespace) -> None:
         output = checked_output(options.output, [options.model, *files])
     model, header = load_model(options.model), header_of(options)
     with configured(options):
-        (opened, item_ids), (asked, query_ids), (bank, _) = (
-            open_rows(files, options.id, header) for files in (galleries, queries, banks)
+        ids = None if options.id is None else id_of(options)
+        opened, item_ids = open_rows(galleries, ids, header, joint=options.joint)
+        asked, query_ids = open_rows(queries, ids, header, joint=True)
+        of_items, of_queries = (
+            {name: shape_of(as_block(own)) for name, own in rows.items()}
+            for rows in (opened, asked)
         )
-        is_paired = len({rows.shape[0] for rows in bank.values()}) == 1
+        corrects = bool(banks) or hasattr(model, "bank_")
+        note_work(hits_work(of_items, of_queries, n_components_of(model), corrects=corrects))
         index = RetrievalIndex(
             model,
             options.similarity,
             hubness=options.hubness,
-            bank=(Views(bank) if is_paired else Views.unpaired(bank)) if bank else None,
+            bank=_bank(banks, ids, header) if banks else None,
             weighting=options.weighting,
         )
         hits = Hits(index, opened, asked, options.k, options.joint, item_ids, query_ids)
@@ -52,6 +60,15 @@ def run(options: Namespace) -> None:
     n_queries, k = hits.shape
     text = f"{output}: {k} hits for each of {n_queries:,} queries"
     show(options, text, {"file": str(output), "k": k, "queries": n_queries})
+
+
+def _bank(files: dict[str, str], ids: str | None, header: bool | None) -> Views:
+    """Training rows: matched by ids, or else paired if the files have the same number of rows."""
+    if ids is not None:
+        return paired({name: open_identified(name, file, ids) for name, file in files.items()})
+    rows, _ = open_rows(files, header=header)
+    is_paired = len({own.shape[0] for own in rows.values()}) == 1
+    return Views(rows) if is_paired else Views.unpaired(rows)
 
 
 def _print(hits: Hits, suffix: str) -> None:

@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks import as_block
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import checked_output
+from mvcca.cli.estimates import note_work
+from mvcca.cli.inputs import checked_output, configured
+from mvcca.comparison.costs import shape_of, similarity_work
 from mvcca.interop.representations import MEASURES, SimilarityTable, compare_representations
 from mvcca.machine.replacing import replacing
 
@@ -29,14 +32,24 @@ def run(options: Namespace) -> None:
     inputs = [str(file) for part in files.values() for file in part.values()]
     picture = None if options.plot is None else checked_output(options.plot, inputs)
     layers = {part: {name: _opened(own[name]) for name in own} for part, own in files.items()}
-    found = compare_representations(
-        layers["layers"],
-        other=layers.get("other"),
-        measures=options.measures,
-        calibrate=not options.raw,
-        level=options.level,
-        random_state=options.seed,
+    shapes = {part: [shape_of(as_block(X)) for X in own.values()] for part, own in layers.items()}
+    work = similarity_work(
+        shapes["layers"],
+        shapes.get("other"),
+        options.measures,
+        calibrates=not options.raw,
+        has_intervals=options.level is not None,
     )
+    note_work(work)
+    with configured(options):
+        found = compare_representations(
+            layers["layers"],
+            other=layers.get("other"),
+            measures=options.measures,
+            calibrate=not options.raw,
+            level=options.level,
+            random_state=options.seed,
+        )
     if picture is not None:
         with replacing(picture) as file:
             figure = found.plot().figure
@@ -65,6 +78,11 @@ def _by_number(file: Path) -> list[tuple[int, str]]:
 
 def _opened(file: Path) -> np.ndarray:
     """A memory-mapped matrix."""
+    if file.suffix.lower() != ".npy":
+        raise CommandError(
+            f"{file}: expected a .npy file with a row per object, got {file.suffix or 'none'}; "
+            "write one by np.save"
+        )
     try:
         return np.asanyarray(np.load(file, mmap_mode="r"))
     except (ValueError, OSError) as error:

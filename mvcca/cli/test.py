@@ -9,12 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import NamedColumns
+from mvcca.blocks import NamedColumns, as_block
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import checked_output
+from mvcca.cli.estimates import note_work
+from mvcca.cli.inputs import checked_output, configured, groups_of_ids
+from mvcca.comparison.costs import shape_of, study_work
 from mvcca.inspection import study
 from mvcca.views.files import Table, matched, read_ids, read_table
+
+_TABLES = (".csv", ".tsv", ".parquet", ".arrow")
+_LEAVE_OUT = "Leave out the column or these rows"
 
 
 def run(options: Namespace) -> None:
@@ -25,25 +30,32 @@ def run(options: Namespace) -> None:
         raise UsageError(f"--report: expected a name ending in .html, got {options.report}")
     tables = _matched(list(map(read_table, files)), options)
     first, second, *confounds = tables
-    groups, rest = _groups(options, confounds[0] if confounds else None, len(first))
+    groups, rest = _groups(options, confounds[0] if confounds else None, first)
     names = [Path(file).stem for file in files]
     if names[0] == names[1]:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
     holes = options.missing != "error"
-    result = study(
-        dict(zip(names, (_numbers(table, holes) for table in (first, second)), strict=False)),
-        confounds=None if rest is None else rest.numbers(categories=True),
-        groups=groups,
-        within=options.within,
-        rank_gaussian=options.rank,
-        squares=options.squares,
-        n_components=options.components,
-        missing=options.missing,
-        n_permutations=options.permutations,
-        level=options.level,
-        n_jobs=options.jobs,
-        random_state=options.seed,
-    )
+    views = dict(zip(names, (_numbers(table, holes) for table in (first, second)), strict=False))
+    x, y = (shape_of(as_block(rows)) for rows in views.values())
+    work = study_work(x, y, options.permutations, n_components=options.components)
+    note_work(work, options.jobs or 1)
+    with configured(options):
+        result = study(
+            views,
+            confounds=None
+            if rest is None
+            else rest.numbers(categories=True, remedy=f"{_LEAVE_OUT}, or impute them"),
+            groups=groups,
+            within=options.within,
+            rank_gaussian=options.rank,
+            squares=options.squares,
+            n_components=options.components,
+            missing=options.missing,
+            n_permutations=options.permutations,
+            level=options.level,
+            n_jobs=options.jobs,
+            random_state=options.seed,
+        )
     show(options, str(result), result.as_dict())
     if report is not None:
         result.write(report, command=f"mvcca {shlex.join(options.arguments)}")
@@ -51,14 +63,18 @@ def run(options: Namespace) -> None:
 
 
 def _numbers(table: Table, holes: bool) -> NamedColumns:
-    return table.numbers(holes=holes, remedy="keep them with --missing em")
+    return table.numbers(holes=holes, remedy=f"{_LEAVE_OUT}, or keep them with --missing em")
+
+
+def _confounds(table: Table) -> NamedColumns:
+    return table.numbers(categories=True, remedy=f"{_LEAVE_OUT}, or impute them")
 
 
 def _matched(tables: list[Table], options: Namespace) -> list[Table]:
     """Tables with the same subjects in the same order."""
-    if options.ids is not None:
+    if options.id is not None:
         heights = max(map(len, tables))
-        tables = matched(tables, options.ids)
+        tables = matched(tables, options.id)
         if len(tables[0]) < heights:
             note(f"{len(tables[0]):,} of {heights:,} subjects are in all files")
         return tables
@@ -66,14 +82,14 @@ def _matched(tables: list[Table], options: Namespace) -> list[Table]:
         found = ", ".join(f"{table.file} {len(table):,}" for table in tables)
         raise CommandError(
             f"files must have the same subjects in the same order, got rows: {found}. Name the "
-            "column that identifies them with --ids"
+            "column that identifies them with --id"
         )
     return [table.without([""]) if "" in table.columns else table for table in tables]
 
 
-def _groups(options: Namespace, confounds: Table | None, n_rows: int) -> tuple[Any, Table | None]:
+def _groups(options: Namespace, confounds: Table | None, first: Table) -> tuple[Any, Table | None]:
     """The group of each subject, from a column of the confounds or a file, and the confounds."""
-    name = options.groups
+    name, n_rows = options.groups, len(first)
     if name is None:
         return None, confounds
     if confounds is not None and name in confounds.columns:
@@ -83,6 +99,8 @@ def _groups(options: Namespace, confounds: Table | None, n_rows: int) -> tuple[A
     if not Path(name).is_file():
         where = "" if confounds is None else f" nor a column of {confounds.file}"
         raise UsageError(f"--groups: {name!r} is no file{where}")
+    if options.id is not None and Path(name).suffix.lower() in _TABLES:
+        return _codes(groups_of_ids(name, options.id, first.ids)), confounds
     groups = read_ids(name, n_rows)
     if len(groups) != n_rows:
         raise CommandError(f"{name}: {len(groups):,} groups for {n_rows:,} subjects")

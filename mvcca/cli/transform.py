@@ -9,15 +9,28 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from mvcca.blocks import as_block
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import by_name, checked_output, configured, header_of, load_model, model_file
+from mvcca.cli.estimates import n_components_of, note_work
+from mvcca.cli.inputs import (
+    by_name,
+    checked_output,
+    configured,
+    header_of,
+    id_of,
+    load_model,
+    model_file,
+)
+from mvcca.comparison.costs import projection_work, shape_of
 from mvcca.interop.migration import Migration
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
 from mvcca.persistence import ProjectedRows, check_format
 from mvcca.retrieval import retrieval_vectors
-from mvcca.views.files import open_view, read_ids
+from mvcca.views.files import open_rows, read_ids
 
 _VIEW = "{view}"
 
@@ -31,22 +44,19 @@ def run(options: Namespace) -> None:
     inputs = [options.model, *files.values(), *([options.ids] if options.ids else [])]
     names = _targets(options, list(files))
     targets = {view: checked_output(name, inputs) for view, name in names.items()}
-    project, header = _projection(options), header_of(options)
+    (project, width), header = _projection(options), header_of(options)
+    column = None if options.id is None else id_of(options)
     with configured(options), ExitStack() as outputs:  # renamed together, after all are written
+        opened, ids = open_rows(files, column, header)
+        note_work(projection_work({n: shape_of(as_block(X)) for n, X in opened.items()}, width))
         projected = {
-            name: ProjectedRows(project, name, open_view(name, file, header), file)
-            for name, file in files.items()
+            name: ProjectedRows(project, name, rows, files[name]) for name, rows in opened.items()
         }
-        n_rows = len(next(iter(projected.values())))
-        ids = None if options.ids is None else read_ids(options.ids, n_rows, header)
-        for name, rows in projected.items():
-            if ids is not None and len(ids) != len(rows):
-                raise CommandError(
-                    f"--ids: {len(ids):,} ids for the {len(rows):,} rows of view {name!r}"
-                )
+        if options.ids is not None:
+            ids = _ids_in(options.ids, projected, header)
         for name, rows in projected.items():
             file = outputs.enter_context(replacing(targets[name]))
-            rows.write(file, targets[name].suffix.lower(), ids)
+            rows.write(file, targets[name].suffix.lower(), None if ids is None else ids[name])
     facts = [
         {"file": str(targets[name]), "rows": rows.shape[0], "components": rows.shape[1]}
         for name, rows in projected.items()
@@ -55,14 +65,29 @@ def run(options: Namespace) -> None:
     show(options, "\n".join(lines), facts)
 
 
-def _projection(options: Namespace) -> Callable[[Any], Any]:
-    """What maps rows of views by the model or the migration in the file."""
+def _ids_in(
+    file: str, projected: dict[str, ProjectedRows], header: bool | None
+) -> dict[str, np.ndarray]:
+    """The ids in a file, which are those of every view."""
+    ids = read_ids(file, len(next(iter(projected.values()))), header)
+    for name, rows in projected.items():
+        if len(ids) != len(rows):
+            raise CommandError(
+                f"--ids: {len(ids):,} ids for the {len(rows):,} rows of view {name!r}"
+            )
+    return dict.fromkeys(projected, ids)
+
+
+def _projection(options: Namespace) -> tuple[Callable[[Any], Any], int]:
+    """What maps rows of views by the model or the migration in the file, and about how many columns
+    it makes."""
     if options.vectors is None and kind_of(model_file(options.model)) == "migration":
-        return Migration.load(options.model).transform
+        migration = Migration.load(options.model)
+        return migration.transform, n_components_of(migration)
     model = load_model(options.model)
     if options.vectors is None:
-        return model.transform
-    return partial(
+        return model.transform, n_components_of(model)
+    vectors = partial(
         retrieval_vectors,
         model,
         role=options.vectors,
@@ -70,13 +95,16 @@ def _projection(options: Namespace) -> Callable[[Any], Any]:
         target=options.target,
         weighting=options.weighting,
     )
+    return vectors, n_components_of(model)
 
 
 def _targets(options: Namespace, names: list[str]) -> dict[str, str]:
     """The file of every view's scores."""
     output = options.output
     suffix = check_format(output, "scores", (".npy", ".parquet", ".arrow", ".csv"))
-    if suffix == ".npy" and options.ids is not None:
+    if options.id is not None and options.ids is not None:
+        raise UsageError("--id names the rows already; omit --ids")
+    if suffix == ".npy" and (options.ids or options.id) is not None:
         raise UsageError("a .npy file holds no ids; write .parquet, .arrow or .csv")
     if len(names) > 1 and _VIEW not in output:
         raise UsageError(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.blocks.checks import few, informative
+from mvcca.blocks.checks import column_labels, few, informative, not_finite
 from mvcca.model_selection.folds import Fold, make_folds
 from mvcca.model_selection.groups import Groups, row_keys
 from mvcca.retrieval import Measure
@@ -158,16 +158,37 @@ class Data:
         assert words is not None
         return words
 
+    def not_finite(self) -> str | None:
+        """Where the first view that is not finite has NaN or infinity, and what to do."""
+        for name, block in self.views.blocks.items():
+            if block.holds_texts() or block.is_finite():
+                continue
+            ids = None if self.ids is None else self.ids[self.views.objects(name)]
+            columns = column_labels(block.matrix)
+            found = not_finite(block.plain().matrix, ids=ids, columns=columns)
+            return f"View {name!r} {found}"
+        return None
+
     def describe(self) -> list[str]:
         """Describe views and labels in lines of text."""
         views = ", ".join(f"{name} ({width})" for name, width in self.views.widths.items())
-        pairing = "paired" if self.has_pairs else "unpaired"
-        lines = [f"views: {views}; {len(self.views):,} {pairing} objects"]
+        lines = [f"views: {views}; {self._objects_in_words()}"]
         if self.labels is not None:
             lines.append(f"labels: {self.labels.describe()}")
         if self.fit_labels is not None and self.fit_labels is not self.labels:
             lines.append(f"labels to learn from: {self.fit_labels.describe()}")
         return lines
+
+    def _objects_in_words(self) -> str:
+        """How many objects there are, and how many of them are seen in several views."""
+        n_objects, n_views = len(self.views), self.views.seen.sum(axis=1)
+        if self.views.is_paired or not self.has_pairs:
+            return f"{n_objects:,} {'paired' if self.has_pairs else 'unpaired'} objects"
+        n_all = int((n_views == len(self.views.names)).sum())
+        if len(self.views.names) == 2:
+            return f"{n_objects:,} objects, {n_all:,} of them paired"
+        n_paired = int((n_views > 1).sum())
+        return f"{n_objects:,} objects, {n_paired:,} of them paired, {n_all:,} in all views"
 
 
 def text_views(views: Views) -> list[str]:

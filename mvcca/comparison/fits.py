@@ -24,9 +24,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
+from mvcca.blocks.checks import is_about_finite
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
-from mvcca.comparison.progress import TimeLeft, epochs_reported
+from mvcca.comparison.progress import Estimate, TimeLeft, epochs_reported
 from mvcca.comparison.texts import text_step
 from mvcca.comparison.tuning import choice_within, choices_of_folds, is_nested
 from mvcca.inspection import pairwise_correlations
@@ -118,6 +119,9 @@ def outcomes_of(
     n_folds = len(folds)
     shares = {one.name: 0.0 if one.cost is None else one.cost.seconds for one in candidates}
     left = TimeLeft(sum(shares.values()) / effective_n_jobs(n_jobs))
+    if progress is not None:
+        n_bytes = max((one.cost.n_bytes for one in candidates if one.cost is not None), default=0)
+        progress(Estimate(left.total, n_bytes))
 
     def tasks() -> Iterator[Any]:
         for candidate in candidates:
@@ -183,7 +187,7 @@ def run_folds(
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too: other methods go on
-            return {(candidate.name, f.number): Failed(_in_one_line(error)) for f in folds}
+            return {(candidate.name, f.number): Failed(_reason(error, data)) for f in folds}
     outcomes = {}
     for fold in folds:
         of_fold = report
@@ -212,7 +216,7 @@ def _outcome(
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too: other methods go on
-            return Failed(_in_one_line(error))
+            return Failed(_reason(error, data))
 
 
 def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Settings) -> Any:
@@ -358,6 +362,13 @@ def _warm_up(candidate: Candidate, data: Data, rows: np.ndarray) -> None:
     with suppress(Exception, SystemExit):
         few = rows[np.linspace(0, len(rows) - 1, min(_FEW_ROWS, len(rows)), dtype=int)]
         clone(candidate.estimator).fit(data.views[few], candidate.labels_of(data, few))
+
+
+def _reason(error: BaseException, data: Data) -> str:
+    """Why a method failed; cells are named by their place in all rows, not in those of a fold."""
+    is_about_cells = isinstance(error, ValueError) and is_about_finite(error)
+    found = data.not_finite() if is_about_cells else None
+    return found or _in_one_line(error)
 
 
 def _in_one_line(error: BaseException) -> str:

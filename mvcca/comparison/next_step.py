@@ -18,13 +18,16 @@ def next_steps(
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None = None,
     header: str | None = None,
+    ids: str | None = None,
+    complete: bool = False,
 ) -> dict[str, str]:
     """The ``mvcca fit`` commands for the best method of each question, by description.
 
     They repeat what ``result.refit`` does: a tuned method is tuned again, on all objects. Of the
     values that a search chose on the folds, the most frequent ones are given. `views` and `labels`
-    name the files, and `header` is the option ``--header``. A method that is best for all questions
-    has one command, and without methods that could be fitted there are none.
+    name the files, and `header`, `ids` and `complete` are the options ``--header``, ``--id`` and
+    ``--complete``. A method that is best for all questions has one command, and without methods
+    that could be fitted there are none.
     """
     winners: dict[str, list[str]] = {}
     for what, (_, method) in result.questions.items():
@@ -36,7 +39,7 @@ def next_steps(
             name,
             views,
             labels,
-            header,
+            _options({"--header": header, "--id": ids}) + ["--complete"] * complete,
             "model.mvcca" if single else f"{_file_name(name)}.mvcca",
         )
         for name, asked in winners.items()
@@ -55,7 +58,7 @@ def _fit_command(
     name: str,
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None,
-    header: str | None,
+    reading: list[str],
     output: str,
 ) -> str:
     best = next(one for one in result.candidates if one.name == name)
@@ -73,8 +76,7 @@ def _fit_command(
         files = [labels] if isinstance(labels, str) else [f"{k}={v}" for k, v in labels.items()]
         for file in files:
             words += ["--labels", file]
-    if header is not None:
-        words += ["--header", header]
+    words += reading
     words += ["--method", best.method.name]
     if goal is not None and goal != best.method.goal(are_sets):
         words += ["--goal", goal]
@@ -84,6 +86,10 @@ def _fit_command(
     for parameter, value in given.items():
         words += ["--param", f"{parameter}={written(value)}"]
     return shlex.join([*words, "-o", output])
+
+
+def _options(values: Mapping[str, str | None]) -> list[str]:
+    return [word for flag, own in values.items() if own is not None for word in (flag, own)]
 
 
 def _searched(estimator: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
+_LONG = 20.0  # seconds, from which on an estimate is worth a line
 _KNOWN = 0.05  # share that is done, from which on its time tells how long the rest takes
 
 
@@ -35,6 +36,31 @@ class TimeLeft:
         return f"{share:.0%} done, about {time_in_words(left)} left"
 
 
+class Estimate(str):
+    """Estimated time and memory in words, as in "estimated: 3 min of CPU time and 1.2 GB".
+
+    Attributes
+    ----------
+    seconds, n_bytes : float
+        The same as numbers.
+    """
+
+    seconds: float
+    n_bytes: float
+
+    def __new__(cls, seconds: float, n_bytes: float) -> Estimate:
+        """Write the numbers in words."""
+        text = f"estimated: {time_in_words(seconds)} of CPU time and {n_bytes / 1e9:.1f} GB"
+        found = super().__new__(cls, f"{text} of memory beside the data")
+        found.seconds, found.n_bytes = seconds, n_bytes
+        return found
+
+    @property
+    def is_long(self) -> bool:
+        """Whether users should know before the work begins."""
+        return self.seconds > _LONG
+
+
 def time_in_words(seconds: float) -> str:
     """Time in seconds, minutes or hours."""
     if seconds < 90:
@@ -50,15 +76,21 @@ def epochs_reported(estimator: Any, report: Callable[[str], None] | None) -> Ite
         return
     from mvcca.deep.callbacks import Callback
 
-    show = report
+    show, start = report, perf_counter()
 
     class Epochs(Callback):
+        before: int | None = None  # epochs of the checkpoint that it resumes from
+
         def on_epoch_end(self, trainer: Any) -> None:
             figures = trainer.history[-1]
             names = ("loss", "valid_loss", "valid_total_correlation")
             measured = [name for name in names if name in figures]
             text = ", ".join(f"{name.replace('_', ' ')} {figures[name]:.4g}" for name in measured)
-            show(f"epoch {trainer.epoch} of {trainer.last_epoch}, {text}")
+            self.before = trainer.epoch - 1 if self.before is None else self.before
+            per_epoch = (perf_counter() - start) / (trainer.epoch - self.before)
+            left = (trainer.last_epoch - trainer.epoch) * per_epoch
+            more = f", about {time_in_words(left)} left" if left >= 1 else ""
+            show(f"epoch {trainer.epoch} of {trainer.last_epoch}, {text}{more}")
 
     given = estimator.callbacks
     estimator.callbacks = (*given, Epochs())

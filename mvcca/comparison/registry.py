@@ -289,8 +289,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def listing() -> str:
     """All methods with what they learn from, one per line."""
+    width = max(map(len, METHODS)) + 2
     lines = {
-        name: f"  {name:15s}{method.summary} [{method.learns_from}]"
+        name: f"  {name.ljust(width)}{method.summary} [{method.learns_from}]"
         for name, method in METHODS.items()
     }
     return "\n".join(

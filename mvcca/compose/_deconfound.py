@@ -224,7 +224,9 @@ class Deconfound(OutputContainerMixin, BaseEstimator):
                     "dense rows."
                 )
             options = {} if name == self.confounds else {"ensure_all_finite": "allow-nan"}
-            blocks[name] = block.checked(self, name, ensure_min_samples=minimum, **options)
+            blocks[name] = block.checked(
+                self, name, views.informative_ids_of(name), ensure_min_samples=minimum, **options
+            )
         return Views.of(blocks, views.seen, views.ids)
 
     def _check_fitted_to(self, views: Views) -> None:

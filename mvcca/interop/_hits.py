@@ -88,9 +88,12 @@ class Hits:
             raise ValueError(f"k {k}: there are only {self._starts[-1]} items")
         self.shape = len(self._queries), k
         self._query_ids = None if query_ids is None else _one_of("queries", query_ids)
-        self._item_ids = item_ids
-        if joint and item_ids is not None:
-            self._item_ids = {"items": _one_of("galleries searched as one", item_ids)}
+        self._item_ids = None  # of the concatenated galleries
+        if item_ids is not None:
+            of_galleries = [item_ids[name] for name in galleries]
+            if joint:
+                of_galleries = [_one_of("galleries searched as one", item_ids)]
+            self._item_ids = np.concatenate(of_galleries)
         for number, (name, rows) in enumerate(galleries.items()):
             views, first = Views({name: rows}), 0 if joint else self._starts[number]
             slices = list(row_blocks(views))
@@ -111,6 +114,13 @@ class Hits:
             ``.npz`` name the view of each item, and runs name items ``view:row``. A query in which
             the model knows nothing has no lines, and in arrays items -1 and scores NaN.
         """
+        for ids in (self._item_ids, self._query_ids) if suffix == ".trec" else ():
+            spaced = [] if ids is None else [one for one in ids.tolist() if len(one.split()) > 1]
+            if spaced:
+                raise ValueError(
+                    "a .trec file separates columns by spaces, so ids must not contain any, such "
+                    f"as {spaced[0]!r}; write .csv or .parquet"
+                )
         if suffix == ".npy":
             found = (items for _, _, items in self._blocks())
             write_npy(file, found, self.shape, np.dtype(np.int64))
@@ -146,8 +156,7 @@ class Hits:
             scores, items = scores[queries - start], items[queries - start]
             views, rows = self._view_and_row(items.ravel())
             if self._item_ids is not None:
-                named = (self._item_ids[str(v)][row] for v, row in zip(views, rows, strict=True))
-                rows = np.array(list(named), dtype=str)
+                rows = self._item_ids[items.ravel()]
             if is_run:
                 scores, rows = strictly_descending(scores), rows.astype(str)
                 rows = np.char.add(np.char.add(views, ":"), rows) if several else rows

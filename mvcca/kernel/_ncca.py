@@ -213,7 +213,7 @@ class NCCA(MultiViewEstimator):
         if not views.is_paired:
             raise ValueError(
                 f"NCCA learns from pairs, but {np.sum(~views.seen.all(axis=1))} of {len(views)} "
-                "objects are seen in one view only. Fit views[views.seen.all(axis=1)]."
+                "objects are seen in one view only. Fit views[views.seen.all(axis=1)] (--complete)."
             )
         names = views.names
         n_neighbors, bandwidths = (self._by_view(p, names) for p in ("n_neighbors", "bandwidth"))

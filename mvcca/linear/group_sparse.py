@@ -114,7 +114,7 @@ class GroupSparse:
         shares = self.penalties / np.bincount(self.groups)[self.groups]  # of a group's penalty
         epsilon = None
         objectives: list[float] = []
-        with closing(steps(max_iter, title)) as counted:
+        with closing(steps(max_iter, title, is_exact=False)) as counted:
             for _ in counted:
                 U, loss = self.loss.minimised(norms / self.penalties)
                 if epsilon is None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.machine.progress import counting
 from mvcca.model_selection._goals import (
     Goal,
     Projected,
@@ -188,13 +189,16 @@ class Parts:
             return cls(model, rows, trains, [], codes, in_part, redraws)
         least = max(_LEAST_ROWS, *rows.views.widths.values())
         cells = []
-        for cell in range(n_cells):
-            objects = np.flatnonzero(codes == cell)
-            first, *others = np.array_split(objects, max(1, len(objects) // least))
-            total = model.statistic_of(rows.take(first))
-            for block in others:  # `reduce` would keep the last two terms
-                total = total + model.statistic_of(rows.take(block))
-            cells.append(total)
+        with counting(len(rows.views), "Summing up folds", " rows", scale=True) as count:
+            for cell in range(n_cells):
+                objects = np.flatnonzero(codes == cell)
+                first, *others = np.array_split(objects, max(1, len(objects) // least))
+                total = model.statistic_of(rows.take(first))
+                count(len(first))
+                for block in others:  # `reduce` would keep the last two terms
+                    total = total + model.statistic_of(rows.take(block))
+                    count(len(block))
+                cells.append(total)
         return cls(model, rows, trains, cells, codes, in_part, redraws)
 
     def __getitem__(self, part: int) -> tuple[Rows, Any]:

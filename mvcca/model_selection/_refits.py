@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from mvcca.machine.progress import counting
 from mvcca.model_selection._fold_statistics import FoldStatistics, InnerFolds, Outer
 from mvcca.model_selection._goals import (
     Goal,
@@ -227,20 +228,24 @@ class Search:
     def _refit(self, trials: Trials, outers: Sequence[Outer]) -> None:
         """One model for each set of folds that is left out."""
         [setting] = trials.settings
-        for left_out, served in self.task.folds.models(outers):
-            try:
-                model = self.task.fitted({**setting, **self.space.components}, left_out)
-            except (ValueError, np.linalg.LinAlgError) as error:  # more neighbours than rows, say
-                self.failures.append(error)
-                continue
-            bank: Scores = {}
-            if self.task.goal == "object":  # whose rankings it corrects
-                bank = bank_of_others(self.task.samples, left_out, partial(_scores, model))
-            for fold, outer in served.items():
-                sample = self.task.samples[fold]
-                projected = Projected(_scores(model, sample.views), bank, None)
-                for ranking, k, value in self._values(projected, sample):
-                    trials.add(outer, fold, Variant(0, ranking, k), value)
+        models = self.task.folds.models(outers)
+        with counting(len(models), "Choosing settings", " models") as count:
+            for left_out, served in models:
+                try:
+                    model = self.task.fitted({**setting, **self.space.components}, left_out)
+                except (ValueError, np.linalg.LinAlgError) as error:  # too few rows, say
+                    self.failures.append(error)
+                    count()
+                    continue
+                bank: Scores = {}
+                if self.task.goal == "object":  # whose rankings it corrects
+                    bank = bank_of_others(self.task.samples, left_out, partial(_scores, model))
+                for fold, outer in served.items():
+                    sample = self.task.samples[fold]
+                    projected = Projected(_scores(model, sample.views), bank, None)
+                    for ranking, k, value in self._values(projected, sample):
+                        trials.add(outer, fold, Variant(0, ranking, k), value)
+                count()
 
     def _values(
         self, projected: Projected, sample: Sample

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
+from mvcca.machine.progress import counting
 from mvcca.model_selection._fold_statistics import FoldStatistics, InnerFolds, Outer
 from mvcca.model_selection._goals import Goal, Projected, Sample, Value, goal_of, values_of
 from mvcca.model_selection._products import FoldRows
@@ -231,33 +232,37 @@ def search_path(
         ridges.sort(key=lambda own: -max(own[1].values()))
     power = getattr(statistics.estimator, "power", 0.0)
     searches_all = n_components is None and trials.goal == "class"  # weights do it for objects
-    for left_out, served in statistics.folds.models(outers):
-        try:
-            path = statistics.path(left_out)
-        except ValueError as error:  # more neighbours than rows, say
-            raise ValueError(
-                f"A model that learns from fewer rows, to choose settings, fails: {error} Give "
-                'values in place of "cv"; a comparison has them with tune=False.'
-            ) from error
-        path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
-        rows = statistics.held_out(path, left_out, served, trials.goal)
-        for setting, reg in ridges:
-            maps = path.solve(reg, most_components if n_components is None else n_components)
-            if maps is None:  # so small a ridge that rows are fitted almost exactly
-                break
-            rankings = rankings_for(trials.goal, maps.expected, power)
-            for fold, projected in rows.projected(maps, power).items():
-                found = projected.n_components
-                numbers: list[int | None] = [None]
-                if searches_all:
-                    numbers = numbers_of_components(found)
-                if n_components is None and found == most_components:
-                    numbers[-1] = found
-                values = values_by_variant(
-                    trials.goal, projected, statistics.samples[fold], rankings, numbers
-                )
-                for ranking, k, value in values:
-                    trials.add(served[fold], fold, Variant(setting, ranking, k), value)
+    models = statistics.folds.models(outers)
+    with counting(len(models) * len(ridges), "Choosing settings", " models") as count:
+        for left_out, served in models:
+            try:
+                path = statistics.path(left_out)
+            except ValueError as error:  # more neighbours than rows, say
+                raise ValueError(
+                    f"A model that learns from fewer rows, to choose settings, fails: {error} Give "
+                    'values in place of "cv"; a comparison has them with tune=False.'
+                ) from error
+            path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
+            rows = statistics.held_out(path, left_out, served, trials.goal)
+            for number, (setting, reg) in enumerate(ridges):
+                maps = path.solve(reg, most_components if n_components is None else n_components)
+                if maps is None:  # so small a ridge that rows are fitted almost exactly
+                    count(len(ridges) - number)
+                    break
+                rankings = rankings_for(trials.goal, maps.expected, power)
+                for fold, projected in rows.projected(maps, power).items():
+                    found = projected.n_components
+                    numbers: list[int | None] = [None]
+                    if searches_all:
+                        numbers = numbers_of_components(found)
+                    if n_components is None and found == most_components:
+                        numbers[-1] = found
+                    values = values_by_variant(
+                        trials.goal, projected, statistics.samples[fold], rankings, numbers
+                    )
+                    for ranking, k, value in values:
+                        trials.add(served[fold], fold, Variant(setting, ranking, k), value)
+                count()
 
 
 def values_by_variant(

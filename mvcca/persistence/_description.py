@@ -25,7 +25,8 @@ class Description(dict[str, Any]):
 
     def __str__(self) -> str:
         lines = {"file": self["file"], "method": self["method"]}
-        lines["parameters"] = ", ".join(f"{k}={v!r}" for k, v in self["parameters"].items())
+        if "steps" not in self:  # whose parameters are estimators
+            lines["parameters"] = ", ".join(f"{k}={v!r}" for k, v in self["parameters"].items())
         if "steps" in self:
             lines["steps"] = ", ".join(f"{name} ({kind})" for name, kind in self["steps"].items())
         if "best_estimator" in self:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from mvcca.machine.config import get_config
+from mvcca.machine.progress import counting
 from mvcca.problem._pencil import Mix, Pencil, conjugate_gradients
 
 _LARGEST_ERROR = 1e-6  # of ρ, bounded by the square of the residual over the gap
@@ -300,15 +300,5 @@ def _whitener(gram: np.ndarray) -> np.ndarray:
 @contextmanager
 def _counted(done: int) -> Iterator[Callable[[float], None]]:
     """A function that counts steps on a progress bar, if one is configured."""
-    if not get_config().progress:
-        yield lambda _: None
-        return
-    from tqdm.auto import tqdm
-
-    with tqdm(desc="LOBPCG", unit=" steps", initial=done, dynamic_ncols=True) as bar:
-
-        def show(residual: float) -> None:
-            bar.set_postfix(residual=f"{residual:.1e}", refresh=False)
-            bar.update()
-
-        yield show
+    with counting(None, "LOBPCG", done=done) as count:  # it ends when it has converged
+        yield lambda residual: count(1, f"residual={residual:.1e}")

@@ -21,6 +21,7 @@ from mvcca.blocks.checks import (
     few,
     informative,
     of_view,
+    reject_annotated,
     reject_masks,
     row_labels,
 )
@@ -344,6 +345,10 @@ class Views:
         """Row labels of ``views[name]``, or None."""
         return None if self.ids is None else self.ids[self.objects(name)]
 
+    def informative_ids_of(self, name: str) -> np.ndarray | None:
+        """Row labels of ``views[name]`` that identify rows, or None."""
+        return None if self._informative_ids is None else self.ids_of(name)
+
     def keys(self) -> tuple[str, ...]:
         """Names of the views, as `names`."""
         return self.names
@@ -404,6 +409,7 @@ def holds_views(X: Any) -> bool:
     """Whether X is a container of views rather than one matrix."""
     if isinstance(X, Views):
         return True
+    reject_annotated(X)
     if is_mapping(X):
         return True
     # A list of matrices is a list of views; a list of rows is one matrix.
@@ -461,6 +467,7 @@ def _named_blocks(blocks: Any) -> dict[str, Block]:
     elif isinstance(blocks, list | tuple):
         named = {f"view{number}": block for number, block in enumerate(blocks)}
     else:
+        reject_annotated(blocks)
         raise TypeError(
             "Expected a mapping of view names to matrices or a list of matrices, got "
             f"{type(blocks).__name__}."
@@ -474,7 +481,7 @@ def _named_blocks(blocks: Any) -> dict[str, Block]:
             continue
         try:
             block = as_block(rows if len(getattr(rows, "shape", ())) == 2 else _as_matrix(rows))
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
         if len(block.shape) != 2:
             raise ValueError(

@@ -41,13 +41,13 @@ def column_names(block: Any) -> tuple[str, ...] | None:
 
 
 def named_columns(name: str, block: Any) -> tuple[str, ...]:
-    """Names of the columns of a matrix, or numbers after the name of the view."""
+    """Names of the columns of a matrix, or numbers from 0 after the name of the view."""
     return column_names(block) or numbered_columns(name, block.shape[1])
 
 
 def numbered_columns(name: str, width: int) -> tuple[str, ...]:
-    """Names of columns that have none: that of their view, and their number from 1."""
-    return tuple(f"{name} {number}" for number in range(1, width + 1))
+    """Names of columns that have none: that of their view, and their number from 0."""
+    return tuple(f"{name} {number}" for number in range(width))
 
 
 def check_column_names(

@@ -6,11 +6,13 @@ imports its library when a file is opened. Callers choose the height of the bloc
 reads a whole file, of text, too.
 """
 
-from mvcca.blocks.sources._header import is_missing, is_number
+from mvcca.blocks.sources._header import begins_with_index, is_missing, is_number
+from mvcca.blocks.sources._identified import Identified, read_identified
 from mvcca.blocks.sources._open import as_source, is_source, open_matrix
 from mvcca.blocks.sources._read import (
     FORMATS,
     cells_of_text,
+    columns_of_texts,
     lines_of_text,
     open_or_read,
     path_and_key,
@@ -19,23 +21,31 @@ from mvcca.blocks.sources._read import (
     read_texts,
 )
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._text import NamedColumns
+from mvcca.blocks.sources._text import MISSING, UNNAMED, NamedColumns, bad_cell, name_among
 
 __all__ = [
     "FORMATS",
+    "MISSING",
+    "UNNAMED",
+    "Identified",
     "NamedColumns",
     "RowSource",
     "SourceError",
     "as_source",
+    "bad_cell",
+    "begins_with_index",
     "cells_of_text",
+    "columns_of_texts",
     "is_missing",
     "is_number",
     "is_source",
     "lines_of_text",
+    "name_among",
     "open_matrix",
     "open_or_read",
     "path_and_key",
     "read_array",
+    "read_identified",
     "read_names",
     "read_texts",
 ]

@@ -84,6 +84,18 @@ class ChunkedArray(FileSource):
     def _arrays(self) -> AbstractContextManager[Mapping[str | None, Any]]:
         """All arrays of the open file by name; an array without a name is that of the file."""
 
+    def beside(self, name: str) -> np.ndarray:
+        """Another array of the file, whole; texts are objects."""
+        with self._errors_named("cannot be read"), self._arrays() as arrays:
+            if name not in arrays:
+                others = ", ".join(repr(key) for key in arrays if key not in (None, self.key))
+                raise SourceError(
+                    f"{self.path}: it has no array {name!r} of ids; beside the matrix it has "
+                    f"{others or 'none'}"
+                )
+            found = np.asarray(arrays[name][...])
+        return found if found.dtype.kind in "biufUS" else found.astype(object)
+
     def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         with self._array() as array:
             for start, stop in runs:

@@ -37,7 +37,8 @@ class Columns:
             if dtype.kind not in "biuf":
                 raise SourceError(
                     f"{table}: expected columns of numbers or of lists of numbers, got "
-                    f"{schema.field(name).type} in {name!r}. Select the columns of numbers."
+                    f"{schema.field(name).type} in {name!r}. Select the columns of numbers, or "
+                    f"give --id {name} if it names the rows."
                 )
             self._widths[name] = width
             dtypes.append(dtype)
@@ -59,8 +60,13 @@ class Columns:
             if hasattr(column, "combine_chunks"):
                 column = column.combine_chunks()
             numbers = column if width is None else column.flatten()
-            if column.null_count or numbers.null_count:
-                raise SourceError(f"{self._table}: values are missing in column {name!r}, {rows}.")
+            # pandas writes NaN as a missing value, which becomes NaN again: estimators name it.
+            holds_nan = width is None and self.dtype.kind == "f"
+            if (column.null_count or numbers.null_count) and not holds_nan:
+                raise SourceError(
+                    f"{self._table}: values are missing in column {name!r}, {rows}. Fill them in, "
+                    "or leave out these rows."
+                )
             if width is not None and not self._are_of_length(column, width):
                 raise SourceError(
                     f"{self._table}: expected lists of {width} numbers in column {name!r}, as in "

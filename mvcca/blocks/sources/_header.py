@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from mvcca.blocks.checks import few
 
-__all__ = ["holds_text", "is_header", "is_missing", "is_number"]
+__all__ = ["begins_with_index", "holds_text", "is_header", "is_missing", "is_number"]
 
 _MISSING = {"", "-", "--", ".", "?", "na", "n/a", "#na", "#n/a", "<na>", "null", "none"}
 
@@ -24,7 +24,7 @@ def is_header(
     """Whether the first line of a table, whose number of rows may be known, is a header."""
     if below is None:
         return False
-    if _begins_with_index(line):
+    if begins_with_index(line):
         return True
     if any(is_missing(cell) or _is_spelled_number(cell) for cell in line):
         return False
@@ -79,7 +79,7 @@ def _is_spelled_number(cell: str) -> bool:
     return True
 
 
-def _begins_with_index(line: Sequence[str]) -> bool:
+def begins_with_index(line: Sequence[str]) -> bool:
     """Whether a line is a header that `DataFrame.to_csv` writes with the index."""
     names = line[1:]
     return not line[0] and bool(names) and (all(map(_is_name, names)) or _is_counted(names))

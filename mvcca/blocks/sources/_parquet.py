@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks.checks import few
 from mvcca.blocks.sources._claims import check_claim
 from mvcca.blocks.sources._columns import Columns
 from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, library
-from mvcca.blocks.sources._row_source import SourceError
-from mvcca.blocks.sources._text import as_strings
+from mvcca.blocks.sources._row_source import RowSource, SourceError
+from mvcca.blocks.sources._text import UNNAMED, as_strings
 
-__all__ = ["ArrowFile", "ParquetTable", "read_text_column"]
+__all__ = ["ArrowFile", "ParquetTable", "cells_of_columns", "open_beside", "read_text_column"]
 
 _BATCH_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**16  # read ahead of each column
@@ -29,16 +30,23 @@ _MOST_FEATURES = 2**20  # of a list, unless the file is larger
 
 
 class _TableFile(FileSource):
-    """One or all columns of a table, without the index that pandas may have added."""
+    """One or all columns of a table, without the index that pandas may have added.
+
+    `without` is a column of ids that is left out, too.
+    """
 
     columns: tuple[str, ...]
 
-    def __init__(self, path: str | os.PathLike[str], key: str | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], key: str | None = None, without: str | None = None
+    ) -> None:
         super().__init__(path, key)
         self._here = PerThread()
         with self._errors_named("cannot be opened"):
             schema, heights = self._schema_and_heights()
-            self._fields = names_of_columns(schema)
+            self._fields = tuple(name for name in names_of_columns(schema) if name != without)
+            if not self._fields:
+                raise SourceError(f"{self.path}: expected columns of numbers beside {without!r}.")
             self._check_widths(schema)
             if key is not None:
                 if key not in self._fields:
@@ -46,12 +54,17 @@ class _TableFile(FileSource):
                         f"{self.path}: no column {key!r}; there are {', '.join(self._fields)}."
                     )
                 self._fields = (key,)
+            self._without = without
             self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
             self._columns = Columns(self._name(), schema, self._fields, self._first_row)
             shape = self._edges[-1], len(self._columns.features)
             self._describe(shape, self._columns.dtype, columns=self._columns.features)
             check_claim(self._name(), len(self) * self.row_bytes, self._stamp[0])
             self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
+
+    def _identity(self) -> tuple[Any, ...]:
+        left_out = () if self._without is None else (self._without,)
+        return (*super()._identity(), *left_out)
 
     @abstractmethod
     def _schema_and_heights(self) -> tuple[Any, list[int]]:
@@ -164,6 +177,70 @@ def read_text_column(path: str | os.PathLike[str], key: str | None) -> np.ndarra
         return _text_in(name, file.schema, key, lambda names: file.read_all().select(names))
 
 
+def open_beside(
+    path: str | os.PathLike[str], ids: str, key: str | None = None
+) -> tuple[RowSource | np.ndarray, list[Any]]:
+    """The other columns of numbers, or the other column of texts; and the values of a column.
+
+    The index that pandas has added may be the column, by its name or as "index".
+    """
+    name = os.fspath(path)
+    if name.lower().endswith(".parquet"):
+        with _parquet_file(name) as file:
+            schema = file.schema_arrow
+            column = _column_of_ids(schema, ids)
+            found = file.read([column]).column(column).to_pylist()
+    else:
+        with _arrow_file(name) as file:
+            schema = file.schema
+            column = _column_of_ids(schema, ids)
+            found = file.read_all().column(column).to_pylist()
+    rest = [one for one in names_of_columns(schema) if one != column]
+    if key is None and len(rest) == 1 and (text := read_text_column(name, rest[0])) is not None:
+        return text, found
+    if key is not None and (text := read_text_column(name, key)) is not None:
+        return text, found
+    kind = ParquetTable if name.lower().endswith(".parquet") else ArrowFile
+    return kind(name, key, column), found
+
+
+def cells_of_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray] | None:
+    """All columns as texts by name, an unnamed index of pandas as ""; None if one holds lists.
+
+    A missing value is an empty text.
+    """
+    name = os.fspath(path)
+    if name.lower().endswith(".parquet"):
+        with _parquet_file(name) as file:
+            table = file.read()
+    else:
+        with _arrow_file(name) as file:
+            table = file.read_all()
+    names_of_columns(table.schema)
+    if any(hasattr(field.type, "value_type") for field in table.schema):
+        return None
+    unnamed = {one for one in _index_columns(table.schema) if str(one).startswith("__index_level")}
+    return {
+        "" if column in unnamed else column: as_strings(
+            ["" if value is None else str(value) for value in table.column(column).to_pylist()]
+        )
+        for column in table.schema.names
+    }
+
+
+def _column_of_ids(schema: Any, ids: str) -> str:
+    if ids in schema.names:
+        return ids
+    index = [name for name in _index_columns(schema) if isinstance(name, str)]  # others are ranges
+    if ids == UNNAMED and len(index) == 1:
+        return index[0]
+    raise ValueError(f"there is no column {ids!r}; its columns are {few(schema.names)}")
+
+
+def _index_columns(schema: Any) -> list[Any]:
+    return list((schema.pandas_metadata or {}).get("index_columns", []))
+
+
 def _text_in(
     path: str, schema: Any, key: str | None, read: Callable[[list[str]], Any]
 ) -> np.ndarray | None:
@@ -199,7 +276,7 @@ def _arrow_file(path: str) -> Iterator[Any]:
 
 def names_of_columns(schema: Any) -> tuple[str, ...]:
     """Names of the columns that are not an index of pandas."""
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    index = _index_columns(schema)
     names = tuple(name for name in schema.names if name not in index)
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})

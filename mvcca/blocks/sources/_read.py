@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from mvcca.blocks.sources._npy import read_npy
 from mvcca.blocks.sources._npz import Member, names_of_members
 from mvcca.blocks.sources._open import open_matrix
-from mvcca.blocks.sources._parquet import read_text_column
+from mvcca.blocks.sources._parquet import cells_of_columns, read_text_column
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._sparse_npz import kind_of_sparse, read_sparse
 from mvcca.blocks.sources._text import (
@@ -36,6 +36,8 @@ __all__ = [
     "read_array",
     "read_names",
     "read_texts",
+    "reading",
+    "text_files",
 ]
 
 FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .arrow, .csv or .tsv"
@@ -85,7 +87,7 @@ def read_array(
     suffix = path.suffix.lower()
     if suffix not in _TEXT and suffix not in _READERS:
         raise SourceError(f"{path}: expected a file ending in {formats}")
-    with _reading(path):
+    with reading(path):
         array = read_table(path, n_rows, header) if suffix in _TEXT else _READERS[suffix](path, key)
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise SourceError(f"{path}: expected real numbers or text, got {array.dtype}")
@@ -93,25 +95,71 @@ def read_array(
 
 
 def read_texts(name: str) -> np.ndarray:
-    """Read a ``.txt`` file with one text per line as a column of strings, (n_texts, 1).
+    """Read texts as a column of strings, (n_texts, 1).
+
+    Parameters
+    ----------
+    name : str
+        A ``.txt`` file with one text per line; or a folder of ``.txt`` files, each of which is one
+        text, in the order of their names.
 
     Raises
     ------
     SourceError
-        If the file is missing, is not in UTF-8, or has an empty line.
+        If there is no such file, if one is not in UTF-8, or if a text is empty.
     """
     path = Path(name)
-    with _reading(path):
+    if path.is_dir():
+        return np.array([_whole_text(file) for file in text_files(path)], dtype=object)[:, None]
+    with reading(path):
         return read_lines(path)
 
 
-def cells_of_text(name: str) -> np.ndarray | None:
-    """All cells of a .csv or .tsv file as texts, its header among them; None for other files."""
+def text_files(folder: Path) -> list[Path]:
+    """The .txt files of a folder, by name.
+
+    Raises
+    ------
+    SourceError
+        If there are none.
+    """
+    found = sorted(
+        file
+        for file in folder.iterdir()
+        if file.suffix.lower() == ".txt" and not file.name.startswith(".") and file.is_file()
+    )
+    if not found:
+        raise SourceError(f"{folder}: expected a folder of .txt files, each one text; found none")
+    return found
+
+
+def _whole_text(path: Path) -> str:
+    with reading(path):
+        text = " ".join(decoded_lines(path)).strip()
+        if not text:
+            raise ValueError("expected a text, it is empty; leave out the file, or write a word")
+        return text
+
+
+def cells_of_text(name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """All cells of a .csv or .tsv file as texts, its header among them, and their lines.
+
+    None for other files.
+    """
     path = Path(name)
     if path.suffix.lower() not in _TEXT:
         return None
-    with _reading(path):
+    with reading(path):
         return read_cells(path)
+
+
+def columns_of_texts(name: str) -> dict[str, np.ndarray] | None:
+    """All columns of a .parquet or .arrow file as texts; None for other files, and for lists."""
+    path = Path(name)
+    if path.suffix.lower() not in (".parquet", ".arrow"):
+        return None
+    with reading(path):
+        return cells_of_columns(path)
 
 
 def read_names(name: str, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
@@ -121,16 +169,16 @@ def read_names(name: str, n_rows: int | None = None, header: bool | None = None)
     """
     path = Path(name)
     if path.suffix.lower() not in _TEXT:
-        with _reading(path):
+        with reading(path):
             return as_strings(decoded_lines(path))
-    with _reading(path):
+    with reading(path):
         return read_column(path, n_rows, header)
 
 
 def lines_of_text(name: str) -> list[str]:
     """Read the lines of a text in UTF-8, empty ones included."""
     path = Path(name)
-    with _reading(path):
+    with reading(path):
         return decoded_lines(path)
 
 
@@ -140,7 +188,7 @@ def open_or_read(name: str, header: bool | None = None) -> Any:
     `header` is that of `read_array`.
     """
     path, key = path_and_key(name)
-    with _reading(path):
+    with reading(path):
         if path.suffix.lower() in _BY_ROWS or (key is None and _is_csr(path)):
             return open_matrix(path, key)
     return read_array(name, header=header)
@@ -155,7 +203,7 @@ def path_and_key(name: str) -> tuple[Path, str | None]:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Convert all errors of reading a file to a `SourceError` that names the file."""
     if not path.exists():
         raise SourceError(f"{path}: no such file")

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -15,18 +16,28 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks.checks import few
+from mvcca.blocks.places import cell_in_words
 from mvcca.blocks.sources._header import holds_text, is_header, is_missing, is_number
 from mvcca.machine.warnings import warn
 
 __all__ = [
+    "MISSING",
+    "UNNAMED",
     "NamedColumns",
     "as_strings",
+    "bad_cell",
     "decoded_lines",
+    "name_among",
+    "read_beside",
     "read_cells",
     "read_column",
     "read_lines",
     "read_table",
 ]
+
+UNNAMED = "index"  # name of a first column without one, as of pandas' `reset_index`
+
+MISSING = "a value is missing"
 
 _PADDED_BYTES = 64 * 2**20
 _PADDING = 64  # at most, in units of the text's characters
@@ -60,7 +71,8 @@ def read_table(path: Path, n_rows: int | None = None, header: bool | None = None
     end, names, has_names = _first_line(path, n_rows, header)
     if has_names and not names[0]:
         raise ValueError(
-            "its first column has no name and is likely a row index; save it without the index"
+            "its first column has no name, like an index that pandas writes. If it names the rows, "
+            f"give it by --id {UNNAMED}; else leave it out: to_csv(..., index=False)"
         )
     if has_names and next(islice(_lines(path, delimiter), 1, None), None) is None:
         raise ValueError("it has no rows under its header")
@@ -69,23 +81,59 @@ def read_table(path: Path, n_rows: int | None = None, header: bool | None = None
     try:
         table = _numbers(path, delimiter, end if has_names else 0)
     except ValueError:
-        rows = [row for _, row in islice(_lines(path, delimiter), int(has_names), None)]
-        if not _is_text(rows):
-            _raise_for_bad_cell(rows, 1 + has_names, header)
+        rows = list(islice(_lines(path, delimiter), int(has_names), None))
+        if not _is_text([row for _, row in rows]):
+            _raise_for_bad_cell(rows, names if has_names else None, header)
             raise
-        table = as_strings([cell for row in rows for cell in row]).reshape(len(rows), -1)
-    if has_names and header is None:
+        table = as_strings([cell for _, row in rows for cell in row]).reshape(len(rows), -1)
+    if has_names and header is None and not _are_words(path, delimiter, names):
         _report_header(path, names)
     has_columns = has_names and table.dtype.kind == "f"
     return NamedColumns.of(table, tuple(names)) if has_columns else table
 
 
-def read_cells(path: Path) -> np.ndarray:
-    """All cells of a table as texts, (n_lines, n_columns), its header among them."""
-    rows = [row for _, row in _lines(path, _delimiter(path))]
+def _are_words(path: Path, delimiter: str, names: list[str]) -> bool:
+    """Whether the first line consists of words, some above numbers, and cannot be a row."""
+    below = next((row for _, row in islice(_lines(path, delimiter), 1, None)), [])
+    return all(map(holds_text, names)) and any(map(is_number, below))
+
+
+def read_cells(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """All cells of a table as texts, (n_lines, n_columns), header included; and their lines."""
+    rows = list(_lines(path, _delimiter(path)))
     if not rows:
         raise ValueError("it is empty")
-    return as_strings([cell for row in rows for cell in row]).reshape(len(rows), -1)
+    cells = as_strings([cell for _, row in rows for cell in row]).reshape(len(rows), -1)
+    return cells, np.array([line for line, _ in rows])
+
+
+def read_beside(path: Path, column: str) -> tuple[NamedColumns | None, list[str], list[int]]:
+    """The columns of numbers beside one column of texts, below a header; its cells and their lines.
+
+    The numbers are None if a cell is not a number, or if there is no column of this name.
+    """
+    delimiter = _delimiter(path)
+    lines = _lines(path, delimiter)
+    if (first := next(lines, None)) is None:
+        raise ValueError("it is empty")
+    end, names = first
+    names = [name.strip() for name in names]
+    column = name_among(column, names)
+    if names.count(column) != 1 or len(set(names)) < len(names):
+        return None, [], []
+    place = names.index(column)
+    rest = [number for number in range(len(names)) if number != place]
+    numbers, cells = [], []
+    for line, row in lines:
+        numbers.append(line)
+        cells.append(row[place].strip())
+    if not rest or not cells:
+        return None, cells, numbers
+    try:
+        table = _numbers(path, delimiter, end, rest)
+    except ValueError:
+        return None, cells, numbers
+    return NamedColumns.of(table, tuple(names[number] for number in rest)), cells, numbers
 
 
 def read_column(path: Path, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
@@ -100,6 +148,11 @@ def read_column(path: Path, n_rows: int | None = None, header: bool | None = Non
     if has_names and header is None:
         _report_header(path, names)
     return as_strings(cells)
+
+
+def name_among(name: str, names: Collection[str]) -> str:
+    """The name of a column; that of a first column without one is "", and may be called index."""
+    return "" if name == UNNAMED and name not in names and "" in names else name
 
 
 def as_strings(texts: list[str]) -> np.ndarray:
@@ -148,7 +201,14 @@ def decoded_lines(path: Path) -> list[str]:
 
 
 def _delimiter(path: Path) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else ","
+    """Tab in .tsv files; in .csv files what separates the names or numbers of the first line."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = next(csv.reader(file), [])
+    if len(first) == 1:  # quoted commas do not count
+        return next((mark for mark in (";", "\t") if mark in first[0]), ",")
+    return ","
 
 
 def _first_line(
@@ -179,17 +239,18 @@ def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     length = blank = None
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=delimiter)
-        number = 0
         for row in reader:
             if not row:
                 blank = blank or reader.line_num
                 continue
-            number += 1
             length = length or len(row)
             if length == 1 and blank:  # in one column, a blank line is an empty cell
                 raise ValueError(f"line {blank} is empty; a value is missing")
             if len(row) != length:
-                raise ValueError(f"row {number} has {len(row)} columns, expected {length}")
+                raise ValueError(
+                    f"line {reader.line_num} has {len(row)} cells, expected {length} as in the "
+                    f"lines above{_advice_on(row)}"
+                )
             yield reader.line_num, row
 
 
@@ -206,11 +267,14 @@ def _check_lines(path: Path, delimiter: str) -> None:
         pass
 
 
-def _numbers(path: Path, delimiter: str, n_skipped: int) -> np.ndarray:
+def _numbers(
+    path: Path, delimiter: str, n_skipped: int, columns: list[int] | None = None
+) -> np.ndarray:
     return np.loadtxt(
         path,
         delimiter=delimiter,
         skiprows=n_skipped,
+        usecols=columns,
         ndmin=2,
         comments=None,
         quotechar='"',
@@ -218,16 +282,39 @@ def _numbers(path: Path, delimiter: str, n_skipped: int) -> np.ndarray:
     )
 
 
-def _raise_for_bad_cell(rows: list[list[str]], first: int, header: bool | None) -> None:
-    """Raise for the first cell that is not a number; rows are numbered from `first`."""
-    for number, row in enumerate(rows, start=first):
-        for column, cell in enumerate(row, start=1):
+def _raise_for_bad_cell(
+    rows: list[tuple[int, list[str]]], names: list[str] | None, header: bool | None
+) -> None:
+    """Raise for the first cell that is not a number; `rows` have their lines, but no header."""
+    for number, (line, row) in enumerate(rows):
+        for column, cell in enumerate(row):
             if not is_number(cell):
+                is_first = number == 0 and names is None and header is None
                 hint = "; if line 1 is a header, choose header=True (--header yes)"
                 raise ValueError(
-                    f"expected a number in row {number}, column {column}, got {cell!r}"
-                    f"{hint if number == 1 and header is None else ''}"
+                    bad_cell(cell, number, column if names is None else names[column], line)
+                    + (hint if is_first else "")
                 ) from None
+
+
+def bad_cell(
+    cell: str, row: int, column: int | str, line: int | None = None, name: Any = None
+) -> str:
+    """What is wrong with a cell that is not a number, and what to do; `name` is its row's id."""
+    where = cell_in_words(row, column, line=line, name=name)
+    if is_missing(cell):
+        return f"expected a number in {where}, got {cell!r}: {MISSING}"
+    return f"expected a number in {where}, got {cell!r}{_advice_on([cell])}"
+
+
+def _advice_on(cells: list[str]) -> str:
+    """What to do about cells with decimal commas."""
+    if any(re.fullmatch(r"\s*[-+]?\d*,\d+(;.*)?|.*\d;\d*", cell) for cell in cells):
+        return (
+            "; decimals need a point. To convert: pandas.read_csv(FILE, sep=';', decimal=',')"
+            ".to_csv(NEW, index=False)"
+        )
+    return ""
 
 
 def _report_header(path: Path, names: list[str]) -> None:

@@ -9,7 +9,15 @@ that most estimates are right within a factor of two.
 
 from mvcca.comparison.costs._budget import parse_budget
 from mvcca.comparison.costs._estimates import fit_work, ranking_work, search_work, without_search
-from mvcca.comparison.costs._shapes import Shapes, ViewShape
+from mvcca.comparison.costs._shapes import Shapes, ViewShape, shape_of
+from mvcca.comparison.costs._tools import (
+    alignment_work,
+    hits_work,
+    migration_work,
+    projection_work,
+    similarity_work,
+    study_work,
+)
 from mvcca.comparison.costs._work import Cost, Rates, Work, costs_of, measured_rates
 
 __all__ = [
@@ -18,11 +26,18 @@ __all__ = [
     "Shapes",
     "ViewShape",
     "Work",
+    "alignment_work",
     "costs_of",
     "fit_work",
+    "hits_work",
     "measured_rates",
+    "migration_work",
     "parse_budget",
+    "projection_work",
     "ranking_work",
     "search_work",
+    "shape_of",
+    "similarity_work",
+    "study_work",
     "without_search",
 ]

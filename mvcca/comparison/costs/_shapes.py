@@ -12,7 +12,9 @@ from mvcca.blocks import as_block
 from mvcca.comparison.data import Data
 from mvcca.comparison.texts import TEXT_COMPONENTS
 from mvcca.similarity import SharedSubsets
+from mvcca.views import Labels, Views
 
+_INDEX_BYTES = 8  # of a number of a sparse row
 _SHARED = 1.3  # power of the number of label sets by which members grow, of COCO's and Zipf's
 
 
@@ -84,19 +86,26 @@ class Shapes:
     @classmethod
     def of(cls, data: Data, n_rows: int) -> Self:
         """Shapes of a random selection of `n_rows` objects of a comparison."""
-        share = n_rows / len(data.views)
-        views = tuple(
-            _shape_of(block, ceil(share * block.shape[0])) for block in data.views.blocks.values()
-        )
-        if (labels := data.fit_labels) is None:
-            return cls(views)
+        return cls.of_views(data.views, data.fit_labels, n_rows)
+
+    @classmethod
+    def of_views(
+        cls, views: Views, labels: Labels | None = None, n_rows: int | None = None
+    ) -> Self:
+        """Shapes of a random selection of `n_rows` objects, or of all."""
+        n_rows = len(views) if n_rows is None else n_rows
+        share = n_rows / len(views)
+        blocks = views.blocks.values()
+        shapes = tuple(shape_of(block, ceil(share * block.shape[0])) for block in blocks)
+        if labels is None:
+            return cls(shapes)
         drawn = _drawn(np.bincount(labels.codes), share)
         n_label_sets = ceil(min(drawn, n_rows))
         subsets = SharedSubsets.of(labels, 1.0) if labels.are_sets else None
         n_members = inf
         if subsets is not None:  # fewer sets share fewer and smaller subsets
             n_members = subsets.n_members * (n_label_sets / labels.n_distinct) ** _SHARED
-        return cls(views, labels.n_labels, n_label_sets, n_members)
+        return cls(shapes, labels.n_labels, n_label_sets, n_members)
 
     @property
     def n_rows(self) -> int:
@@ -114,12 +123,17 @@ class Shapes:
         return len(self.views) * (len(self.views) - 1)
 
 
-def _shape_of(block: Any, n_rows: int) -> ViewShape:
+def shape_of(block: Any, n_rows: int | None = None) -> ViewShape:
+    """The shape of a block, or of a random selection of its rows; rows of files are not read."""
+    n_rows = block.shape[0] if n_rows is None else n_rows
     if block.holds_texts():  # reduced before they are fitted
         return ViewShape(n_rows, TEXT_COMPONENTS, TEXT_COMPONENTS)
     width, itemsize = block.shape[1], block.dtype.itemsize
     if not block.is_sparse:
         return ViewShape(n_rows, width, width, itemsize=itemsize)
+    if block.is_lazy:
+        stored = min(width, block.row_bytes / (itemsize + _INDEX_BYTES))
+        return ViewShape(n_rows, width, stored, True, itemsize)
     counts = as_block(block.booleans().astype(float)).column_sums()
     height = max(1, block.shape[0])
     drawn = _drawn(counts, n_rows / height)

@@ -27,7 +27,7 @@ from mvcca.inspection.permutation._trials import (
     canonical_variates,
     in_space_of,
 )
-from mvcca.machine.config import get_config
+from mvcca.machine.progress import counting
 from mvcca.machine.threads import one_blas_thread
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import RIDGES
@@ -288,15 +288,10 @@ def _statistics(trial: Trial, seeds: np.ndarray) -> np.ndarray:
 
 def _watched(found: Iterator[np.ndarray], parts: list[np.ndarray]) -> Iterator[np.ndarray]:
     """Yield results as they come, counted by a progress bar if one is configured."""
-    if not get_config().progress:
-        yield from found
-        return
-    from tqdm.auto import tqdm
-
-    with tqdm(total=sum(map(len, parts)), unit=" permutations", dynamic_ncols=True) as bar:
+    with counting(sum(map(len, parts)), "Permutations", " permutations") as count:
         for part in found:
             yield part
-            bar.update(len(part))
+            count(len(part))
 
 
 def _ridges(trial: Trial, design: Design, options: Options) -> dict[str, float]:

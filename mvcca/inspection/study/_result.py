@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from mvcca.inspection._intervals import CorrelationIntervals
-from mvcca.inspection._tables import frame_of, text_table
+from mvcca.inspection._tables import WIDTH, frame_of, text_table
 from mvcca.inspection.permutation import PermutationTest
 from mvcca.machine.replacing import replacing
 from mvcca.model_selection import required_correlation, sample_size
@@ -246,11 +246,11 @@ class Study:
         )
 
     def __str__(self) -> str:
-        parts = [*self.sentences(), "", text_table(*self.table())]
+        parts = [*self.sentences(), "", text_table(*self.table(), WIDTH)]
         parts += [
             "",
             "Largest loadings of component 1",
-            text_table(_LOADINGS, list(self._listed())),
+            text_table(_LOADINGS, list(self._listed()), WIDTH),
         ]
         return "\n".join([*parts, "", *self.steps()])
 

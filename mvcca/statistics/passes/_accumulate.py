@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mvcca.machine.config import block_slices, get_config, is_plain
+from mvcca.machine.progress import counting
 from mvcca.machine.threads import one_blas_thread_per_block
 from mvcca.statistics.passes._blocks import lanes_of, row_blocks, row_bytes_of, spans
 from mvcca.statistics.passes._checkpoint import checkpointed
@@ -176,13 +177,11 @@ def watched(values: Iterator[S], views: Views, slices: list[slice]) -> Iterator[
     if not get_config().progress:
         yield from values
         return
-    from tqdm.auto import tqdm
-
-    with tqdm(total=len(views), initial=slices[0].start, unit=" rows", unit_scale=True,
-              desc=", ".join(views.names), dynamic_ncols=True) as bar:  # fmt: skip
+    title, done = ", ".join(views.names), slices[0].start
+    with counting(len(views), title, " rows", done=done, scale=True) as count:
         for rows, value in zip(slices, values, strict=True):
             yield value
-            bar.update(rows.stop - rows.start)
+            count(rows.stop - rows.start)
 
 
 def _bytes_of(statistic: Any) -> int:

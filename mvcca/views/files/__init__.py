@@ -1,21 +1,28 @@
 """Views, labels and ids in files: `read_views` opens matrices in any format, with their labels."""
 
-from mvcca.views.files._labels import read_ids, read_label_vectors, read_labels, read_row_numbers
-from mvcca.views.files._tables import Table, matched, read_table
-from mvcca.views.files._views import (
-    file_stamp,
-    open_rows,
-    open_view,
+from mvcca.views.files._identified import (
+    IdentifiedRows,
+    common_rows,
+    matched,
+    open_identified,
+    paired,
     read_matched_views,
-    read_views,
+    values_of_ids,
 )
+from mvcca.views.files._labels import read_ids, read_label_vectors, read_labels, read_row_numbers
+from mvcca.views.files._tables import Table, read_table
+from mvcca.views.files._views import file_stamp, open_rows, open_view, read_views
 
 __all__ = [
+    "IdentifiedRows",
     "Table",
+    "common_rows",
     "file_stamp",
     "matched",
+    "open_identified",
     "open_rows",
     "open_view",
+    "paired",
     "read_ids",
     "read_label_vectors",
     "read_labels",
@@ -23,4 +30,5 @@ __all__ = [
     "read_row_numbers",
     "read_table",
     "read_views",
+    "values_of_ids",
 ]

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mvcca.blocks import NamedColumns, SourceError, as_block, cells_of_text, read_array
-from mvcca.blocks.checks import few
-from mvcca.blocks.sources import is_missing, is_number
+from mvcca.blocks.checks import FILL_IN, few
+from mvcca.blocks.places import row_in_words
+from mvcca.blocks.sources import (
+    UNNAMED,
+    bad_cell,
+    begins_with_index,
+    columns_of_texts,
+    is_missing,
+    is_number,
+    name_among,
+)
 from mvcca.views.validation import numbered_columns
 
 
@@ -24,13 +34,27 @@ class Table:
         Where they were read, for error messages.
     columns : mapping of str to ndarray of str, shape (n_rows,)
         By name; the index that pandas writes has the name "".
+    lines : ndarray of int or None, shape (n_rows,)
+        Lines of the rows in a text file, from 1.
+    ids : ndarray of str or None, shape (n_rows,)
+        What identifies the rows.
+    numbers_in_file : ndarray of int or None, shape (n_rows,)
+        Numbers of the rows in the file, from 0, if some were taken.
     """
 
     file: str
     columns: Mapping[str, np.ndarray]
+    lines: np.ndarray | None = None
+    ids: np.ndarray | None = None
+    numbers_in_file: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
+
+    @property
+    def places(self) -> dict[str, int]:
+        """The row of each id."""
+        return {} if self.ids is None else {str(one): row for row, one in enumerate(self.ids)}
 
     def column(self, name: str) -> np.ndarray:
         """One column of texts.
@@ -40,9 +64,12 @@ class Table:
         SourceError
             If there is none of this name.
         """
+        name = name_among(name, self.columns)
         if name not in self.columns:
             raise SourceError(
-                f"{self.file}: there is no column {name!r}; its columns are {few(self.columns)}"
+                f"{self.file}: there is no column {name!r}; its columns are "
+                f"{few(one or f'{UNNAMED} (without a name)' for one in self.columns)}. If it names "
+                "the rows, rename it: all files need the same name"
             )
         return self.columns[name]
 
@@ -51,14 +78,29 @@ class Table:
         rest = {name: cells for name, cells in self.columns.items() if name not in names}
         if not rest:
             raise SourceError(f"{self.file}: expected columns of numbers beside {few(names)}")
-        return Table(self.file, rest)
+        return replace(self, columns=rest)
+
+    def by(self, name: str) -> Table:
+        """The other columns, with rows identified by this one.
+
+        Raises
+        ------
+        SourceError
+            If there is no such column, or if it does not name every row, each by another id.
+        """
+        ids = np.char.strip(self.column(name))
+        check_ids(self.file, name, ids, self.lines)
+        return replace(self.without([name_among(name, self.columns)]), ids=ids)
 
     def take(self, rows: np.ndarray) -> Table:
         """Some of the rows, in this order."""
-        return Table(self.file, {name: cells[rows] for name, cells in self.columns.items()})
+        columns = {name: cells[rows] for name, cells in self.columns.items()}
+        known = np.arange(len(self)) if self.numbers_in_file is None else self.numbers_in_file
+        lines, ids = (None if own is None else own[rows] for own in (self.lines, self.ids))
+        return Table(self.file, columns, lines, ids, known[rows])
 
     def numbers(
-        self, *, categories: bool = False, holes: bool = False, remedy: str = "impute them"
+        self, *, categories: bool = False, holes: bool = False, remedy: str = FILL_IN
     ) -> NamedColumns:
         """The columns as a matrix of numbers with names.
 
@@ -69,8 +111,8 @@ class Table:
             alphabetical order; else it is refused.
         holes : bool, default=False
             Whether missing cells become NaN; else they are refused.
-        remedy : str, default="impute them"
-            What else to do about missing cells, for the error.
+        remedy : str, optional
+            What to do about missing cells, for the error.
 
         Raises
         ------
@@ -91,18 +133,43 @@ class Table:
                     found[f"{name}={text}"] = (cells == text).astype(float)
         return NamedColumns.of(np.column_stack(list(found.values())), tuple(found))
 
+    def texts(self) -> np.ndarray | None:
+        """The only column as texts, (n_rows, 1); None if there are several, or if it is numbers."""
+        if len(self.columns) > 1:
+            return None
+        (cells,) = self.columns.values()
+        if all(is_number(cell) or _is_hole(cell) for cell in cells):
+            return None
+        for row, cell in enumerate(cells):
+            if not cell.strip():
+                where = row_in_words(**self._place(row))
+                raise SourceError(
+                    f"{self.file}: expected a text in {where}, it is empty; leave out the row, or "
+                    "write a word"
+                )
+        return cells.astype(object)[:, None]
+
+    def _place(self, row: int) -> dict[str, Any]:
+        """What `mvcca.blocks.places` says of a row."""
+        number = row if self.numbers_in_file is None else int(self.numbers_in_file[row])
+        line = None if self.lines is None else int(self.lines[row])
+        return {"row": number, "line": line, "name": None if self.ids is None else self.ids[row]}
+
     def _missing_in(self, name: str, missing: np.ndarray, remedy: str) -> SourceError:
         return SourceError(
             f"{self.file}: column {name!r} misses {missing.sum()} of {len(missing)} values, first "
-            f"in row {missing.argmax() + 1}; leave out the column or these rows, or {remedy}"
+            f"in {row_in_words(**self._place(int(missing.argmax())))}. {remedy}"
         )
 
     def _text_in(self, name: str, cells: np.ndarray) -> SourceError:
         row = next(i for i, cell in enumerate(cells) if not (is_number(cell) or _is_hole(cell)))
-        return SourceError(
-            f"{self.file}: expected a number in row {row + 1}, column {name!r}, got "
-            f"{str(cells[row])!r}; leave out the column, or name it in --ids if it names the rows"
-        )
+        message = bad_cell(str(cells[row]), column=name or 0, **self._place(row))
+        if "decimal" not in message:
+            what = "leave out the column"
+            if self.ids is None:
+                what += f", or give --id {name or UNNAMED} if it names the rows"
+            message += f"; {what}"
+        return SourceError(f"{self.file}: {message}")
 
 
 def _is_hole(cell: str) -> bool:
@@ -116,55 +183,59 @@ def read_table(file: str) -> Table:
     Parameters
     ----------
     file : str
-        A ``.csv`` or ``.tsv`` file, or a file of another format with a matrix of numbers.
+        A ``.csv``, ``.tsv``, ``.parquet`` or ``.arrow`` file, or a file of another format with a
+        matrix of numbers.
 
     Raises
     ------
     SourceError
         If the file cannot be read, or names a column twice.
     """
-    cells = cells_of_text(file)
-    if cells is None:
+    if (columns := columns_of_texts(file)) is not None:
+        return Table(file, columns)
+    found, lines = cells_of_text(file), None
+    if found is None:
         cells = as_block(read_array(file)).dense().matrix.astype(str)
-    if all(map(is_number, cells[0])):
+    else:
+        cells, lines = found
+    first = cells[0].tolist()
+    if all(is_number(c) or is_missing(c) for c in first) and not begins_with_index(first):
         names = numbered_columns(Path(file).stem, cells.shape[1])
-        return Table(file, dict(zip(names, cells.T, strict=True)))
-    header, rows = [name.strip() for name in cells[0].tolist()], cells[1:]
+        return Table(file, dict(zip(names, cells.T, strict=True)), lines)
+    header, rows = [name.strip() for name in first], cells[1:]
     if not len(rows):
         raise SourceError(f"{file}: it has no rows under its header")
     for name in header:
         if header.count(name) > 1:
             raise SourceError(f"{file}: two columns have the name {name!r}; rename one")
-    return Table(file, dict(zip(header, rows.T, strict=True)))
+    lines = None if lines is None else lines[1:]
+    return Table(file, dict(zip(header, rows.T, strict=True)), lines)
 
 
-def matched(tables: Sequence[Table], ids: str) -> list[Table]:
-    """The rows of subjects that are in all tables, in the order of the first, without the ids.
+def check_ids(
+    file: str, name: str, ids: Iterable[str], lines: Sequence[int] | np.ndarray | None
+) -> dict[str, int]:
+    """The row of each id.
 
     Raises
     ------
     SourceError
-        If an id is in a table twice, or no subject is in all of them.
+        If a row has none, or two rows have the same.
     """
-    places = [places_of(table, ids) for table in tables]
-    common = [one for one in places[0] if all(one in of_table for of_table in places)]
-    if not common:
-        raise SourceError(
-            f"no value of {ids!r} is in all of {', '.join(table.file for table in tables)}"
-        )
-    return [
-        table.take(np.array([of_table[one] for one in common])).without([ids])
-        for table, of_table in zip(tables, places, strict=True)
-    ]
-
-
-def places_of(table: Table, ids: str) -> dict[str, int]:
-    """The row of each id."""
     found: dict[str, int] = {}
-    for row, one in enumerate(map(str.strip, table.column(ids).tolist())):
-        if one in found:
+    for row, one in enumerate(ids):
+        if not one:
+            line = None if lines is None else int(lines[row])
             raise SourceError(
-                f"{table.file}: {ids} {one!r} is in rows {found[one] + 1} and {row + 1}; keep one"
+                f"{file}: {row_in_words(row, line=line)} has no {name!r}; name it, or leave it out"
             )
-        found[one] = row
+        if one in found:
+            first, again = (
+                row_in_words(number, line=None if lines is None else int(lines[number]))
+                for number in (found[one], row)
+            )
+            raise SourceError(
+                f"{file}: {name} {str(one)!r} is in {first} and in {again}; keep one of them"
+            )
+        found[str(one)] = row
     return found

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import (
-    Block,
-    SourceError,
-    as_block,
-    open_or_read,
-    path_and_key,
-    read_texts,
-)
+from mvcca.blocks import Block, SourceError, as_block, open_or_read, path_and_key, read_texts
+from mvcca.blocks.checks import FILL_IN, column_labels
+from mvcca.blocks.sources import MISSING
+from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
+from mvcca.views.files._checks import check_block, check_numbers
+from mvcca.views.files._identified import common_rows, open_identified
 from mvcca.views.files._labels import read_labels
-from mvcca.views.files._tables import places_of, read_table
+from mvcca.views.files._tables import read_table
+
+_FEW_ROWS = 1000  # which tell whether a column holds ids
 
 
 def read_views(
@@ -27,6 +29,7 @@ def read_views(
     *,
     header: bool | None = None,
     check_finite: bool = False,
+    holes: bool = False,
 ) -> tuple[Views, Any]:
     """Open the matrices of views, and read the labels of their objects.
 
@@ -34,13 +37,16 @@ def read_views(
     ----------
     files : mapping of str to str
         The file of each view, as for `mvcca.blocks.open_or_read`. Matrices that can be read in
-        blocks are not read yet. A ``.txt`` file has one text per line, in UTF-8.
+        blocks are not read yet. A ``.txt`` file has one text per line, in UTF-8; in a folder of
+        them each file is one text.
     labels : str or mapping of str to str, optional
         The file of the labels, see `read_labels`; or one for each view, which are then unpaired.
     header : bool, optional
         Whether the first line of .csv and .tsv files is a header; see `mvcca.blocks.read_array`.
     check_finite : bool, default=False
         Read all matrices once to check their numbers now.
+    holes : bool, default=False
+        Whether NaN, and missing cells of ``.csv`` and ``.tsv`` files, are allowed.
 
     Returns
     -------
@@ -68,14 +74,11 @@ def read_views(
     >>> views, len(y)
     (Views(4 objects, image: 3, text: 2), 4)
     """
-    matrices = {name: open_view(name, file, header) for name, file in files.items()}
+    matrices = {name: open_view(name, file, header, holes=holes) for name, file in files.items()}
     heights = {name: matrix.shape[0] for name, matrix in matrices.items()}
     if check_finite:
         for name, matrix in matrices.items():
-            start, block = 0, as_block(matrix)
-            for part in block.row_blocks() if block.is_lazy else ():
-                _check(name, files[name], part, start)
-                start += part.shape[0]
+            check_numbers(name, files[name], as_block(matrix))
     if isinstance(labels, Mapping):
         y = {
             name: _labels_of(labels[name], heights[name], f"view {name!r} has", header)
@@ -85,8 +88,8 @@ def read_views(
     if len(set(heights.values())) > 1:
         found = ", ".join(f"{name} {heights[name]} ({file})" for name, file in files.items())
         raise SourceError(
-            f"paired views must have the same number of rows, got {found}. For unpaired views, "
-            "give one file of labels for each"
+            f"paired views must have the same number of rows, got {found}. If a column names the "
+            "rows, give it by --id COLUMN; for unpaired views, give one file of labels for each"
         )
     views = Views(matrices)
     if labels is None:
@@ -94,86 +97,78 @@ def read_views(
     return views, _labels_of(labels, len(views), "the views have", header)
 
 
-def read_matched_views(
-    files: Mapping[str, str], ids: str, labels: str | None = None
-) -> tuple[Views, Labels | None]:
-    """Read views from tables with a column of ids, and match their rows.
+def open_view(name: str, file: str, header: bool | None = None, *, holes: bool = False) -> Any:
+    """Open the matrix of a view to be read in blocks if possible, else read and check it.
 
     Parameters
     ----------
-    files : mapping of str to str
-        The table of each view, a ``.csv`` or ``.tsv`` file with a header.
-    ids : str
-        Name of the column of ids in all tables.
-    labels : str, optional
-        A table with the ids and a column of classes.
-
-    Returns
-    -------
-    views : Views
-        The objects of all tables, in order of first occurrence; an object that is missing from a
-        table is not seen in that view. ``views.ids`` are their ids.
-    y : Labels or None
-
-    Raises
-    ------
-    SourceError
-        If a file cannot be read, has no such column or an id twice, or if views share no id.
+    name : str
+        The view, for error messages.
+    file : str
+        As for `mvcca.blocks.open_or_read`. Texts in a ``.txt`` file, or in the files of a folder,
+        become a column of strings.
+    header : bool, optional
+        Whether the first line of a ``.csv`` or ``.tsv`` file is one; see
+        `mvcca.blocks.read_array`.
+    holes : bool, default=False
+        Whether NaN, and missing cells of a ``.csv`` or ``.tsv`` file, are allowed.
     """
-    tables = {name: read_table(file) for name, file in files.items()}
-    places = {name: places_of(table, ids) for name, table in tables.items()}
-    every = list(dict.fromkeys(one for of_table in places.values() for one in of_table))
-    index = np.array([[of_table.get(one, -1) for of_table in places.values()] for one in every])
-    if not ((index >= 0).sum(axis=1) > 1).any():
-        raise SourceError(f"no value of {ids!r} is in two of {', '.join(files.values())}")
-    blocks = {name: table.without([ids]).numbers() for name, table in tables.items()}
-    views = Views(blocks, index).with_ids(every)
-    return views, None if labels is None else _labels_of_ids(labels, ids, every)
-
-
-def _labels_of_ids(file: str, ids: str, wanted: Sequence[str]) -> Labels:
-    """The class of each object, from a table of ids and classes."""
-    table = read_table(file)
-    places, rest = places_of(table, ids), table.without([ids])
-    if len(rest.columns) > 1:
-        raise SourceError(
-            f"{file}: expected one column of classes beside {ids!r}, got {len(rest.columns)}"
-        )
-    if missing := [one for one in wanted if one not in places]:
-        raise SourceError(
-            f"{file}: {len(missing):,} of {len(wanted):,} objects have no label, such as "
-            f"{missing[0]!r}; leave out these rows of the views, or label them"
-        )
-    (classes,) = rest.columns.values()
-    return Labels.of(classes[[places[one] for one in wanted]])
-
-
-def open_view(name: str, file: str, header: bool | None = None) -> Any:
-    """Open the matrix of a view to be read in blocks if possible, else read and check it.
-
-    Texts in a ``.txt`` file become a column of strings. `header` says whether the first line of a
-    ``.csv`` or ``.tsv`` file is one; see `mvcca.blocks.read_array`.
-    """
-    if file.lower().endswith(".txt"):
+    if file.lower().endswith(".txt") or is_folder_of_texts(file):
         return read_texts(file)
-    matrix = open_or_read(file, header)
+    try:
+        matrix = open_or_read(file, header)
+    except SourceError as error:
+        if not str(error).endswith(MISSING):
+            raise
+        if not holes:
+            raise SourceError(f"{error}. {FILL_IN}") from error
+        matrix = read_table(file).numbers(holes=True)
     block = as_block(matrix)
-    if block.is_lazy:
-        _check_size(name, file, block)  # numbers are checked as blocks are read
-    else:
-        _check(name, file, block)
+    check_block(name, file, block, holes=holes)
+    _warn_of_ids(file, block)
     return matrix
 
 
 def open_rows(
-    files: Mapping[str, str], ids: str | None = None, header: bool | None = None
+    files: Mapping[str, str],
+    ids: str | None = None,
+    header: bool | None = None,
+    *,
+    joint: bool = False,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray] | None]:
-    """Open the matrices of views, and the ids of their rows in the column `ids` of their tables."""
+    """Open the matrices of views, and with `ids`, a column or array of their files, their ids.
+
+    Without ids, rows are as in the files; with `joint`, only objects that are in all files.
+    """
     if ids is None:
         return {name: open_view(name, file, header) for name, file in files.items()}, None
-    tables = {name: read_table(file) for name, file in files.items()}
-    names = {name: np.array(list(places_of(table, ids))) for name, table in tables.items()}
-    return {name: table.without([ids]).numbers() for name, table in tables.items()}, names
+    opened = {name: open_identified(name, file, ids) for name, file in files.items()}
+    if joint and opened:
+        matrices, common = common_rows(opened, ids)
+        return matrices, dict.fromkeys(matrices, common)
+    return (
+        {name: rows.matrix for name, rows in opened.items()},
+        {name: rows.ids for name, rows in opened.items()},
+    )
+
+
+def is_folder_of_texts(file: str) -> bool:
+    """Whether a view is in a folder of ``.txt`` files, each of which is one text."""
+    return Path(file).is_dir() and not file.rstrip("/\\").lower().endswith(".zarr")
+
+
+def _warn_of_ids(file: str, block: Block) -> None:
+    """Warn of a column that looks like ids and would be learned from."""
+    names = column_labels(block.matrix) or ()
+    for number, name in enumerate(names):
+        if not re.search(r"(^|[_ .-])(id|ids|index|key)$|[a-z]I[dD]$", str(name), re.IGNORECASE):
+            continue
+        cells = block.take(slice(0, _FEW_ROWS)).in_memory().matrix[:, number]
+        if (cells == np.floor(cells)).all() and len(np.unique(cells)) == len(cells):
+            warn(
+                f"{file}: column {name!r} is used as a feature. If it names the rows, give it by "
+                f"--id {name}."
+            )
 
 
 def file_stamp(file: str, block: Any = None) -> Any:
@@ -181,36 +176,11 @@ def file_stamp(file: str, block: Any = None) -> Any:
     if block is not None and as_block(block).is_lazy:
         return as_block(block).digest().decode()
     path = path_and_key(file)[0]
+    if path.is_dir():
+        parts = [[one.name, one.stat().st_size, one.stat().st_mtime_ns] for one in path.iterdir()]
+        return [path.name, str(path.resolve()), sha256(repr(sorted(parts)).encode()).hexdigest()]
     status = path.stat()
     return [Path(file).name, str(path.resolve()), status.st_size, status.st_mtime_ns]  # with key
-
-
-def _check(name: str, file: str, block: Block, start: int = 0) -> None:
-    if len(block.shape) != 2:
-        raise SourceError(
-            f"{file}: view {name!r} must be a matrix with one row per object, got an array of "
-            f"shape {block.shape}"
-        )
-    if block.dtype.kind in "US":
-        raise SourceError(
-            f"{file}: view {name!r} must contain numbers, got text; if a column names the rows, "
-            "give it by --id COLUMN; save texts in a .txt file, one per line"
-        )
-    _check_size(name, file, block)
-    if not block.is_finite():
-        where = ""
-        if not block.is_sparse:
-            bad = np.argwhere(~np.isfinite(block.matrix))
-            if not len(bad):  # only their sum is infinite
-                return
-            row, column = bad[0] + 1
-            where = f", first in row {start + row}, column {column}"
-        raise SourceError(f"{file}: view {name!r} contains NaN or infinity{where}")
-
-
-def _check_size(name: str, file: str, block: Block) -> None:
-    if not min(block.shape):
-        raise SourceError(f"{file}: view {name!r} is empty: its shape is {block.shape}")
 
 
 def _labels_of(file: str, height: int, whose: str, header: bool | None) -> Labels:
