@@ -1,7 +1,7 @@
 """What screen readers read in place of an image, where its author wrote nothing.
 
-Thumbnails of examples have the title of the example; its figures have the sentence above them, which
-says what they show; other images have the title of their section.
+A thumbnail gets the title of its example. A figure of an example gets the sentence above it, which
+says what it shows, and so does every other image; the title of the section if there is none.
 """
 
 from __future__ import annotations
