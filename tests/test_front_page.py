@@ -23,10 +23,9 @@ DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RUNNER = ROOT / "tests" / "run_page.py"
 
-PAGES = ["README.md"] + sorted(
-    path.relative_to(ROOT).as_posix()
-    for path in [*DOCS.glob("*.rst"), *DOCS.glob("how_to/*.rst"), *DOCS.glob("user_guide/*.rst")]
-)
+FOLDERS = [DOCS, DOCS / "how_to", DOCS / "user_guide"]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for f in FOLDERS for path in f.glob("*.rst"))
+PAGES = ["README.md", *PAGES]
 SLOW = [  # over 5 s
     "README.md",
     "docs/how_to/compare_methods.rst",
@@ -38,13 +37,13 @@ SLOW = [  # over 5 s
     "docs/user_guide/retrieval.rst",
     "docs/user_guide/single_cells.rst",
 ]
-# What has no page to run: commands that test_cli_files.py runs, and a page whose code is a chart's.
+# Its commands run in test_cli_files.py.
 ELSEWHERE = ["docs/user_guide/command_line.rst"]
 
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
-    """The package as it is installed: the unpacked wheel, built once for all processes of pytest."""
+    """The package as it is installed: the unpacked wheel, built once for all workers of pytest."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "wheel"
     try:
