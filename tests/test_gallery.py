@@ -173,5 +173,5 @@ def test_images_without_a_text_get_what_stands_above_them():
         "Title",
         'The line falls: it is "noise".',
         "own",
-        "Views may be paired, partly paired or unpaired",
+        "Not every object has to be seen in every view",
     ]
