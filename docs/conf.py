@@ -143,7 +143,25 @@ def skip_what_writers_of_methods_override(app, what, name, _obj, _skip, _options
     return True if name in inherited - CALLED else None
 
 
+def mend_links_from_source(app, pagename, _template, context, _doctree):
+    """Lead "[docs]" beside the source of what two modules export to a page that has it.
+
+    `sphinx.ext.viewcode` combines the page of one module with the name in the other.
+    """
+    objects = app.env.get_domain("py").objects if pagename.startswith("_modules/") else {}
+
+    def mended(link):
+        if link[1] not in objects:
+            return link[0]
+        page = app.builder.get_relative_uri(pagename, objects[link[1]].docname)
+        return f'href="{page}#{link[1]}"'
+
+    if objects:
+        context["body"] = re.sub(r'href="[^"#]+#([\w.]+)"', mended, context["body"])
+
+
 def setup(app):
+    app.connect("html-page-context", mend_links_from_source)
     app.connect("builder-inited", write_results)
     app.connect("doctree-read", image_texts.describe_images)
     app.connect("autodoc-skip-member", skip_what_others_document)
