@@ -1,7 +1,7 @@
 """Figures of the page "Choosing a method": the default methods of `mvcca.compare`, and networks.
 
     python benchmarks/choosing.py [--data digits wikipedia scene captions] [--rows 2000]
-        [--methods default deep-sm sam ccal]
+        [--folds 5] [--methods default deep-sm sam ccal]
 
 Five folds of each data set. Methods without networks are tuned by compare, for items that share a
 label and, in a second comparison, for the same object; networks have their default settings.

@@ -75,11 +75,12 @@ copybutton_prompt_is_regexp = True
 
 html_static_path = ["_static"]
 html_css_files = ["mvcca.css"]
+html_js_files = ["accessible.js"]
 html_theme = "pydata_sphinx_theme"
 html_title = "mvcca"
 html_favicon = "_static/logo.svg"
 html_theme_options = {
-    "header_links_before_dropdown": 5,  # as many as fit in one row at 1280 px
+    "header_links_before_dropdown": 6,  # as many as fit in one row at 1280 px
     "icon_links": project_links.icon_links(),
     "logo": {
         "text": "mvcca",
