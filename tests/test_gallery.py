@@ -100,12 +100,21 @@ def test_a_table_is_found_by_its_columns_whatever_its_section(charts, pages):
         charts["find_table"](sections, ["test", "time"])
 
 
+def test_a_file_of_results_is_one_page(pages, tmp_path):
+    (tmp_path / "p0.md").write_text("## Table 1\n\na\n\n## Table 2\n\nb\n", "utf-8")
+    (tmp_path / "claims.md").write_text("# Claims\n\na\n", "utf-8")
+    found = [pages["whole"](tmp_path / name) for name in ("claims.md", "p0.md")]
+    assert [section.title for section in found] == ["Claims", "Tables and figures of P0"]
+    assert found[0].text.strip() == "a"
+    assert found[1].text.startswith("## Table 1")
+
+
 def test_a_page_of_results_has_a_target_for_each_chart_drawn_from_it(pages, tmp_path):
     one, two = pages["sections_of"](TEXT)
     (tmp_path / "old.md").write_text("of a section that is gone")
     pages["write_pages"](tmp_path, [one, two], {"hubs": two})
     assert {path.name for path in tmp_path.iterdir()} == {"one.md", "two.md"}
-    assert (tmp_path / "two.md").read_text("utf-8").startswith("(table-hubs)=\n# Two\n")
+    assert (tmp_path / "two.md").read_text("utf-8").startswith("(table-hubs)=\n# Two\n\n|")
     before = (tmp_path / "two.md").stat().st_mtime_ns
     pages["write_pages"](tmp_path, [one, two], {"hubs": two})
     assert (tmp_path / "two.md").stat().st_mtime_ns == before  # Sphinx need not read it again

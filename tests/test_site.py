@@ -122,7 +122,8 @@ width => {
     if (element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0
         && ['auto', 'scroll', 'hidden'].includes(style.overflowX)
         && !style.backgroundImage.includes('gradient')
-        && !element.closest('mjx-container, span.math, .visually-hidden, svg'))
+        && !element.parentElement.closest('mjx-container')
+        && !element.closest('span.math, .visually-hidden, svg'))
       cut.push(`${element.tagName}.${element.className} is wider than its box`);
     if (element.getBoundingClientRect().right > width + 1) {
       let box = element;
