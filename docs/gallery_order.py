@@ -30,7 +30,19 @@ ORDER = {
         "deep_labels",
     ],
     "large_data": ["batches", "streaming"],
-    "inspection": ["study", "permutation_test", "displays"],
+    "inspection": [
+        "study",
+        "permutation_test",
+        "displays",
+        "samples",
+        "arrows",
+        "correlation_circle",
+        "circos",
+        "network",
+        "clustered_heatmap",
+        "explained_variance",
+        "auroc",
+    ],
 }
 
 

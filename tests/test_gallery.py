@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 from pathlib import Path
 
 import pytest
+
+import mvcca.plotting
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = sorted((DOCS / "examples").rglob("plot_*.py"))
@@ -39,6 +42,52 @@ def test_an_example_is_short_needs_no_files_and_explains_itself(path):
     assert "from real import" not in text  # the documentation is built without real data
     assert lines[2] == "=" * len(lines[1])
     assert text.count("\n# %%\n# ") >= 2
+
+
+SILENT = ("print(", "plt.show()", "plt.close(")  # what ends a cell without a value to print
+NAMED = (".fit(", ".cleanup(")  # whose value is shown on purpose, or None
+
+
+def cells(path):
+    """The statements of each cell of an example, the introduction left out."""
+    text = path.read_text(encoding="utf-8")
+    starts = [number for number, line in enumerate(text.split("\n"), 1) if line.startswith("# %%")]
+    body = ast.parse(text).body[1:]
+    ends = [*starts[1:], len(text)]
+    return [
+        [node for node in body if first <= node.lineno < last]
+        for first, last in zip(starts, ends, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_no_cell_prints_an_artist_or_leaves_a_figure_for_the_next_one(path):
+    for cell in cells(path):
+        code = [ast.unparse(node) for node in cell]
+        if cell and isinstance(cell[-1], ast.Expr):
+            assert code[-1].startswith(SILENT) or any(n in code[-1] for n in NAMED), code[-1]
+        drawn = [i for i, line in enumerate(code) if "plt.subplots(" in line or "Display." in line]
+        shown = [i for i, line in enumerate(code) if line in ("plt.show()", "plt.close('all')")]
+        assert not drawn or (shown and shown[-1] > drawn[-1]), code[drawn[-1]]
+
+
+def test_a_card_of_the_plots_page_shows_each_display_with_an_example_that_draws_it():
+    page = (DOCS / "user_guide" / "plots.rst").read_text(encoding="utf-8")
+    found = re.findall(
+        r"grid-item-card:: (\w+)\n"
+        r" +:img-top: /gallery/(\w+)/images/sphx_glr_(\w+)_(\d+)\.png\n"
+        r" +:img-alt: (.{40,160})\n"
+        r" +:link: /gallery/(\w+/\w+)\n",
+        page,
+    )
+    displays = set(mvcca.plotting.__all__) - {"Display", "ScoresDisplay"}
+    assert sorted(name for name, *_ in found) == sorted(displays)
+    assert page.count("grid-item-card::") == len(found)
+    for name, folder, stem, number, _, link in found:
+        assert link == f"{folder}/{stem}"
+        text = (DOCS / "examples" / f"{link}.py").read_text(encoding="utf-8")
+        figures = text.split("plt.show()")  # one for each of the examples that are linked here
+        assert f"{name}." in figures[int(number) - 1], (name, number)
 
 
 def test_the_user_guide_links_only_examples_that_exist():

@@ -15,14 +15,18 @@ from sklearn.preprocessing import FunctionTransformer
 
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_multilabel_views
 from mvcca.inspection import (
+    associations,
     component_correlations,
     explained_variance,
+    label_auroc,
     loadings,
+    pairwise_associations,
     permutation_test,
     variable_correlations,
 )
-from mvcca.linear import CCA, MLCCA, MVCCA
+from mvcca.linear import CCA, MLCCA, MVCCA, PLS
 from mvcca.machine.config import config_context
+from mvcca.views import Views
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +210,124 @@ def test_constant_variables_have_no_share_in_explained_variance(views):
     wider = {name: np.column_stack([block, np.full(300, 7.0)]) for name, block in views.items()}
     found = explained_variance(CCA(2, reg=6 / 5 * 1e-6).fit(wider), wider)["view0"]
     np.testing.assert_allclose(found, explained_variance(model, views)["view0"], atol=1e-4)
+
+
+# ---- associations -------------------------------------------------------------------------------
+
+
+def test_associations_are_sums_of_products_of_correlations_halfway_between_the_views():
+    views = make_gaussian_views(80, n_features=(5, 4, 3), random_state=0).views
+    model = MVCCA(3, reg=0.5).fit(views)
+    scores = model.transform(views)
+    found = associations(model, views, components=[2, 0])
+    assert list(found) == [("view0", "view1"), ("view0", "view2"), ("view1", "view2")]
+    for (p, q), values in found.items():
+        for j in range(views.widths[p]):
+            for k in range(views.widths[q]):
+                expected = 0.0
+                for i in (2, 0):
+                    z_p, z_q = scores[p][:, i], scores[q][:, i]
+                    halfway = z_p / z_p.std() + z_q / z_q.std()
+                    of_j = np.corrcoef(views[p][:, j], halfway)[0, 1]
+                    of_k = np.corrcoef(views[q][:, k], halfway)[0, 1]
+                    expected += of_j * of_k
+                assert values[j, k] == pytest.approx(expected, abs=1e-12)
+
+
+def test_associations_of_cca_are_products_of_loadings_and_canonical_correlations(cca, views):
+    own, rho = loadings(cca, views), component_correlations(cca, views)["view0", "view1"]
+    found = associations(cca, views)["view0", "view1"]
+    expected = own["view0"] * (1 + rho) / 2 @ own["view1"].T
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_associations_do_not_depend_on_the_units_of_scores(views):
+    model = PLS(2).fit(views)
+    scores = model.transform(views)
+    larger = {"view0": 100 * scores["view0"] + 3, "view1": scores["view1"]}
+    expected = associations(model, views)["view0", "view1"]
+    found = pairwise_associations(views, larger)["view0", "view1"]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_associations_are_over_the_objects_that_both_views_show():
+    data = make_multilabel_views(60, paired=0.5, random_state=0)
+    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
+    found = associations(model, data.views)["view0", "view1"]
+    expected = associations(model, data.views[:30])["view0", "view1"]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_associations_of_sparse_views_are_those_of_dense_ones():
+    dense = {name: block.round() for name, block in load_digits_views().views.items()}
+    sparse = {name: csr_array(block) for name, block in dense.items()}
+    model = CCA(3, reg=0.1).fit(dense)
+    expected = associations(model, dense)["left", "right"]
+    np.testing.assert_allclose(associations(model, sparse)["left", "right"], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"components": [3]}, r"numbered from 0 to 2, got \[3\]"),
+        ({"components": []}, r"numbered from 0 to 2, got \[\]"),
+    ],
+)
+def test_associations_of_unknown_components_are_refused(options, message, cca, views):
+    with pytest.raises(ValueError, match=message):
+        associations(cca, views, **options)
+
+
+def test_associations_need_two_views_with_common_objects(cca, views):
+    with pytest.raises(ValueError, match=r"at least two views, got \['view0'\]"):
+        pairwise_associations(views.select(["view0"]), cca.transform(views.select(["view0"])))
+    unpaired = Views.unpaired(dict(views.items()))
+    with pytest.raises(ValueError, match="'view0' and 'view1' have fewer than two common objects"):
+        associations(cca, unpaired)
+
+
+# ---- labels -------------------------------------------------------------------------------------
+
+
+def share_of_larger(values, mask):
+    """Share of pairs in which the row with the label has the larger value, ties one half."""
+    of_pairs = [np.sign(a - b) for a in values[mask] for b in values[~mask]]
+    return (1 + np.mean(of_pairs)) / 2
+
+
+def test_auroc_is_the_share_of_pairs_in_which_the_label_has_the_larger_score():
+    rng = np.random.default_rng(0)
+    scores = {name: rng.integers(0, 5, (30, 2)).astype(float) for name in ("image", "text")}
+    classes = rng.choice(["cat", "dog", "owl"], 30)
+    found = label_auroc(scores, classes)
+    for name, rows in scores.items():
+        assert list(found[name]) == ["cat", "dog", "owl"]
+        for label, values in found[name].items():
+            expected = [share_of_larger(column, classes == label) for column in rows.T]
+            np.testing.assert_allclose(values, expected)
+
+
+def test_auroc_of_label_sets_and_of_each_views_own_labels():
+    rng = np.random.default_rng(0)
+    sets = [{"a"}, {"a", "b"}, {"b"}, set(), {"a"}, {"b"}]
+    scores = {"image": rng.normal(size=(6, 1)), "text": rng.normal(size=(6, 1))}
+    found = label_auroc(scores, sets)
+    mask = np.array(["b" in labels for labels in sets])
+    assert found["text"]["b"] == pytest.approx(share_of_larger(scores["text"][:, 0], mask))
+    unpaired = Views.unpaired({"image": scores["image"], "text": scores["text"][:4]})
+    of_each = label_auroc(unpaired, {"image": sets, "text": sets[:4]})
+    assert of_each["image"] == found["image"]
+    expected = share_of_larger(scores["text"][:4, 0], mask[:4])
+    assert of_each["text"]["b"] == pytest.approx(expected)
+
+
+def test_labels_that_all_rows_or_none_have_are_separated_by_nothing():
+    unpaired = Views.unpaired({"image": np.arange(4.0)[:, None], "text": np.arange(3.0)[:, None]})
+    found = label_auroc(unpaired, {"image": list("aabb"), "text": list("aaa")})
+    assert found["image"] == {"a": 0.0, "b": 1.0}
+    assert np.isnan([found["text"]["a"], found["text"]["b"]]).all()
+    with pytest.raises(ValueError, match="got real-valued label vectors"):
+        label_auroc({"image": np.eye(3)}, np.array([[0.5, 1.5]] * 3))
 
 
 # ---- what rows may be ---------------------------------------------------------------------------

@@ -74,29 +74,6 @@ def drawn_shape(scatter):
 # ---- all displays -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "display", [CorrelationDisplay, EmbeddingDisplay, LoadingsDisplay, RecallCurveDisplay]
-)
-def test_a_display_draws_on_the_axes_it_is_given(display, cca, views):
-    figure, ax = plt.subplots()
-    drawn = display.from_estimator(cca, views, ax=ax)
-    assert drawn.ax_ is ax
-    assert drawn.figure_ is figure
-    assert ax.has_data()
-
-
-@pytest.mark.parametrize("display", [CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay])
-def test_projected_rows_draw_what_the_estimator_draws(display, cca, views):
-    ranked = display is RecallCurveDisplay
-    scores = cca.retrieval_scores(views) if ranked else cca.transform(views)
-    of_estimator = display.from_estimator(cca, views).ax_
-    of_scores = display.from_scores(scores, **({"similarity": "inner"} if ranked else {})).ax_
-    for one, other in zip(of_estimator.lines, of_scores.lines, strict=True):
-        np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
-    for one, other in zip(scatters(of_estimator), scatters(of_scores), strict=True):
-        np.testing.assert_array_equal(one.get_offsets(), other.get_offsets())
-
-
 def test_a_missing_matplotlib_names_what_to_install(monkeypatch, cca, views):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install mvcca\[plot\]"):
@@ -499,8 +476,12 @@ def test_learning_curves_are_drawn_on_the_axes_they_are_given():
         LearningCurveDisplay.from_estimator(Trained(UNWATCHED).fit(), ax=pair[0]).axes_["loss"]
         is pair[0]
     )
-    with pytest.raises(ValueError, match=r"\['loss', 'correlation'\], got 1"):
-        LearningCurveDisplay.from_history(WATCHED, ax=pair[0])
+    inside = LearningCurveDisplay.from_history(WATCHED, ax=pair[0])
+    assert {axes.figure for axes in inside.axes_.values()} == {figure}
+    with pytest.raises(ValueError, match="Expected axes for 2 panels, got 3"):
+        LearningCurveDisplay.from_history(WATCHED, ax=plt.subplots(3)[1])
+    with pytest.raises(ValueError, match="must be a subplot"):
+        LearningCurveDisplay.from_history(WATCHED, ax=plt.figure().add_axes((0, 0, 1, 1)))
 
 
 def test_what_has_no_learning_curve_says_why(cca):

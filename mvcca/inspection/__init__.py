@@ -1,10 +1,11 @@
-"""Inspect fitted models and test correlations: loadings, explained variance, tests, intervals.
+"""Inspect fitted models and test correlations: loadings, associations, tests, intervals.
 
-Loadings and correlations only need a model's `transform`, so they also work with pipelines and
-searches, on training or held-out rows. Tests take rows. Plots are in `mvcca.plotting`, retrieval
-measures in `mvcca.measures`.
+Loadings, associations and correlations only need a model's `transform`, so they also work with
+pipelines and searches, on training or held-out rows. Tests take rows. Plots are in
+`mvcca.plotting`, retrieval measures in `mvcca.measures`.
 """
 
+from mvcca.inspection._associations import associations, pairwise_associations
 from mvcca.inspection._correlations import (
     component_correlations,
     explained_variance,
@@ -18,6 +19,7 @@ from mvcca.inspection._correlations import (
 from mvcca.inspection._intervals import CorrelationIntervals, correlation_intervals
 from mvcca.inspection._parametric import ParametricTest, ParametricTests, parametric_tests
 from mvcca.inspection._projection import vip
+from mvcca.inspection._separation import label_auroc
 from mvcca.inspection._stability import Stability, stability
 from mvcca.inspection._two_views import views_of as views_of
 from mvcca.inspection._variable_intervals import (
@@ -38,11 +40,14 @@ __all__ = [
     "Study",
     "Subspace",
     "VariableIntervals",
+    "associations",
     "component_correlations",
     "correlation_intervals",
     "explained_variance",
+    "label_auroc",
     "loading_intervals",
     "loadings",
+    "pairwise_associations",
     "pairwise_correlations",
     "parametric_tests",
     "permutation_test",

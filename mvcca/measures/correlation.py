@@ -44,7 +44,7 @@ def column_correlations(
         X, Y, weights = X[kept], Y[kept], weights[kept]
     if len(X) < 2:
         raise ValueError(f"A correlation needs at least two rows, got {len(X)}.")
-    X, Y = _standard_columns(X, weights), _standard_columns(Y, weights)
+    X, Y = standard_columns(X, weights), standard_columns(Y, weights)
     return np.clip(np.einsum("ij,ij->j", X, Y), -1, 1)
 
 
@@ -80,7 +80,7 @@ def total_correlation(X: ArrayLike, Y: ArrayLike, absolute: bool = False) -> flo
     return float(np.sum(np.abs(correlations) if absolute else correlations))
 
 
-def _standard_columns(X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def standard_columns(X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Columns with mean 0 and length 1, times √weight; constant columns become 0."""
     X = X.astype(np.float64)
     constant = (X[0] == X).all(axis=0)  # their mean may be off by a rounding

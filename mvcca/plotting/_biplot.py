@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.inspection import variable_correlations
-from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.measures.correlation import standard_columns
+from mvcca.plotting._display import ScoresDisplay, data_frame, two_components
 from mvcca.plotting._drawing import (
-    check_component,
     component_title,
     draw_origin,
-    draw_points,
+    draw_title,
     legend_beside,
+    point_size,
 )
-from mvcca.plotting._groups import group_keys, group_tones, groups_of
+from mvcca.plotting._groups import draw_groups, group_keys, group_styles, groups_of
 from mvcca.plotting._variables import Variables, column_names, largest, rows_with_names
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
-from mvcca.views import as_views
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 if TYPE_CHECKING:
@@ -48,14 +48,15 @@ class BiplotDisplay(ScoresDisplay):
     feature_names : mapping of str to sequence of str, optional
         Names of each view's variables; by default the name of the view and a number.
     groups : sequence of str, shape (n_objects,), optional
-        The group of each object. The ten most frequent groups have a colour.
+        The group of each object. The ten most frequent groups have a colour, none of which is that
+        of a view, and a marker.
     components : pair of int, default=(0, 1)
         Numbers of the components, from 0.
 
     Attributes
     ----------
-    scatter_ : matplotlib PathCollection
-        The objects.
+    scatter_ : dict of str to matplotlib PathCollection
+        The objects, by group; without groups the only key is "".
     arrow_ : dict of str to matplotlib Quiver
         The variables, by view.
     text_ : list of matplotlib Annotation
@@ -78,7 +79,7 @@ class BiplotDisplay(ScoresDisplay):
     >>> display = BiplotDisplay.from_estimator(CCA(2, reg=0.1).fit(views), views)
     """
 
-    scatter_: PathCollection
+    scatter_: dict[str, PathCollection]
     arrow_: dict[str, Quiver]
     text_: list[Annotation]
 
@@ -137,21 +138,21 @@ class BiplotDisplay(ScoresDisplay):
         ValueError
             If there are no such components, or fewer than two objects are seen in all views.
         """
-        scores, chosen = as_views(scores).in_memory(), list(components)
-        if len(chosen) != 2:
-            raise ValueError(f"A biplot shows two components, got {components!r}.")
-        for component in chosen:
-            check_component(component, min(scores.widths.values()))
+        scores, chosen = two_components(scores, components)
         common = np.flatnonzero(scores.seen.all(axis=1))
         if len(common) < 2:
             raise ValueError("A biplot needs at least two objects that are seen in all views.")
-        points = [_standardized(np.asarray(Z)[:, chosen]) for _, Z in scores[common].items()]
+        of_objects = groups_of(groups, scores)
+        points = [
+            np.sqrt(len(common)) * standard_columns(np.asarray(Z)[:, chosen])
+            for _, Z in scores[common].items()
+        ]
         loadings = variable_correlations(X, scores)
         return cls(
             np.mean(points, axis=0),
             {name: of_view[:, chosen] for name, of_view in loadings.items()},
             feature_names or column_names(X, scores.names),
-            groups_of(groups, len(scores), common),
+            None if of_objects is None else [of_objects[i] for i in common],
             (chosen[0], chosen[1]),
         ).plot(ax, **kwargs)
 
@@ -185,31 +186,36 @@ class BiplotDisplay(ScoresDisplay):
         self.ax_ = ax = tidy_axes(ax, layout="compressed")
         from matplotlib.patches import Patch
 
-        from mvcca.plotting._annotations import annotate_points
+        from mvcca.plotting._labels import annotate_points
 
-        tones = group_tones(self.groups)
-        tone: Any = GREY if self.groups is None else [tones[group] for group in self.groups]
-        size = float(np.clip(6000 / len(self.points), 6, 25))
-        self.scatter_ = draw_points(ax, self.points, kwargs, c=tone, s=size, alpha=0.6)
+        styles = group_styles(self.groups, n_taken=len(self.loadings))
+        style: dict[str, Any] = {"s": point_size(len(self.points), 25), "alpha": 0.6}
+        if self.groups is None:
+            style["c"] = GREY
+        self.scatter_ = draw_groups(ax, self.points, self.groups, styles, kwargs, **style)
 
         ends = variables.loadings * self._stretch(variables.loadings)
         top = largest(variables.loadings, n_top)
         self.arrow_, views = {}, []
-        for number, name in enumerate(self.loadings, start=len(tones)):  # beside those of groups
+        for number, name in enumerate(self.loadings):
             tips = ends[top[variables.of_view(name)[top]]]
-            style = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.004}
-            self.arrow_[name] = ax.quiver(
-                *np.zeros_like(tips).T, *tips.T, **style, color=color(number)
-            )
+            units = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.004}
+            start = np.zeros_like(tips)
+            self.arrow_[name] = ax.quiver(*start.T, *tips.T, **units, color=color(number))
             views.append(Patch(color=color(number), label=literal(name)))
-        self.text_ = annotate_points(ax, ends[top], [variables.names[i] for i in top])
+        names = [variables.names[i] for i in top]
+        along = np.linspace(0.3, 1, 6)[:, None, None] * ends[top]  # places on the arrows
+        around = np.concatenate([self.points, along.reshape(-1, 2)])
+        self.text_ = annotate_points(ax, ends[top], names, around=around)
         draw_origin(ax)
         ax.update_datalim(ends[top])
         ax.margins(0.12)
         ax.autoscale_view()
         first, second = map(component_title, self.components)
-        ax.set(xlabel=first, ylabel=second, aspect="equal")
-        legend_beside(ax, [*views, *group_keys(tones)])
+        ax.set(xlabel=first, ylabel=second)
+        ax.set_aspect("equal", adjustable="datalim")
+        draw_title(ax, f"Objects and the {len(top)} largest loadings")
+        legend_beside(ax, [*views, *group_keys(styles)])
         return self
 
     def frame(self) -> DataFrame:
@@ -230,9 +236,3 @@ class BiplotDisplay(ScoresDisplay):
         furthest = np.linalg.norm(self.points, axis=1).max()
         longest = np.linalg.norm(loadings, axis=1).max()
         return float(_REACH * furthest / max(longest, np.finfo(float).tiny))
-
-
-def _standardized(rows: np.ndarray) -> np.ndarray:
-    """Rows with columns of mean 0 and deviation 1, or 0 if they are constant."""
-    deviations = rows.std(axis=0)
-    return (rows - rows.mean(axis=0)) / np.where(deviations > 0, deviations, 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mvcca.inspection import pairwise_correlations, projected
 from mvcca.plotting._display import ScoresDisplay, are_methods, data_frame
-from mvcca.plotting._drawing import draw_band, draw_line
+from mvcca.plotting._drawing import draw_band, draw_line, draw_title
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.views.typing import MatrixLike, ViewsLike
 
@@ -180,6 +180,9 @@ class CorrelationDisplay(ScoresDisplay):
         ax.autoscale_view()
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend(frameon=False)
+        n_pairs = max(map(len, self.correlations.values()))
+        of_many = "" if n_pairs == 1 else f", mean and range over {n_pairs} pairs of views"
+        draw_title(ax, f"Correlation of each component{of_many}")
         return self
 
     def frame(self) -> DataFrame:

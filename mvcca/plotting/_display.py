@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from mvcca.inspection import projected
 from mvcca.machine.optional import optional
-from mvcca.views import holds_views
+from mvcca.plotting._drawing import check_component
+from mvcca.views import Views, as_views, holds_views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,6 +110,39 @@ def data_frame(rows: Iterable[Mapping[str, Any]] | None = None, /, **columns: An
     pandas = optional("pandas", "frame", "pandas")
     frame: DataFrame = pandas.DataFrame(columns if rows is None else list(rows))
     return frame
+
+
+def points_frame(points: Views, groups: Sequence[str] | None) -> DataFrame:
+    """A DataFrame with a row per row of each view: its object, group and two coordinates."""
+    return data_frame(
+        {
+            "view": name,
+            "object": i,
+            "group": None if groups is None else groups[i],
+            "x": x,
+            "y": y,
+        }
+        for name, block in points.items()
+        for i, (x, y) in zip(points.objects(name), block, strict=True)
+    )
+
+
+def two_components(scores: Any, components: Any) -> tuple[Views, list[int]]:
+    """Projected rows in memory, and the numbers of two of their components."""
+    scores, chosen = as_views(scores).in_memory(), list(np.atleast_1d(components))
+    if len(chosen) != 2:
+        raise ValueError(f"Expected two components, got {components!r}.")
+    for component in chosen:
+        check_component(component, min(scores.widths.values()))
+    return scores, [int(component) for component in chosen]
+
+
+def pair_of(names: Sequence[str], pair: Sequence[str] | None) -> tuple[str, str]:
+    """Two different views: those given, or the first two."""
+    chosen = tuple(names[:2] if pair is None else pair)
+    if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(names):
+        raise ValueError(f"Expected two different views of {list(names)}, got {list(chosen)}.")
+    return chosen
 
 
 def by_name(estimator: Any) -> Mapping[str, Any]:

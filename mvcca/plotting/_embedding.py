@@ -11,9 +11,9 @@ import numpy as np
 from mvcca.inspection import projected
 from mvcca.machine import lapack
 from mvcca.measures import unit_rows
-from mvcca.plotting._display import ScoresDisplay, data_frame
-from mvcca.plotting._drawing import draw_points, legend_beside, point_key
-from mvcca.plotting._groups import group_keys, group_names, group_tones
+from mvcca.plotting._display import ScoresDisplay, points_frame
+from mvcca.plotting._drawing import draw_points, draw_title, legend_beside, point_key, point_size
+from mvcca.plotting._groups import group_keys, group_styles, groups_of
 from mvcca.plotting.style import GREY, color, marker, tidy_axes
 from mvcca.views import Views, as_views
 from mvcca.views.typing import LabelsLike, ViewsLike
@@ -80,7 +80,7 @@ class EmbeddingDisplay(ScoresDisplay):
         scores : Views, mapping or list of matrices of shape (n_rows, n_components)
             Projected rows of one or more views; a few hundred to a few thousand.
         y : labels, optional
-            One class or label set per object.
+            One class or label set per object, or the labels of each view's rows by view name.
         method : {"pca", "tsne"}, default="pca"
             Dimensionality reduction of the shared space.
         similarity : {"cosine", "euclidean"}, default="cosine"
@@ -108,8 +108,7 @@ class EmbeddingDisplay(ScoresDisplay):
         plane = _reduced(np.concatenate(list(blocks.values())), method, random_state)
         ends = np.cumsum([len(block) for block in blocks.values()])[:-1]
         points = dict(zip(blocks, np.split(plane, ends), strict=True))
-        groups = None if y is None else group_names(y)
-        return cls(scores.replace(points), groups).plot(ax, **kwargs)
+        return cls(scores.replace(points), groups_of(y, scores)).plot(ax, **kwargs)
 
     @classmethod
     def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
@@ -137,34 +136,24 @@ class EmbeddingDisplay(ScoresDisplay):
         ax.spines[:].set_visible(False)  # the axes of an embedding have no meaning
         joined = list(pairwise(self.points.names)) if lines else []
         self.lines_ = [_join(ax, self.points.select(pair)) for pair in joined]
-        tones = group_tones(self.groups)
-        n_points = sum(block.shape[0] for _, block in self.points.items())
-        size = float(np.clip(12000 / n_points, 8, 40))
+        styles = group_styles(self.groups, markers=False)
+        size = point_size(sum(block.shape[0] for _, block in self.points.items()))
         self.scatter_, views = {}, []
         for number, (name, block) in enumerate(self.points.items()):
             tone: Any = color(number)
             if self.groups is not None:
-                tone = [tones[self.groups[i]] for i in self.points.objects(name)]
+                tone = [styles[self.groups[i]][0] for i in self.points.objects(name)]
             self.scatter_[name] = draw_points(
                 ax, block, kwargs, c=tone, marker=marker(number), s=size, alpha=0.75
             )
-            views.append(point_key(name, marker(number), GREY if tones else color(number)))
-        legend_beside(ax, [*views, *group_keys(tones)], handletextpad=0.2)
+            views.append(point_key(name, marker(number), GREY if styles else color(number)))
+        legend_beside(ax, [*views, *group_keys(styles)], handletextpad=0.2)
+        draw_title(ax, "All views in one plane: near rows are alike")
         return self
 
     def frame(self) -> DataFrame:
         """One row per row of each view: its object, group and coordinates."""
-        return data_frame(
-            {
-                "view": name,
-                "object": i,
-                "group": None if self.groups is None else self.groups[i],
-                "x": x,
-                "y": y,
-            }
-            for name, block in self.points.items()
-            for i, (x, y) in zip(self.points.objects(name), block, strict=True)
-        )
+        return points_frame(self.points, self.groups)
 
 
 def _reduced(rows: np.ndarray, method: str, random_state: Any) -> np.ndarray:

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.plotting._display import Display, data_frame
+from mvcca.plotting._drawing import draw_title
 from mvcca.plotting._heatmap import draw_heatmap
-from mvcca.plotting.style import color, literal
+from mvcca.plotting.style import SEQUENTIAL, color, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -158,7 +159,7 @@ class GridSearchDisplay(Display):
         """
         sides = [_name(v) for v in self.values[0]], [_name(v) for v in self.values[1]]
         self.ax_, self.im_, self.text_ = draw_heatmap(
-            ax, self.scores, sides, self.label, {"cmap": "viridis"}, kwargs, digits=3
+            ax, self.scores, sides, self.label, {"cmap": SEQUENTIAL}, kwargs, digits=3
         )
         from matplotlib.patches import Rectangle
 
@@ -167,6 +168,7 @@ class GridSearchDisplay(Display):
         self.best_ = Rectangle((j - 0.5, i - 0.5), 1, 1, clip_on=False, **box)
         self.ax_.add_patch(self.best_)
         self.ax_.set(ylabel=literal(self.parameters[0]), xlabel=literal(self.parameters[1]))
+        draw_title(self.ax_, f"{self.label} on held-out rows; the best pair has a frame")
         return self
 
     def frame(self) -> DataFrame:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mvcca.plotting._drawing import point_key
-from mvcca.plotting.style import COLORS, FAINT, color
-from mvcca.views import Labels
+from mvcca.plotting._drawing import draw_points, point_key
+from mvcca.plotting.style import COLORS, FAINT, color, literal, marker
+from mvcca.views import Labels, Views
+from mvcca.views.labels_by_view import LabelsByView, is_per_view
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
 
 
 def group_names(labels: Any) -> list[str]:
@@ -22,29 +27,72 @@ def group_names(labels: Any) -> list[str]:
     return [text or "no label" for text in encoded.texts(" + ", unnamed="{}")]
 
 
-def groups_of(labels: Any, n_objects: int, chosen: np.ndarray) -> list[str] | None:
-    """Names of the groups of chosen objects, of all of which there are labels, if any."""
+def groups_of(labels: Any, views: Views) -> list[str] | None:
+    """Name of the group of each object, from labels of the objects or of each view's rows."""
     if labels is None:
         return None
+    if is_per_view(views, labels):
+        labels = LabelsByView.of(views, labels, per_view=True).per_object(views)
     names = group_names(labels)
-    if len(names) != n_objects:
-        raise ValueError(f"Expected {n_objects} groups, one per object, got {len(names)}.")
-    return [names[i] for i in chosen]
+    if len(names) != len(views):
+        raise ValueError(f"Expected {len(views)} groups, one per object, got {len(names)}.")
+    return names
 
 
-def group_tones(groups: Sequence[str] | None) -> dict[str, str]:
-    """Colours of the ten most frequent groups, in alphabetical order; others are faint."""
+def group_styles(
+    groups: Sequence[str] | None, n_taken: int = 0, *, markers: bool = True
+) -> dict[str, tuple[str, str]]:
+    """Colour and marker of the ten most frequent groups, in their order; others are faint dots.
+
+    The first `n_taken` colours are left to something else, such as views. Without `markers`, all
+    groups are dots.
+    """
     if groups is None:
         return {}
     names, counts = np.unique(groups, return_counts=True)
     frequent = set(names[np.argsort(-counts, kind="stable")][: len(COLORS)])
+    left = COLORS[min(n_taken, len(COLORS) - 1) :]
     numbers = iter(range(len(COLORS)))
-    return {str(n): color(next(numbers)) if n in frequent else FAINT for n in names}
+    styles = {}
+    for name in sorted(map(str, names), key=_in_order):
+        if name in frequent:
+            number = next(numbers)
+            styles[name] = left[number % len(left)], marker(number) if markers else "o"
+        else:
+            styles[name] = FAINT, "o"
+    return styles
 
 
-def group_keys(tones: Mapping[str, str]) -> list[Any]:
+def group_keys(styles: Mapping[str, tuple[str, str]]) -> list[Any]:
     """Legend entries of groups with a colour, and the number of the others."""
-    keys = [point_key(group, "o", tone) for group, tone in tones.items() if tone != FAINT]
-    if len(keys) < len(tones):
-        keys.append(point_key(f"{len(tones) - len(keys)} others", "o", FAINT))
+    keys = [point_key(name, shape, tone) for name, (tone, shape) in styles.items() if tone != FAINT]
+    if len(keys) < len(styles):
+        keys.append(point_key(f"{len(styles) - len(keys)} others", "o", FAINT))
     return keys
+
+
+def draw_groups(
+    ax: Axes,
+    points: np.ndarray,
+    groups: Sequence[str] | None,
+    styles: Mapping[str, tuple[str, str]],
+    given: Mapping[str, Any],
+    **style: Any,
+) -> dict[str, PathCollection]:
+    """Draw the points (n, 2) of each group, by its name, faint ones first; "" without groups."""
+    of_points = np.array([""] * len(points) if groups is None else groups)
+    drawn = {}
+    for name, (tone, shape) in sorted(
+        (styles or {"": (color(0), "o")}).items(), key=lambda item: item[1][0] != FAINT
+    ):
+        own = {"c": tone, "marker": shape, "alpha": 0.75, "label": literal(name), **style}
+        drawn[name] = draw_points(ax, points[of_points == name], given, **own)
+    return drawn
+
+
+def _in_order(name: str) -> tuple[bool, float, str]:
+    """Key that sorts numbers by size, before other names."""
+    try:
+        return False, float(name), name
+    except ValueError:
+        return True, 0.0, name

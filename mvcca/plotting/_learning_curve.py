@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.plotting._display import Display, by_name, data_frame
-from mvcca.plotting._drawing import draw_line, line_key
-from mvcca.plotting.style import GREY, color, literal, tidy_axes
+from mvcca.plotting._drawing import draw_line, draw_title, line_key, panel_axes
+from mvcca.plotting.style import GREY, color, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -136,7 +136,7 @@ class LearningCurveDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, or sequence of them, optional
-            One for each panel; by default a new figure.
+            One for each panel, or one that is divided among the panels; by default a new figure.
         panels : sequence of str, optional
             Columns of the history, such as ("loss", "margin"). A column and its figures on
             validation rows, such as loss and valid_loss, share a panel. By default "loss", and
@@ -157,7 +157,7 @@ class LearningCurveDisplay(Display):
         if panels is None:
             panels = [name for name, (_, columns) in _PANELS.items() if measured & set(columns)]
         columns_of = {name: _columns_of(name, measured) for name in panels}
-        self.axes_ = dict(zip(panels, _axes_for(panels, ax), strict=True))
+        self.axes_ = dict(zip(panels, panel_axes(ax, len(panels), grid="y"), strict=True))
         self.ax_ = next(iter(self.axes_.values()))
         self.line_ = {name: [] for name in self.histories}
         for panel, axes in self.axes_.items():
@@ -168,6 +168,7 @@ class LearningCurveDisplay(Display):
                         self.line_[name].append(line)
             label, _ = _PANELS.get(panel, (panel.replace("_", " ").capitalize(), ()))
             axes.set(xlabel="Epoch", ylabel=literal(label))
+            draw_title(axes, f"{label} per epoch")
             axes.xaxis.get_major_locator().set_params(integer=True)
         shown = {column for columns in columns_of.values() for column in columns}
         if keys := self._keys({column.startswith("valid") for column in shown}):
@@ -254,21 +255,3 @@ def _best_of(history: History) -> int:
         if column in history:
             return int(epochs[np.nanargmax(sign * np.asarray(history[column]))])
     return int(epochs[-1])
-
-
-def _axes_for(panels: Sequence[str], ax: Any) -> list[Axes]:
-    """Axes for the panels, side by side."""
-    if ax is None:
-        first = tidy_axes()
-        figure, grid = first.figure, first.figure.add_gridspec(1, len(panels))
-        if len(panels) > 1:
-            figure.set_size_inches(4.2 * len(panels), 3.4)
-            first.set_subplotspec(grid[0])
-        ax = [first, *(figure.add_subplot(grid[i]) for i in range(1, len(panels)))]
-    given = list(np.ravel(ax))
-    if len(given) != len(panels):
-        raise ValueError(
-            f"Expected axes for the {len(panels)} panels {list(panels)}, got {len(given)}. Pass "
-            f"ax=plt.subplots(1, {len(panels)})[1]."
-        )
-    return [tidy_axes(one, grid="y") for one in given]

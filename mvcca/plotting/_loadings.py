@@ -14,11 +14,14 @@ from mvcca.plotting._drawing import (
     component_title,
     draw_origin,
     draw_points,
+    draw_title,
+    legend_beside,
+    point_size,
     styled,
 )
-from mvcca.plotting._heatmap import draw_heatmap
+from mvcca.plotting._heatmap import draw_heatmap, width_beside
 from mvcca.plotting._variables import Variables, column_names, largest, rows_with_names
-from mvcca.plotting.style import FAINT, GREY, color, literal, tidy_axes
+from mvcca.plotting.style import DIVERGING, FAINT, GREY, color, literal, tidy_axes
 from mvcca.views import as_views
 from mvcca.views.typing import ViewsLike
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Kind = Literal["bar", "circle", "heatmap"]
+_MANY = 16  # names, from which a new figure has columns for them
 
 
 class LoadingsDisplay(ScoresDisplay):
@@ -123,7 +127,8 @@ class LoadingsDisplay(ScoresDisplay):
         *,
         kind: Kind = "bar",
         components: int | Sequence[int] | None = None,
-        n_top: int = 12,
+        n_top: int | None = None,
+        cutoff: float = 0.0,
         **kwargs: Any,
     ) -> Self:
         """Draw the display.
@@ -138,9 +143,13 @@ class LoadingsDisplay(ScoresDisplay):
             any number of components.
         components : int or sequence of int, optional
             Components, from 0; by default the first one, the first two, or for the heat map all.
-        n_top : int, default=12
+        n_top : int, optional
             Number of variables, those with the largest loadings over all views, to show as bars or
-            in the heat map or to name in the circle.
+            in the heat map or to name in the circle; by default 12, or all that reach the cut-off.
+        cutoff : float, default=0.0
+            Least length of a variable's loadings on the components that are shown, in [0, 1]: for
+            one component its absolute correlation, in the circle the distance from the centre.
+            Other variables are not drawn.
         **kwargs
             Keywords of `matplotlib.axes.Axes.barh`, `scatter` or `imshow`.
 
@@ -151,8 +160,9 @@ class LoadingsDisplay(ScoresDisplay):
         Raises
         ------
         ValueError
-            If `kind` is unknown or does not match `components`, a component does not exist, or
-            `feature_names` has an unknown view or not all features of a view.
+            If `kind` is unknown or does not match `components`, a component does not exist, no
+            variable reaches the cut-off, or `feature_names` has an unknown view or not all features
+            of a view.
         """
         draw = {"bar": self._bars, "circle": self._circle, "heatmap": self._heatmap}.get(kind)
         if draw is None:
@@ -167,8 +177,15 @@ class LoadingsDisplay(ScoresDisplay):
             raise ValueError(f"kind={kind!r} needs {needed} component(s), got {components!r}.")
         for component in shown:
             check_component(component, n_components)
-        top = largest(variables.loadings[:, shown], n_top)
-        self.ax_ = draw(ax, variables, top, shown, kwargs)
+        lengths = np.linalg.norm(variables.loadings[:, shown], axis=1)
+        n_drawn = int((lengths >= cutoff).sum())
+        if not n_drawn:
+            raise ValueError(
+                f"No variable reaches cutoff={cutoff:g}; the largest length is {lengths.max():.2f}."
+            )
+        n_top = n_top or (n_drawn if cutoff else 12)
+        top = largest(variables.loadings[:, shown], min(n_top, n_drawn))
+        self.ax_ = draw(ax, variables, top, shown, cutoff, kwargs)
         return self
 
     def frame(self) -> DataFrame:
@@ -182,8 +199,12 @@ class LoadingsDisplay(ScoresDisplay):
             for i, value in enumerate(values)
         )
 
-    def _bars(self, ax: Any, variables: Variables, top: Any, shown: list[int], given: Any) -> Axes:
-        ax = tidy_axes(ax, grid="x")
+    def _bars(
+        self, ax: Any, variables: Variables, top: Any, shown: list[int], cutoff: float, given: Any
+    ) -> Axes:
+        is_new, ax = ax is None, tidy_axes(ax, grid="x")
+        if is_new:
+            ax.figure.set_size_inches(6.4, max(4.8, 0.2 * len(top) + 1))
         from matplotlib.patches import Rectangle
 
         values = variables.loadings[:, shown[0]]
@@ -201,37 +222,45 @@ class LoadingsDisplay(ScoresDisplay):
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
         ax.set(xlim=(-1, 1), xlabel=f"Loading on component {shown[0] + 1}")
-        ax.legend(frameon=False, loc="best")
+        draw_title(ax, f"Variables with the largest loadings{_at_least(cutoff)}")
+        legend_beside(ax, [self.bar_[name] for name in self.loadings])
         return ax
 
     def _circle(
-        self, ax: Any, variables: Variables, top: Any, shown: list[int], given: Any
+        self, ax: Any, variables: Variables, top: Any, shown: list[int], cutoff: float, given: Any
     ) -> Axes:
-        ax = tidy_axes(ax, layout="compressed")
+        is_new, ax = ax is None, tidy_axes(ax)
         from matplotlib.patches import Circle
 
-        from mvcca.plotting._annotations import annotate_points
+        from mvcca.plotting._labels import annotate_points, size_for_columns
 
-        for radius in (0.5, 1.0):
+        names = [variables.names[i] for i in top]
+        if is_new and len(names) > _MANY:
+            ax.figure.set_size_inches(size_for_columns(names))
+        for radius in (cutoff or 0.5, 1.0):
             ax.add_patch(Circle((0, 0), radius, fill=False, color=FAINT))
         draw_origin(ax)
         points = variables.loadings[:, shown]
+        drawn = np.linalg.norm(points, axis=1) >= cutoff
+        size = point_size(int(drawn.sum()), 30)
         self.scatter_ = {}
         for number, name in enumerate(self.loadings):
-            style = {"c": color(number), "s": 30, "label": literal(name)}
-            self.scatter_[name] = draw_points(ax, points[variables.of_view(name)], given, **style)
-        self.text_ = annotate_points(ax, points[top], [variables.names[i] for i in top])
+            style = {"c": color(number), "s": size, "label": literal(name)}
+            own = points[drawn & variables.of_view(name)]
+            self.scatter_[name] = draw_points(ax, own, given, **style)
+        self.text_ = annotate_points(ax, points[top], names, around=points[drawn])
         first, second = map(component_title, shown)
-        ticks = [-1, -0.5, 0, 0.5, 1]
-        ax.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), xticks=ticks, yticks=ticks)
-        ax.set(xlabel=first, ylabel=second)
+        ticks = [-1, 0, 1]
+        ax.set(xlabel=first, ylabel=second, xticks=ticks, yticks=ticks)
+        ax.set_aspect("equal", adjustable="datalim")
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
-        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        draw_title(ax, f"Correlations with two components{_at_least(cutoff)}")
+        legend_beside(ax, list(self.scatter_.values()))
         return ax
 
     def _heatmap(
-        self, ax: Any, variables: Variables, top: Any, shown: list[int], given: Any
+        self, ax: Any, variables: Variables, top: Any, shown: list[int], cutoff: float, given: Any
     ) -> Axes:
         top = np.sort(top)  # in the order of the views
         views, names = ([of[i] for i in top] for of in (variables.views, variables.names))
@@ -241,11 +270,18 @@ class LoadingsDisplay(ScoresDisplay):
             for view, name in zip(views, names, strict=True)
         ]
         sides = rows, [str(component + 1) for component in shown]
-        style = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}
+        style = {"cmap": DIVERGING, "vmin": -1, "vmax": 1}
         values = variables.loadings[np.ix_(top, shown)]
         ax, self.im_, self.text_ = draw_heatmap(ax, values, sides, "Loading", style, given)
         for end in range(1, len(views)):
             if views[end] != views[end - 1]:
                 ax.axhline(end - 0.5, color="black", linewidth=1)
         ax.set_xlabel("Component")
+        title = f"Variables with the largest loadings{_at_least(cutoff)}"
+        draw_title(ax, title, width_beside(rows) / 2)  # a title may begin above the names
         return ax
+
+
+def _at_least(cutoff: float) -> str:
+    """End of a title."""
+    return f", {cutoff:g} or more" if cutoff else ""

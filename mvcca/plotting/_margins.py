@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.plotting._display import Display, data_frame
+from mvcca.plotting._drawing import draw_title
 from mvcca.plotting._heatmap import draw_heatmap
+from mvcca.plotting.style import SEQUENTIAL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,10 +123,11 @@ class CategoryMarginsDisplay(Display):
         -------
         self
         """
-        sides, style = (self.categories, self.categories), {"cmap": "viridis", "aspect": "equal"}
+        sides, style = (self.categories, self.categories), {"cmap": SEQUENTIAL, "aspect": "equal"}
         self.ax_, self.im_, self.text_ = draw_heatmap(
             ax, self.margins, sides, "Margin", style, kwargs
         )
+        draw_title(self.ax_, "Learned margin between every two categories")
         return self
 
     def frame(self) -> DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mvcca.measures import Ties
 from mvcca.plotting._display import ScoresDisplay, are_methods, by_name, data_frame
-from mvcca.plotting._drawing import draw_band, draw_line, line_key
+from mvcca.plotting._drawing import draw_band, draw_line, draw_title, line_key
 from mvcca.plotting.style import GREY, color, tidy_axes
 from mvcca.retrieval import recall_curve
 from mvcca.retrieval.evaluate import Directions
@@ -159,6 +159,7 @@ class RecallCurveDisplay(ScoresDisplay):
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.yaxis.set_major_formatter(PercentFormatter(1))
         ax.legend(handles=self._keys(), frameon=False, loc="best")
+        draw_title(ax, "Share of queries whose item is among the first k")
         return self
 
     def frame(self) -> DataFrame:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.plotting._display import ScoresDisplay, data_frame
-from mvcca.plotting._drawing import styled
-from mvcca.plotting.style import RIGHT, WRONG, literal, tidy_axes
+from mvcca.plotting._drawing import draw_title, styled
+from mvcca.plotting.style import FAINT, GREY, RIGHT, WRONG, literal, tidy_axes
 from mvcca.retrieval import evaluate_retrieval
 from mvcca.retrieval.ranking import Weighting
 from mvcca.retrieval.similarity import Similarity
@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
     from pandas import DataFrame
 
-_GAP = 0.3  # between the query and its items, in widths of an image
+_INCH = 0.9  # inches, width of an image with its margins: the unit of what follows
+_IMAGE = 0.42  # half an image
+_GAP = 0.3  # between the query and its items
+_TEXT_LINE = 0.22  # height of a line of text
 _CHARACTERS = 40  # of a text
-_WIDTH = 4.0  # of a column of texts, in widths of an image
+_PER_INCH = 14  # characters
+_NARROWEST = 3.2  # inches of a figure, below which its title has no room
 
 
 class RetrievedDisplay(ScoresDisplay):
@@ -186,32 +190,46 @@ class RetrievedDisplay(ScoresDisplay):
         self
         """
         n_queries, k = self.relevant.shape
-        of_texts = isinstance(self.items[0][0], str)
-        start = 1 + _GAP if not isinstance(self.queries[0], str) else _WIDTH / 2 + 0.5
-        width = start + (_WIDTH if of_texts else k)
+        of_texts, asks_texts = (isinstance(one, str) for one in (self.items[0][0], self.queries[0]))
+        first = _width(self.queries) if asks_texts else 1.0
+        start = first + _GAP
+        second = _width([item for items in self.items for item in items]) if of_texts else k
+        tall = max(1.0, _TEXT_LINE * k) if of_texts else 1.0  # lines of a query
+        if asks_texts and of_texts:
+            tall = _TEXT_LINE * (k + 0.5)
+        most = [_CHARACTERS, _CHARACTERS]
         if ax is None:
             ax = tidy_axes()
-            height = n_queries * max(0.85, 0.2 * k if of_texts else 0)
-            ax.figure.set_size_inches(min(0.9 * width, 12), height)
+            width, height = _INCH * (start + second) + 0.3, _INCH * (n_queries * tall + 0.3) + 0.3
+            ax.figure.set_size_inches(min(max(width, _NARROWEST), 12), height)
+        else:
+            unit = ax.get_window_extent().width / ax.figure.dpi / (start + second)  # inches
+            most = [max(int(width * unit * _PER_INCH), 3) for width in (first, second)]
         self.ax_ = tidy_axes(ax)
         ax.set_axis_off()
         self.im_, self.frame_, self.text_ = [], [], []
-        for line, (query, items, relevant) in enumerate(
+        for number, (query, items, relevant) in enumerate(
             zip(self.queries, self.items, self.relevant, strict=True)
         ):
-            self._place(ax, query, 0.0 if isinstance(query, str) else 0.5, line, 1.0, kwargs)
+            line = number * tall
+            self._place(ax, query, 0.0 if asks_texts else 0.5, line, kwargs, most[0])
             for place, (item, right) in enumerate(zip(items, relevant, strict=True)):
                 if of_texts:
-                    middle = line - 0.5 + (place + 0.5) / k
+                    middle = line + tall * ((place + 0.5) / k - 0.5) * (k / (k + 0.5))
                     mark = "✓" if right else "✗"
-                    text = self._place(ax, f"{mark} {item}", start, middle, 1 / k, kwargs)
+                    text = self._place(ax, f"{mark} {item}", start, middle, kwargs, most[1])
                     text.set_color(RIGHT if right else WRONG)
                 else:
-                    middle = start + place + 0.5
-                    image = self._place(ax, item, middle, line, 1.0, kwargs)
+                    image = self._place(ax, item, start + place + 0.5, line, kwargs, 0)
                     self.frame_.append(_framed(ax, image.get_extent(), right))
-        ax.set(xlim=(-0.1, width + 0.1), ylim=(n_queries - 0.5, -0.5))
-        ax.set_aspect("auto" if of_texts and isinstance(self.queries[0], str) else "equal")
+        top, bottom = -0.5 * tall, (n_queries - 0.5) * tall
+        between = (np.arange(n_queries - 1) + 0.5) * tall
+        rules = {"color": FAINT, "linewidth": 1, "zorder": 0}
+        ax.hlines(between, 0, start + second, **rules)
+        ax.vlines(first + _GAP / 2, top, bottom, **{**rules, "color": GREY})
+        ax.set(xlim=(-0.1, start + second + 0.1), ylim=(bottom + 0.05, top - 0.05))
+        ax.set_aspect("auto" if of_texts and asks_texts else "equal")
+        draw_title(ax, "Queries and what they retrieve")
         return self
 
     def frame(self) -> DataFrame:
@@ -228,25 +246,39 @@ class RetrievedDisplay(ScoresDisplay):
             for place, item in enumerate(items)
         )
 
-    def _place(self, ax: Axes, what: Any, x: float, y: float, height: float, given: Any) -> Any:
-        """Draw an image around a point, or a text to its right."""
+    def _place(self, ax: Axes, what: Any, x: float, y: float, given: Any, most: int) -> Any:
+        """Draw an image around a point, or a text of at most so many characters to its right."""
         from matplotlib.image import AxesImage
         from matplotlib.text import Text
 
         only_texts = isinstance(self.queries[0], str) and isinstance(self.items[0][0], str)
         if isinstance(what, str):
             style = {"va": "center", "fontsize": "small"}
-            text = literal(shorten(what, _CHARACTERS, placeholder="…"))
+            text = literal(_shortened(what, most))
             self.text_.append(
                 ax.text(x, y, text, **styled(style, given if only_texts else {}, Text))
             )
             return self.text_[-1]
-        half = 0.42 * height
         wide = min(1.0, what.shape[1] / what.shape[0]), min(1.0, what.shape[0] / what.shape[1])
-        box = (x - half * wide[0], x + half * wide[0], y + half * wide[1], y - half * wide[1])
+        half = _IMAGE * np.array(wide)
+        box = (x - half[0], x + half[0], y + half[1], y - half[1])
         image = ax.imshow(what, **styled({"cmap": "gray_r", "extent": box}, given, AxesImage))
         self.im_.append(image)
         return image
+
+
+def _width(texts: Sequence[str]) -> float:
+    """Width of a column of texts, in widths of an image."""
+    longest = max(len(_shortened(text, _CHARACTERS)) for text in texts) + 3
+    return longest / (_INCH * _PER_INCH)
+
+
+def _shortened(text: str, most: int) -> str:
+    """A text in one line, cut after a word if possible."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    return shorten(line, most, placeholder="…") if " " in line[:most] else f"{line[: most - 1]}…"
 
 
 def _direction(views: Views, query: str | None, target: str | None) -> tuple[str, str]:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.plotting._display import Display, data_frame
+from mvcca.plotting._drawing import draw_title
 from mvcca.plotting._heatmap import draw_heatmap
+from mvcca.plotting.style import SEQUENTIAL
 from mvcca.views.typing import ViewsLike
 
 if TYPE_CHECKING:
@@ -133,11 +135,15 @@ class ScalesDisplay(Display):
         -------
         self
         """
-        style = {"cmap": "viridis", "interpolation": "nearest"}
+        style = {"cmap": SEQUENTIAL, "interpolation": "nearest"}
+        n_components, n_units = self.scales.shape
+        units = [*map(str, range(1, n_units)), "bias"]
+        sides = [str(i + 1) for i in range(n_components)], units
         self.ax_, self.im_, _ = draw_heatmap(
-            ax, self.scales, None, self.label, style, kwargs, digits=None
+            ax, self.scales, sides, self.label, style, kwargs, digits=None
         )
-        self.ax_.set(xlabel="Hidden unit (last: bias)", ylabel="Component")
+        self.ax_.set(xlabel="Hidden unit", ylabel="Component")
+        draw_title(self.ax_, f"{self.label} of the last layer's weights")
         return self
 
     def frame(self) -> DataFrame:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.inspection import component_correlations, permutation_test, views_of
 from mvcca.plotting._display import Display, data_frame
-from mvcca.plotting._drawing import draw_line
+from mvcca.plotting._drawing import draw_line, draw_title
 from mvcca.plotting.style import GREY, color, tidy_axes
 from mvcca.views import Views
 from mvcca.views.typing import MatrixLike, ViewsLike
@@ -231,6 +231,7 @@ class ScreeDisplay(Display):
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_ylim(bottom=min(0.0, float(min(low.min(), self.correlations.min()))))
         ax.legend(frameon=False)
+        draw_title(ax, f"{self.significant.sum()} of {len(place)} correlations are above chance")
         return self
 
     def frame(self) -> DataFrame:

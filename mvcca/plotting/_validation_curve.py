@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.plotting._display import Display, data_frame
-from mvcca.plotting._drawing import draw_line, line_key
+from mvcca.plotting._drawing import draw_line, draw_title, line_key
 from mvcca.plotting.style import color, literal, tidy_axes
 
 if TYPE_CHECKING:
@@ -161,7 +161,8 @@ class ValidationCurveDisplay(Display):
         x = _chosen(estimator, parameter)
         line = "" if lines is None else _name(_chosen(estimator, lines))
         chosen = None
-        if measure == "score" and x in values and line in kinds:
+        chooses = measure in ("score", getattr(estimator, "refit", None))
+        if chooses and x in values and line in kinds:
             chosen = kinds.index(line), values.index(x)
         label = "Mean score" if measure == "score" else f"Mean {measure}"
         return cls(scores, values, kinds, parameter, chosen, label).plot(ax, **kwargs)
@@ -200,6 +201,8 @@ class ValidationCurveDisplay(Display):
         elif (x > 0).any() and x.max() > _LOGARITHMIC * (least := x[x > 0].min()):
             ax.set_xscale("log") if x.min() > 0 else ax.set_xscale("symlog", linthresh=least)
         ax.set(xlabel=literal(self.parameter), ylabel=literal(self.label))
+        mark = "" if self.chosen is None else "; the dot is the choice"
+        draw_title(ax, f"{self.label} on held-out rows by {self.parameter}{mark}")
         if len(self.lines) > 1:
             keys = [
                 line_key(name, color=line.get_color(), linewidth=_LINE["linewidth"])

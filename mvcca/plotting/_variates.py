@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.plotting._display import ScoresDisplay, data_frame, pair_of
 from mvcca.plotting._drawing import (
     check_component,
     component_title,
-    draw_points,
+    draw_title,
     legend_beside,
+    point_size,
 )
-from mvcca.plotting._groups import group_tones, groups_of
-from mvcca.plotting.style import FAINT, color, literal, marker, tidy_axes
+from mvcca.plotting._groups import draw_groups, group_keys, group_styles, groups_of
+from mvcca.plotting.style import tidy_axes
 from mvcca.views import as_views
 from mvcca.views.typing import LabelsLike, ViewsLike
 
@@ -125,12 +126,7 @@ class VariatesDisplay(ScoresDisplay):
             If there are not two such views with common objects, or no such component.
         """
         scores = as_views(scores).in_memory()
-        pair = scores.names[:2] if views is None else tuple(views)
-        unknown = [name for name in pair if name not in scores]
-        if unknown or len(set(pair)) != 2:
-            raise ValueError(
-                f"Expected two different views of {list(scores.names)}, got {list(pair)}."
-            )
+        pair = pair_of(scores.names, views)
         chosen = scores.select(pair)
         common = np.flatnonzero(chosen.seen.all(axis=1))
         if len(common) < 2:
@@ -140,7 +136,8 @@ class VariatesDisplay(ScoresDisplay):
         both = chosen[common]
         check_component(component, min(both.widths.values()))
         values = {name: np.asarray(both[name])[:, component] for name in pair}
-        named = groups_of(groups, len(scores), common)
+        of_objects = groups_of(groups, scores)
+        named = None if of_objects is None else [of_objects[i] for i in common]
         return cls(values, named, component).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
@@ -159,25 +156,16 @@ class VariatesDisplay(ScoresDisplay):
         """
         self.ax_ = ax = tidy_axes(ax)
         points = np.stack(list(self.variates.values()), axis=1)
-        groups = np.array([""] * len(points) if self.groups is None else self.groups)
-        tones = group_tones(self.groups) or {"": color(0)}
-        size = float(np.clip(12000 / len(points), 8, 40))
-        named = [name for name, tone in tones.items() if tone != FAINT]
-        self.scatter_ = {}
-        for name, tone in sorted(tones.items(), key=lambda pair: pair[1] != FAINT):
-            shape = marker(named.index(name)) if name in named else "o"
-            style = {"c": tone, "marker": shape, "label": literal(name), "s": size, "alpha": 0.75}
-            self.scatter_[name] = draw_points(ax, points[groups == name], kwargs, **style)
-        first, second = (component_title(self.component, of=name) for name in self.variates)
-        ax.set(xlabel=first, ylabel=second)
-        ax.set_title(f"Correlation {self.correlation:.2f}", fontsize="medium")
+        styles, size = group_styles(self.groups), point_size(len(points))
+        self.scatter_ = draw_groups(ax, points, self.groups, styles, kwargs, s=size)
+        first, second = self.variates
+        ax.set(
+            xlabel=component_title(self.component, of=first),
+            ylabel=component_title(self.component, of=second),
+        )
+        draw_title(ax, f"Correlation {self.correlation:.2f} between {first} and {second}")
         if self.groups is not None:
-            handles = [self.scatter_[name] for name in named]
-            if len(named) < len(tones):
-                other = next(self.scatter_[name] for name in tones if name not in named)
-                other.set_label(f"{len(tones) - len(named)} others")
-                handles.append(other)
-            legend_beside(ax, handles)
+            legend_beside(ax, group_keys(styles))
         return self
 
     def frame(self) -> DataFrame:

@@ -9,8 +9,9 @@ import numpy as np
 
 from mvcca.inspection import pairwise_correlations
 from mvcca.plotting._display import ScoresDisplay, data_frame
-from mvcca.plotting._drawing import check_component
+from mvcca.plotting._drawing import check_component, draw_title
 from mvcca.plotting._heatmap import draw_heatmap
+from mvcca.plotting.style import SEQUENTIAL
 from mvcca.retrieval import RetrievalTable
 from mvcca.views.typing import ViewsLike
 
@@ -161,12 +162,18 @@ class ViewPairsDisplay(ScoresDisplay):
         -------
         self
         """
-        sides, style = (self.rows, self.columns), {"cmap": "viridis", "aspect": "equal"}
+        sides = self.rows, self.columns
+        style: dict[str, Any] = {"cmap": SEQUENTIAL, "aspect": "equal"}
+        if self.symmetric:  # correlations: colours that do not depend on the smallest one
+            style |= {"vmin": min(0.0, float(np.nanmin(self.matrix))), "vmax": 1.0}
         self.ax_, self.im_, self.text_ = draw_heatmap(
             ax, self.matrix, sides, self.label, style, kwargs
         )
-        if not self.symmetric:
+        if self.symmetric:
+            draw_title(self.ax_, f"{self.label} between every two views")
+        else:
             self.ax_.set(xlabel="Target", ylabel="Query")
+            draw_title(self.ax_, f"{self.label} from each view to each other view")
         return self
 
     def frame(self) -> DataFrame:

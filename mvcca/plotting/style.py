@@ -7,10 +7,14 @@ from mvcca.machine.printable import printable
 
 __all__ = [
     "COLORS",
+    "DIVERGING",
     "FAINT",
     "GREY",
     "MARKERS",
+    "NEGATIVE",
+    "POSITIVE",
     "RIGHT",
+    "SEQUENTIAL",
     "WRONG",
     "color",
     "literal",
@@ -19,6 +23,8 @@ __all__ = [
 ]
 
 MARKERS = "o^sDvPX*<>"
+SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"  # colour maps; the second for values around a middle
+POSITIVE, NEGATIVE = "#b2182b", "#2166ac"  # lines, in tones of the second map
 RIGHT, WRONG = "#1a7f5a", "#b83a08"  # frames and marks of relevant and irrelevant items
 
 

@@ -32,6 +32,7 @@ for ax, (name, X), function in zip(axes, train.items(), "fg", strict=True):
     grid = np.linspace(X.min(), X.max(), 200)[:, None]
     ax.plot(grid, kcca.transform({name: grid})[name])
     ax.set(xlabel=name, title=f"{function}({name})")
+plt.show()
 
 # %%
 # Exact kernel CCA needs matrices of size n × n. Nyström landmarks, the pivots of an incomplete
@@ -52,3 +53,4 @@ ax.set(xscale="log", xticks=ranks, xticklabels=ranks, xlabel="landmarks or featu
 ax.set(ylabel="mean held-out correlation")
 ax.minorticks_off()
 ax.legend()
+plt.show()

@@ -40,3 +40,4 @@ for title, projected in scores.items():
     print(f"{title}: mAP {found[sizes.index(10)]:.2f} with 10 components")
 ax.set(xlabel="components", ylabel="mAP, mean of both directions", ylim=(0, 1))
 ax.legend()
+plt.show()

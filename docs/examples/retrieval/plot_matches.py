@@ -17,6 +17,7 @@ import numpy as np
 
 from mvcca import CCA, RetrievalIndex
 from mvcca.datasets import make_gaussian_views
+from mvcca.plotting.style import GREY, color
 from mvcca.retrieval import calibrate_matches
 
 correlations = np.linspace(0.98, 0.85, 8)
@@ -36,22 +37,21 @@ probabilities = calibration.probability(scores, n_items=len(gallery))[:, 0]
 is_right = (np.arange(len(test)) == 2 * ids[:, 0]) & (np.arange(len(test)) % 2 == 0)
 
 # %%
-# Searches grouped by the predicted probability of their best item: on average, as many best items
-# are right as predicted.
+# Left: searches grouped by the predicted probability of their best item. On average, as many best
+# items are right as predicted. Right: what a threshold of the scores accepts, the share of matching
+# pairs against that of the others.
 
 edges = np.quantile(probabilities, np.linspace(0, 1, 6))
 group = np.clip(np.searchsorted(edges, probabilities, side="right") - 1, 0, 4)
 predicted = [probabilities[group == g].mean() for g in range(5)]
 observed = [is_right[group == g].mean() for g in range(5)]
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-axes[0].plot([0, 1], [0, 1], linestyle="--", color="grey")
-axes[0].plot(predicted, observed, marker="o")
+axes[0].plot([0, 1], [0, 1], linestyle="--", color=GREY)
+axes[0].plot(predicted, observed, marker="o", color=color(0))
 axes[0].set(xlabel="predicted probability", ylabel="share of right items", aspect="equal")
-
-# %%
-# The ROC shows what a threshold of the scores accepts: the share of matching pairs against that of
-# the others.
-
-axes[1].semilogx(calibration.false_positive_rates, calibration.true_positive_rates)
+axes[0].set_title("As many items are right as predicted")
+roc = calibration.false_positive_rates, calibration.true_positive_rates
+axes[1].semilogx(*roc, color=color(0))
 axes[1].set(xlabel="share of other pairs accepted", ylabel="share of matches accepted")
+axes[1].set_title("What a threshold accepts")
 plt.show()

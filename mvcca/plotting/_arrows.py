@@ -1,0 +1,204 @@
+"""Arrows between the views of each object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from mvcca.measures.correlation import standard_columns
+from mvcca.plotting._display import ScoresDisplay, points_frame, two_components
+from mvcca.plotting._drawing import (
+    component_title,
+    draw_origin,
+    draw_points,
+    draw_title,
+    legend_beside,
+    point_key,
+    point_size,
+    styled,
+)
+from mvcca.plotting._groups import group_keys, group_styles, groups_of
+from mvcca.plotting.style import GREY, color, marker, tidy_axes
+from mvcca.views import as_views
+from mvcca.views.typing import LabelsLike, ViewsLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.quiver import Quiver
+    from pandas import DataFrame
+
+
+class ArrowsDisplay(ScoresDisplay):
+    """An arrow between the views of each object: short where the views agree.
+
+    With two views, an arrow goes from an object's place in the first view to that in the second.
+    With more views, arrows go from the mean of the object's places to each of them. Components are
+    standardized in each view, so that arrows show disagreement and not a difference in units.
+
+    Parameters
+    ----------
+    points : Views, mapping or list of matrices of shape (n_objects, 2)
+        Standardized scores of at least two views on two components, over the same objects.
+    groups : sequence of str, shape (n_objects,), optional
+        The group of each object. The ten most frequent groups have a colour, the others are grey.
+    components : pair of int, default=(0, 1)
+        Numbers of the components, from 0.
+
+    Attributes
+    ----------
+    arrow_ : dict of str to matplotlib Quiver
+        By the view at the tips of the arrows.
+    scatter_ : dict of str to matplotlib PathCollection
+        By view: the starts of the arrows from the first of two views, else the tips.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Raises
+    ------
+    ValueError
+        If there are not two views of the same objects with two coordinates each, or not a group for
+        each object.
+
+    See Also
+    --------
+    SamplesDisplay : Each view by itself, with ellipses around groups.
+    EmbeddingDisplay : All components in a plane.
+
+    Examples
+    --------
+    >>> from mvcca import CCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.plotting import ArrowsDisplay
+    >>> data = load_digits_views()
+    >>> model = CCA(2, reg=0.1).fit(data.views[:1200])
+    >>> few, digits = data.views[1200:1260], data.labels[1200:1260]
+    >>> display = ArrowsDisplay.from_estimator(model, few, groups=digits)
+    """
+
+    arrow_: dict[str, Quiver]
+    scatter_: dict[str, PathCollection]
+
+    def __init__(
+        self,
+        points: ViewsLike,
+        groups: Sequence[str] | None = None,
+        components: tuple[int, int] = (0, 1),
+    ) -> None:
+        self.points = as_views(points).in_memory()
+        widths = dict(self.points.widths)
+        if len(widths) < 2 or set(widths.values()) != {2} or not self.points.is_paired:
+            raise ValueError(
+                "Expected two coordinates in at least two views of the same objects, got "
+                f"{self.points}."
+            )
+        if groups is not None and len(groups) != len(self.points):
+            raise ValueError(
+                f"Expected {len(self.points)} groups, one per object, got {len(groups)}."
+            )
+        self.groups, self.components = groups, components
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: ViewsLike,
+        *,
+        groups: LabelsLike | None = None,
+        components: tuple[int, int] = (0, 1),
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw projected rows.
+
+        Parameters
+        ----------
+        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
+            Projected rows of at least two views. Objects seen in all views are drawn.
+        groups : labels, optional
+            One class or label set per object.
+        components : pair of int, default=(0, 1)
+            The components, from 0.
+        ax, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        ArrowsDisplay
+
+        Raises
+        ------
+        ValueError
+            If there are no such components, or fewer than two objects are seen in all views.
+        """
+        scores, chosen = two_components(scores, components)
+        common = np.flatnonzero(scores.seen.all(axis=1))
+        if len(common) < 2:
+            raise ValueError("Arrows need at least two objects that are seen in all views.")
+        points = {
+            name: np.sqrt(len(common)) * standard_columns(np.asarray(Z)[:, chosen])
+            for name, Z in scores[common].items()
+        }
+        of_objects = groups_of(groups, scores)
+        of_common = None if of_objects is None else [of_objects[i] for i in common]
+        return cls(points, of_common, (chosen[0], chosen[1])).plot(ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.quiver`, for all arrows.
+
+        Returns
+        -------
+        self
+        """
+        self.ax_ = ax = tidy_axes(ax)
+        from matplotlib.quiver import Quiver
+
+        rows = {name: np.asarray(block) for name, block in self.points.items()}
+        names = list(rows)
+        styles = group_styles(self.groups, markers=False)
+        tones = [color(0)] * len(self.points)
+        if self.groups is not None:
+            tones = [styles[group][0] for group in self.groups]
+        is_pair = len(names) == 2
+        starts = rows[names[0]] if is_pair else np.mean(list(rows.values()), axis=0)
+        style = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.0025, "headwidth": 5}
+        style |= {"color": tones, "alpha": 0.75}
+        self.arrow_, self.scatter_ = {}, {}
+        for number, name in enumerate(names):
+            if number or not is_pair:
+                moved = rows[name] - starts
+                self.arrow_[name] = ax.quiver(*starts.T, *moved.T, **styled(style, kwargs, Quiver))
+            if not (number and is_pair):
+                shape, size = marker(number), point_size(len(starts), 20)
+                self.scatter_[name] = draw_points(
+                    ax, rows[name], {}, c=tones, s=size, marker=shape, alpha=0.75
+                )
+        draw_origin(ax)
+        every = np.concatenate(list(rows.values()))
+        ax.update_datalim(every)
+        ax.margins(0.05)
+        ax.autoscale_view()
+        first, second = map(component_title, self.components)
+        ax.set(xlabel=first, ylabel=second)
+        ax.set_aspect("equal", adjustable="datalim")
+        if is_pair:
+            draw_title(ax, f"Each object from {names[0]} to {names[1]}: short arrows agree")
+        else:
+            draw_title(ax, "Each object from its mean to its views: short arrows agree")
+        views = [point_key(name, marker(i), GREY) for i, name in enumerate(names)]
+        if is_pair:
+            views[1] = point_key(names[1], r"$\rightarrow$", GREY)
+        legend_beside(ax, [*views, *group_keys(styles)])
+        return self
+
+    def frame(self) -> DataFrame:
+        """One row per object and view: its group and standardized scores."""
+        return points_frame(self.points, self.groups)

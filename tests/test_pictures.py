@@ -1,0 +1,306 @@
+"""Samples, arrows and pictures of pairs of variables, judged by NumPy, SciPy and the numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.stats import chi2
+from sklearn.datasets import load_breast_cancer
+
+from mvcca import CCA, MVCCA, Views
+from mvcca.inspection import associations, explained_variance, label_auroc
+from mvcca.plotting._geometry import ellipse, graph_layout, ring, tree
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.colors import to_hex  # noqa: E402
+
+from mvcca.plotting import (  # noqa: E402
+    ArrowsDisplay,
+    AurocDisplay,
+    BiplotDisplay,
+    CircosDisplay,
+    ClusteredHeatmapDisplay,
+    ExplainedVarianceDisplay,
+    NetworkDisplay,
+    SamplesDisplay,
+)
+from mvcca.plotting.style import COLORS, NEGATIVE, POSITIVE  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def nuclei():
+    """Three views of ten measurements each, of 200 tumours."""
+    cancer = load_breast_cancer(as_frame=True).data[:200]
+    table = (cancer - cancer.mean()) / cancer.std()
+    return {
+        view: table.iloc[:, 10 * i : 10 * i + 10].set_axis(
+            [f"{view} {name}" for name in cancer.columns[:10].str.replace("mean ", "")], axis=1
+        )
+        for i, view in enumerate(("mean", "error", "worst"))
+    }
+
+
+@pytest.fixture(scope="module")
+def model(nuclei):
+    return MVCCA(3, reg=0.1).fit(nuclei)
+
+
+def largest_pairs(found):
+    """All pairs of columns, by the size of their association."""
+    return sorted(
+        (
+            (abs(values[j, k]), f"{p} {j}", f"{q} {k}", values[j, k])
+            for (p, q), values in found.items()
+            for j in range(len(values))
+            for k in range(values.shape[1])
+        ),
+        reverse=True,
+    )
+
+
+# ---- pairs of variables -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("display", [CircosDisplay, NetworkDisplay])
+def test_the_fifty_strongest_pairs_are_drawn_or_all_above_the_cut_off(display, model, nuclei):
+    arrays = {name: frame.to_numpy() for name, frame in nuclei.items()}
+    expected = largest_pairs(associations(model, arrays))
+    drawn = display.from_estimator(model, arrays).frame()
+    assert len(drawn) == 50
+    pairs = [f"{one} - {other}" for one, other in zip(drawn["first"], drawn["second"], strict=True)]
+    assert pairs == [f"{p} - {q}" for _, p, q, _ in expected[:50]]
+    np.testing.assert_allclose(drawn["value"], [value for *_, value in expected[:50]])
+    above = display.from_estimator(model, arrays, cutoff=0.3).frame()
+    assert len(above) == sum(size >= 0.3 for size, *_ in expected) > 50
+
+
+@pytest.mark.parametrize("display", [CircosDisplay, NetworkDisplay])
+def test_lines_join_the_two_variables_and_have_the_colour_of_the_sign(display, model, nuclei):
+    drawn = display.from_estimator(model, nuclei, cutoff=0.15)
+    assert {*(drawn.values < 0)} == {True, False}
+    tones = [to_hex(tone) for tone in drawn.line_.get_color()]
+    assert tones == [NEGATIVE if value < 0 else POSITIVE for value in drawn.values]
+    drawn.figure_.canvas.draw()
+    if display is NetworkDisplay:
+        offsets = np.concatenate([s.get_offsets() for s in drawn.scatter_.values()])
+        for segment, pair in zip(drawn.line_.get_segments(), drawn.pairs, strict=True):
+            np.testing.assert_allclose(segment, offsets[pair])
+    else:
+        places = {text.get_text(): np.array(text.get_position()) for text in drawn.text_}
+        names = drawn.all_names
+        for segment, pair in zip(drawn.line_.get_segments(), drawn.pairs, strict=True):
+            for end, i in zip(segment[[0, -1]], pair, strict=True):
+                np.testing.assert_allclose(end * 1.1, places[names[i]], atol=1e-9)
+
+
+@pytest.mark.parametrize("display", [CircosDisplay, NetworkDisplay])
+def test_views_keep_their_colours_if_one_of_them_has_no_pair(display):
+    pairs = {"mean": ["a"], "error": [], "worst": ["b"]}
+    drawn = display(pairs, [(0, 1)], [0.9]).plot()
+    shapes = drawn.sector_ if display is CircosDisplay else drawn.scatter_
+    tones = {view: to_hex(np.ravel(shape.get_facecolor())[:4]) for view, shape in shapes.items()}
+    assert tones == {"mean": COLORS[0], "worst": COLORS[2]}
+    texts = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+    assert texts == ["mean", "worst", "positive"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "values", "message"),
+    [
+        ([(0, 1)], [0.5, 0.4], r"shapes \(1, 2\) and \(2,\)"),
+        (np.empty((0, 2)), [], r"shapes \(0, 2\) and \(0,\)"),
+        ([(0, 3)], [0.5], "the 3 variables from 0 to 2, got 0 to 3"),
+    ],
+)
+def test_pairs_of_other_variables_are_refused(pairs, values, message):
+    with pytest.raises(ValueError, match=message):
+        NetworkDisplay({"a": ["x", "y"], "b": ["z"]}, pairs, values)
+
+
+def test_a_clustered_heat_map_has_the_order_of_two_trees(model, nuclei):
+    drawn = ClusteredHeatmapDisplay.from_estimator(model, nuclei, views=("worst", "error"))
+    values = associations(model, nuclei)["error", "worst"].T
+    rows, columns = (
+        leaves_list(linkage(side, "complete", optimal_ordering=True)) for side in (values, values.T)
+    )
+    np.testing.assert_allclose(drawn.im_.get_array(), values[np.ix_(rows, columns)])
+    shown = [text.get_text() for text in drawn.ax_.get_yticklabels()]
+    assert shown == [nuclei["worst"].columns[i] for i in rows]
+    assert (drawn.ax_.get_ylabel(), drawn.ax_.get_xlabel()) == ("worst", "error")
+    assert len(drawn.line_.get_segments()) == 9 + 9
+
+
+def test_a_clustered_heat_map_keeps_the_largest_associations(model, nuclei):
+    drawn = ClusteredHeatmapDisplay.from_estimator(model, nuclei, n_top=4)
+    sizes = np.abs(associations(model, nuclei)["mean", "error"])
+    assert drawn.values.shape == (4, 4)
+    expected = {nuclei["mean"].columns[i] for i in np.argsort(-sizes.max(axis=1))[:4]}
+    assert set(drawn.names[0]) == expected
+    one = ClusteredHeatmapDisplay([[0.5]], (["a"], ["b"]), ("x", "y")).plot()
+    assert one.im_.get_array().item() == 0.5
+    with pytest.raises(ValueError, match=r"Expected values of shape \(2, 1\)"):
+        ClusteredHeatmapDisplay([[0.5]], (["a", "c"], ["b"]), ("x", "y"))
+
+
+# ---- objects ------------------------------------------------------------------------------------
+
+
+def test_panels_have_the_scores_and_ellipses_of_their_view(model, nuclei):
+    groups = np.resize(["a", "b", "b"], 200)
+    drawn = SamplesDisplay.from_estimator(model, nuclei, groups=groups, components=(2, 0))
+    scores = model.transform(nuclei)
+    for view, of_view in drawn.scatter_.items():
+        for group, scatter in of_view.items():
+            expected = np.asarray(scores[view])[groups == group][:, [2, 0]]
+            np.testing.assert_allclose(scatter.get_offsets(), expected)
+            outline = drawn.ellipse_[view][group].get_xydata()
+            centred = outline - expected.mean(axis=0)
+            inverse = np.linalg.inv(np.cov(expected.T))
+            squares = np.einsum("ij,jk,ik->i", centred, inverse, centred)
+            np.testing.assert_allclose(squares, chi2.ppf(0.95, 2))
+    assert not any(SamplesDisplay(drawn.points).plot(level=None).ellipse_.values())
+
+
+def test_an_ellipse_holds_its_share_of_a_normal_distribution():
+    points = np.random.default_rng(0).normal(size=(20_000, 2)) @ [[2.0, 0.7], [0.0, 0.5]] + [3, -1]
+    for level in (0.5, 0.95):
+        inside = matplotlib.path.Path(ellipse(points, level)).contains_points(points)
+        assert inside.mean() == pytest.approx(level, abs=0.01)
+
+
+def test_views_without_common_objects_have_labels_of_their_own():
+    views = Views.unpaired({"sound": np.eye(4)[:, :2], "image": np.ones((3, 2))})
+    labels = {"sound": list("abab"), "image": list("bbc")}
+    drawn = SamplesDisplay.from_scores(views, groups=labels)
+    counts = {
+        view: {group: len(s.get_offsets()) for group, s in of_view.items()}
+        for view, of_view in drawn.scatter_.items()
+    }
+    assert counts == {"sound": {"a": 2, "b": 2, "c": 0}, "image": {"a": 0, "b": 2, "c": 1}}
+
+
+def test_arrows_go_from_view_to_view_or_from_the_mean_to_each():
+    rng = np.random.default_rng(0)
+    scores = {name: rng.normal(size=(30, 2)) * [1, 50] for name in "abc"}
+    standard = {n: (rows - rows.mean(axis=0)) / rows.std(axis=0) for n, rows in scores.items()}
+    (arrows,) = ArrowsDisplay.from_scores({n: scores[n] for n in "ab"}).arrow_.values()
+    np.testing.assert_allclose(arrows.XY, standard["a"])
+    np.testing.assert_allclose(np.c_[arrows.U, arrows.V], standard["b"] - standard["a"])
+    three = ArrowsDisplay.from_scores(scores).arrow_
+    middle = np.mean(list(standard.values()), axis=0)
+    assert list(three) == list("abc")
+    for name, arrows in three.items():
+        np.testing.assert_allclose(arrows.XY, middle)
+        np.testing.assert_allclose(np.c_[arrows.U, arrows.V], standard[name] - middle)
+
+
+def test_arrows_are_those_of_objects_that_all_views_have():
+    index = np.array([[0, 0], [1, -1], [2, 1], [-1, 2], [3, 3]])
+    rng = np.random.default_rng(0)
+    views = Views({"a": rng.normal(size=(4, 2)), "b": rng.normal(size=(4, 2))}, index)
+    drawn = ArrowsDisplay.from_scores(views, groups=list("uvwxy"))
+    assert drawn.groups == ["u", "w", "y"]
+    with pytest.raises(ValueError, match="at least two objects that are seen in all views"):
+        ArrowsDisplay.from_scores(Views.unpaired({"a": np.eye(3), "b": np.eye(3)}))
+
+
+@pytest.mark.parametrize("n_views", [2, 3, 5])
+def test_no_group_of_a_biplot_has_the_colour_of_a_view_or_the_mark_of_another_group(n_views):
+    rng = np.random.default_rng(0)
+    loadings = {f"view {i}": rng.uniform(-1, 1, (4, 2)) for i in range(n_views)}
+    groups = np.resize([f"group {i}" for i in range(10)], 40)
+    drawn = BiplotDisplay(rng.normal(size=(40, 2)), loadings, groups=groups).plot(n_top=20)
+    of_views = {to_hex(arrows.get_facecolor()[0]) for arrows in drawn.arrow_.values()}
+    assert of_views == set(COLORS[:n_views])
+    marks = {
+        (to_hex(s.get_facecolor()[0]), s.get_paths()[0].vertices.tobytes())
+        for s in drawn.scatter_.values()
+    }
+    assert len(marks) == 10
+    assert not of_views & {tone for tone, _ in marks}
+
+
+def test_groups_that_are_numbers_are_in_their_order():
+    points = {"a": np.random.default_rng(0).normal(size=(8, 2))}
+    drawn = SamplesDisplay.from_scores(points, groups=[1500, 50, 150, 2000] * 2)
+    texts = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+    assert texts == ["50", "150", "1500", "2000"]  # too few objects for ellipses
+
+
+# ---- components ---------------------------------------------------------------------------------
+
+
+def test_bars_are_the_explained_variance_of_each_view(model, nuclei):
+    drawn = ExplainedVarianceDisplay.from_estimator(model, nuclei, variates="worst")
+    for view, values in explained_variance(model, nuclei, variates="worst").items():
+        np.testing.assert_allclose([bar.get_height() for bar in drawn.bar_[view]], values)
+    assert "worst" in drawn.ax_.get_title()
+    with pytest.raises(ValueError, match="the same components in each view, got shapes"):
+        ExplainedVarianceDisplay({"a": np.ones(2), "b": np.ones(3)})
+
+
+def test_rows_of_the_auroc_are_components_of_views_and_columns_labels(model, nuclei):
+    labels = np.array(["benign", "malignant"])[load_breast_cancer().target[:200]]
+    drawn = AurocDisplay.from_estimator(model, nuclei, labels)
+    names = [text.get_text() for text in drawn.ax_.get_yticklabels()]
+    found = label_auroc(model.transform(nuclei), labels)
+    for row, name in zip(np.asarray(drawn.im_.get_array()), names, strict=True):
+        view, component = name.split()
+        expected = [found[view][label][int(component) - 1] for label in ("benign", "malignant")]
+        np.testing.assert_allclose(row, expected)
+    with pytest.raises(ValueError, match="areas of the same labels in each view"):
+        AurocDisplay({"a": {"x": np.ones(1)}, "b": {"y": np.ones(1)}})
+
+
+# ---- layouts ------------------------------------------------------------------------------------
+
+
+def test_distances_of_a_layout_are_about_those_of_paths():
+    chain = np.array([(i, i + 1) for i in range(7)])
+    places = graph_layout(chain, 8)
+    apart = np.linalg.norm(places[:, None] - places, axis=2)
+    wanted = np.abs(np.subtract.outer(np.arange(8), np.arange(8)))
+    np.testing.assert_allclose(apart, wanted, atol=0.2)
+
+
+def test_parts_of_a_graph_that_are_not_joined_lie_apart():
+    triangles = np.array([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])
+    places = graph_layout(triangles, 6)
+    apart = np.linalg.norm(places[:, None] - places, axis=2)
+    assert apart[:3, 3:].min() > apart[:3, :3].max()
+
+
+def test_a_ring_has_room_for_each_item_and_gaps_between_sectors():
+    angles, ends = ring([3, 0, 5])
+    assert len(angles) == 8
+    assert len(ends) == 3
+    steps = -np.diff(angles)
+    np.testing.assert_allclose(steps[[0, 1, 3, 4, 5, 6]], steps[0])
+    assert steps[2] > steps[0]
+    assert ends[1][0] == ends[1][1]
+    assert 0 < ends[-1][1] - (ends[0][0] - 2 * np.pi) == pytest.approx(steps[2] - steps[0])
+
+
+def test_a_tree_of_one_row_has_no_lines():
+    order, lines = tree(np.ones((1, 3)))
+    assert order.tolist() == [0]
+    assert lines.shape == (0, 4, 2)
+
+
+def test_names_of_files_and_frames_reach_the_pictures(nuclei):
+    frames = {view: pd.DataFrame(frame) for view, frame in nuclei.items() if view != "worst"}
+    two = CCA(2, reg=0.1).fit(frames)
+    for display in (CircosDisplay, NetworkDisplay):
+        drawn = display.from_estimator(two, frames, cutoff=0.3)
+        assert {text.get_text() for text in drawn.text_} <= {c for f in frames.values() for c in f}
