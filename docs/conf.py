@@ -16,6 +16,8 @@ sys.path.append(str(HERE))  # the modules beside this file
 import image_texts  # noqa: E402
 import project_links  # noqa: E402
 
+import mvcca  # noqa: E402
+
 project = "mvcca"
 author = "The mvcca developers"
 copyright = "The mvcca developers"
@@ -161,7 +163,25 @@ def mend_links_from_source(app, pagename, _template, context, _doctree):
         context["body"] = re.sub(r'href="[^"#]+#([\w.]+)"', mended, context["body"])
 
 
+def resolve_names_of_the_top_level(app, env, node, contnode):
+    """Link ``mvcca.CCA`` to the page of the module that has it."""
+    from sphinx.util.nodes import make_refnode
+
+    root, _, name = node.get("reftarget", "").partition(".")
+    if node.get("refdomain") != "py" or root != "mvcca" or not hasattr(mvcca, name):
+        return None
+    module = getattr(getattr(mvcca, name), "__module__", None) or ""
+    places = [module.rpartition("._")[0] or module, module]
+    for place in places:
+        entry = env.get_domain("py").objects.get(f"{place}.{name}")
+        if entry is not None:
+            docname = node.get("refdoc", env.docname)
+            return make_refnode(app.builder, docname, entry.docname, entry.node_id, contnode, name)
+    return None
+
+
 def setup(app):
+    app.connect("missing-reference", resolve_names_of_the_top_level)
     app.connect("html-page-context", mend_links_from_source)
     app.connect("builder-inited", write_results)
     app.connect("doctree-read", image_texts.describe_images)
