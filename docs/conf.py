@@ -147,20 +147,21 @@ def skip_what_writers_of_methods_override(app, what, name, _obj, _skip, _options
 
 
 def mend_links_from_source(app, pagename, _template, context, _doctree):
-    """Lead "[docs]" beside the source of what two modules export to a page that has it.
+    """Lead "[docs]" beside the source of what two modules export to the target on its page.
 
     `sphinx.ext.viewcode` combines the page of one module with the name in the other.
     """
-    objects = app.env.get_domain("py").objects if pagename.startswith("_modules/") else {}
+    objects = app.env.get_domain("py").objects
 
     def mended(link):
-        if link[1] not in objects:
-            return link[0]
-        page = app.builder.get_relative_uri(pagename, objects[link[1]].docname)
-        return f'href="{page}#{link[1]}"'
+        folder, page, name = link.groups()
+        own = page.rpartition(".")[2]
+        wanted = page + name.partition(f".{own}")[2]
+        return f'href="{folder}{page}.html#{wanted if wanted in objects else name}"'
 
-    if objects:
-        context["body"] = re.sub(r'href="[^"#]+#([\w.]+)"', mended, context["body"])
+    if pagename.startswith("_modules/"):
+        link = r'href="([^"#]*/generated/)([\w.]+)\.html#([\w.]+)"'
+        context["body"] = re.sub(link, mended, context["body"])
 
 
 def resolve_names_of_the_top_level(app, env, node, contnode):
