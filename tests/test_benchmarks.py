@@ -21,6 +21,7 @@ MNIST, CAPTIONS = ("mnist.npz",), ("coco_val2017_captions.npz",)
 SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "alignment.py": ("--seeds 1 --pairs 100", ("multi30k_encoders.npz",), ()),
     "command_times.py": ("--scale 0.05 --commands search migrate similarity", (), ()),
+    "choosing.py": ("--data digits --rows 150 --folds 2 --methods cca pls", (), ()),
     "compare_regret.py": ("--rows 300 --cv 3 --methods pls lgcfl", (), ()),
     "cca_accumulation.py": ("--threads 1 --repeats 1 --rows 5000", (), ()),
     "compare_defaults.py": ("--data digits --rows 150", (), ()),

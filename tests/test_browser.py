@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is missing: pip install 'mvcca[browser]'"
 )
-SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
-PAGES = ["index", "background", "results", "migration", "gallery/index"]
-PAGES += ["gallery/inspection/plot_displays", "user_guide/plots"]
-PAGES += ["user_guide/choosing_a_method", "generated/mvcca.linear.CCA"]
 WIDTHS = [1280, 400]
 SCHEMES = ["light", "dark"]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+@contextmanager
+def running_browser() -> Iterator[Any]:
+    """A headless Chromium."""
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
     if path is None:
         pytest.skip("no Chromium on PATH: apt install chromium")
@@ -38,6 +36,12 @@ def browser() -> Iterator[Any]:
         running = session.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield running
         running.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with running_browser() as running:
+        yield running
 
 
 def check_page(browser: Any, path: Path, width: int, scheme: str) -> Any:
@@ -55,18 +59,6 @@ def check_page(browser: Any, path: Path, width: int, scheme: str) -> Any:
     assert faults == []
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
     return page
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", PAGES)
-def test_page_of_the_documentation_is_sound(browser, name, width, scheme):
-    if not SITE.exists():
-        pytest.skip("the documentation is not built: make docs")
-    page = check_page(browser, SITE / f"{name}.html", width, scheme)
-    if name == "background":
-        assert page.locator("mjx-container").count() > 30  # formulas are typeset
-        assert "\\Sigma" not in page.inner_text("main")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """The recipes of docs/user_guide/deep.rst, run as they stand there, against our own trainer.
 
-What the page prints is checked with all pages, in tests/test_user_guide.py. Here a loop of one's
+What the page prints is checked with all pages, in tests/test_front_page.py. Here a loop of one's
 own gets our first weights and our batches, and must take our steps.
 """
 

@@ -1,64 +1,187 @@
-"""What a visitor sees first runs from the wheel, in an empty folder and without other data."""
+"""What a visitor sees runs: README, landing page, getting started, how-to pages and guide.
+
+`run_page.py` runs all code of a page in one process, from the wheel, in an empty folder and without
+any data but what the package and scikit-learn ship.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMPARED, SPOKEN, ENCODERS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-LANDING = re.search(
-    r"code-block:: python\n\n((?:   .*\n|\n)+)", (ROOT / "docs" / "index.rst").read_text("utf-8")
-)
+RUNNER = ROOT / "tests" / "run_page.py"
+
+FOLDERS = [DOCS, DOCS / "how_to", DOCS / "user_guide"]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for f in FOLDERS for path in f.glob("*.rst"))
+PAGES = ["README.md", *PAGES]
+SLOW = [  # over 5 s
+    "README.md",
+    "docs/how_to/compare_methods.rst",
+    "docs/user_guide/alignment.rst",
+    "docs/user_guide/command_line.rst",
+    "docs/user_guide/comparing.rst",
+    "docs/user_guide/deep.rst",
+    "docs/user_guide/inference.rst",
+    "docs/user_guide/large_data.rst",
+    "docs/user_guide/other_tools.rst",
+    "docs/user_guide/representations.rst",
+    "docs/user_guide/retrieval.rst",
+    "docs/user_guide/saving.rst",
+    "docs/user_guide/single_cells.rst",
+]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
-    """The package as it is installed."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "-q",
-        "-w",
-        str(folder),
-        str(ROOT),
-    ]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "hatchling" in built.stderr and built.returncode:
-        pytest.skip("needs hatchling: connect to a package index, from which pip builds the wheel")
-    assert built.returncode == 0, built.stderr
-    with zipfile.ZipFile(next(folder.glob("mvcca-*.whl"))) as file:
-        file.extractall(folder / "installed")
+    """The package as it is installed: the unpacked wheel, built once for all workers of pytest."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "wheel"
+    try:
+        folder.mkdir()
+    except FileExistsError:  # another process builds it
+        end = time.monotonic() + 300
+        while not (folder / "done").exists():
+            assert time.monotonic() < end, f"the wheel is not built after 5 minutes, in {folder}"
+            time.sleep(0.1)
+    else:
+        _build(folder)
+    problem = (folder / "done").read_text(encoding="utf-8")
+    if problem.startswith("hatchling"):
+        pytest.skip(problem)
+    assert not problem, problem
     return folder / "installed"
 
 
-def run(code, wheel, folder):
-    """What the code prints, in an empty folder."""
+def _build(folder: Path) -> None:
+    """Build and unpack the wheel; write what went wrong, if anything, into the file ``done``."""
+    isolated = [] if importlib.util.find_spec("hatchling") is None else ["--no-build-isolation"]
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", *isolated, "-w"]
+    try:
+        built = subprocess.run(
+            [*command, str(folder), str(ROOT)], capture_output=True, text=True, check=False
+        )
+        problem = built.stderr if built.returncode else ""
+        if "hatchling" in problem:
+            problem = "hatchling is missing, and pip cannot get it: pip install hatchling"
+        if not problem:
+            with zipfile.ZipFile(next(folder.glob("mvcca-*.whl"))) as file:
+                file.extractall(folder / "installed")
+    except BaseException as error:
+        problem = repr(error)
+        raise
+    finally:
+        (folder / "done").write_text(problem, encoding="utf-8")
+
+
+def run(arguments, wheel, folder):
+    """Run Python on the unpacked wheel, in a folder."""
     known = {name: value for name, value in os.environ.items() if name != "MVCCA_DATA"}
-    found = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
+    return subprocess.run(
+        [sys.executable, "-P", "-W", "error", *map(str, arguments)],
         cwd=folder,
-        env=known | {"PYTHONPATH": str(wheel)},
+        env=known | {"PYTHONPATH": str(wheel), "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
-    assert found.returncode == 0, found.stderr
-    return found.stdout
+
+
+def write_files_of_readers(folder: Path) -> None:
+    """Files under the names of README and guide, where these stand for files of the reader."""
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal((300, 30))
+    text = image[:, :20] + rng.standard_normal((300, 20))
+    for name in ("img", "image", "old", "english"):
+        np.save(folder / f"{name}.npy", image)
+    np.save(folder / "text.npy", text)
+    np.savez(folder / "txt.npz", text)
+    np.save(folder / "train_image.npy", image[:50])
+    np.save(folder / "train_text.npy", text[:50])
+    np.save(folder / "captions.npy", text[:12])
+    np.save(folder / "new.npy", image[:200, :10])
+    np.save(folder / "rows.npy", np.arange(200))
+    np.save(folder / "german.npy", image @ rng.standard_normal((30, 10)))
+    np.save(folder / "labels.npy", rng.integers(0, 2, (300, 8)))
+    np.savez(folder / "y.npz", np.arange(300) % 3)
+    (folder / "pairs.csv").write_text("".join(f"{i},{i}\n" for i in range(50)), "utf-8")
+    (folder / "captions.txt").write_text("a red dog\na dog\nred and blue\n" * 100, "utf-8")
+    (folder / "queries.txt").write_text("a blue dog\n", "utf-8")
+    if importlib.util.find_spec("zarr") is not None:
+        import zarr
+
+        array = zarr.create_array(folder / "text.zarr", shape=text.shape, dtype=text.dtype)
+        array[:] = text
+    for network in ("first_network", "second_network"):
+        (folder / network).mkdir()
+        for layer in range(2):
+            np.save(folder / network / f"{layer}.npy", image @ rng.standard_normal((30, 8)))
+    for name, first, width, n in (
+        ("brain", "subject", 4, 300),
+        ("behaviour", "subject", 4, 300),
+        ("confounds", "subject,family", 2, 300),
+        ("thickness", "", 30, 139),
+        ("toolbox", "", 4, 139),
+    ):
+        rows = rng.standard_normal((n, width))
+        lines = [",".join([first] * bool(first) + [f"{name} {i}" for i in range(width)])]
+        for i, row in enumerate(rows):
+            own = [[], [f"s{i}"], [f"s{i}", f"{i // 3}"]][len(first.split(",")) if first else 0]
+            lines.append(",".join([*own, *map(str, row)]))
+        (folder / f"{name}.csv").write_text("\n".join(lines), "utf-8")
+    tracks = np.arange(300)
+    for name, kept in (("audio", tracks[:250]), ("lyrics", tracks[50:][::-1])):
+        lines = [f"track {i},{','.join(map(str, image[i, :8] + rng.random(8)))}" for i in kept]
+        header = ",".join(["track", *(f"{name} {j}" for j in range(8))])
+        (folder / f"{name}.csv").write_text("\n".join([header, *lines]), "utf-8")
+    (folder / "lyrics_texts").mkdir()
+    for i in tracks[50:]:
+        words = " ".join(f"word{j}" for j in np.flatnonzero(image[i, :8] > 0))
+        path = folder / "lyrics_texts" / f"track {i}.txt"
+        path.write_text(f"{words} la\nla la\n", "utf-8")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page in SLOW else []) for page in PAGES],
+)
+def test_the_code_of_a_page_runs_from_the_wheel(page, wheel, tmp_path):
+    write_files_of_readers(tmp_path)
+    ran = run([RUNNER, ROOT / page], wheel, tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    missing = re.findall(r"^missing, (.*)$", ran.stdout, re.MULTILINE)
+    if missing:
+        pytest.skip(f"{page}, {'; '.join(missing)}")
 
 
 @pytest.mark.slow
+@pytest.mark.long  # more than half a minute of CPU time each
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if " long: " in (ROOT / page).read_text(encoding="utf-8")]
+)
+def test_long_blocks_of_a_page_run_too(page, wheel, tmp_path):
+    write_files_of_readers(tmp_path)
+    ran = run([RUNNER, ROOT / page, "--long"], wheel, tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_pages_run_on_the_wheel_and_not_on_the_source(wheel, tmp_path):
+    code = "import mvcca, os; print(os.path.dirname(mvcca.__file__), 'MVCCA_DATA' in os.environ)"
+    ran = run(["-c", code], wheel, tmp_path)
+    assert ran.stdout == f"{wheel / 'mvcca'} False\n", ran.stderr
+
+
 def test_the_wheel_ships_its_data_with_their_licence(wheel):
     data = wheel / "mvcca" / "datasets" / "data"
     assert {path.name for path in data.iterdir()} == {"spoken_digits.npz", "spoken_digits.txt"}
@@ -67,31 +190,83 @@ def test_the_wheel_ships_its_data_with_their_licence(wheel):
 
 
 @pytest.mark.slow
-def test_readme_prints_what_it_shows_for_spoken_digits(wheel, tmp_path):
-    shown = next(s for s in re.findall(r"```text\n(.*?)\.\.\.", README, re.DOTALL) if "sound" in s)
-    assert run(SPOKEN, wheel, tmp_path).startswith(shown)
-
-
-@pytest.mark.slow
-def test_readme_aligns_encoders(wheel, tmp_path):
-    assert float(run(ENCODERS, wheel, tmp_path)) > 0.95
-
-
-@pytest.mark.slow
-def test_the_landing_page_runs(wheel, tmp_path):
-    code = re.sub(r"^   ", "", LANDING[1], flags=re.MULTILINE)
-    assert run(code + "\nprint(ids.shape)", wheel, tmp_path) == "(1, 5)\n"
-
-
-@pytest.mark.slow
 def test_the_picture_is_as_right_as_its_caption_says(wheel, tmp_path):
     copy = tmp_path / "docs" / "picture.py"
     (tmp_path / "docs" / "_static").mkdir(parents=True)
-    copy.write_text((ROOT / "docs" / "spoken_digits_picture.py").read_text("utf-8"), "utf-8")
-    code = "import matplotlib; matplotlib.use('Agg')\n"
-    code += f"import runpy; runpy.run_path({str(copy)!r}, run_name='__main__')"
-    printed = run(code, wheel, tmp_path)
+    copy.write_text((DOCS / "spoken_digits_picture.py").read_text("utf-8"), "utf-8")
+    printed = run([copy], wheel, tmp_path).stdout
     shown, share = re.search(r"(\d+) of the 100 .*?\n(0\.\d+) over all 300", printed).groups()
     assert f"{shown} are right" in README
     assert f"the share is {share.removeprefix('0')}" in README
-    assert f"{100 - int(shown)} of 100 here" in (ROOT / "docs" / "index.rst").read_text("utf-8")
+    landing = (DOCS / "index.rst").read_text("utf-8")
+    assert f"{100 - int(shown)} of 100 here" in landing
+    assert f"{100 - round(100 * float(share))} % over all" in landing
+
+
+def test_every_extra_that_a_page_names_exists():
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for page in PAGES:
+        for names in re.findall(r"mvcca\[([\w,-]+)\]", (ROOT / page).read_text(encoding="utf-8")):
+            assert set(names.split(",")) <= project["optional-dependencies"].keys(), page
+
+
+# ---- the runner ----------------------------------------------------------------------------------
+
+PAGE = """
+>>> x = 2
+>>> x + {added}
+4
+
+.. code-block:: python
+
+   print(x, {name})
+
+.. code-block:: text
+
+   {shown}
+
+{comment}
+
+.. code-block:: console
+
+   $ mvcca {command}
+"""
+RIGHT = {
+    "added": 2,
+    "name": "'a'",
+    "shown": "2 ...",
+    "command": "--version",
+    "comment": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "printed"),
+    [
+        ({}, 0, ""),
+        ({"added": 3}, 1, "Expected:"),
+        ({"name": "missing"}, 1, "NameError"),
+        ({"shown": "3 a"}, 1, "The page shows:"),
+        ({"command": "compare --views x.npy"}, 1, "mvcca compare --views x.npy"),
+        ({"command": "nothing", "comment": ".. not run: it is broken"}, 0, "left out, line 18: it"),
+        ({"command": "nothing", "comment": ".. long: it takes a day"}, 0, "left out, line 18: it"),
+        ({"name": "__import__('no_library')"}, 0, "missing, line 8: needs no_library: pip install"),
+    ],
+)
+def test_the_runner_finds_what_does_not_run(changed, status, printed, tmp_path):
+    page = tmp_path / "page.rst"
+    page.write_text(PAGE.format(**(RIGHT | changed)), "utf-8")
+    ran = run([RUNNER, page], ROOT, tmp_path)
+    assert ran.returncode == status, ran.stdout + ran.stderr
+    assert printed in ran.stdout
+    assert bool(printed) == bool(ran.stdout)
+
+
+def test_the_runner_reads_markdown(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n", "utf-8")
+    ran = run([RUNNER, page], ROOT, tmp_path)
+    assert ran.returncode == 1
+    assert "The page shows:\n2" in ran.stdout

@@ -1,4 +1,4 @@
-"""The gallery and the charts of results. `make docs` runs the examples and draws the charts."""
+"""The gallery, the charts of results, and what `docs/conf.py` adds to pages."""
 
 from __future__ import annotations
 
@@ -123,24 +123,52 @@ TEXT = """
 """
 
 
-@pytest.fixture(scope="module")
-def charts():
-    pytest.importorskip("matplotlib")
+@pytest.fixture
+def charts(monkeypatch):
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'mvcca[plot]'")
+    monkeypatch.syspath_prepend(DOCS)
     return runpy.run_path(str(DOCS / "results_charts.py"))
 
 
-def test_a_table_is_found_by_its_heading_and_columns(charts):
-    rows = charts["read_table"](TEXT, "Two", ["test", "cosine"])
+@pytest.fixture
+def pages(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    return runpy.run_path(str(DOCS / "results_pages.py"))
+
+
+def test_a_table_is_found_by_its_columns_whatever_its_section(charts, pages):
+    sections = pages["sections_of"](TEXT)
+    assert [section.title for section in sections] == ["One", "Two"]  # the third one is empty
+    section, rows = charts["find_table"](sections, ["test", "cosine"])
+    assert section.title == "Two"
     assert rows == [
         {"data": "b", "test": ".5 ± .01", "cosine": "-"},
         {"data": "c", "test": ".25", "cosine": ".125 ± .003"},
     ]
-    for heading, columns, message in (
-        ("Four", ["test"], "No heading 'Four'"),
-        ("One", ["test"], "No table with the columns"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            charts["read_table"](TEXT, heading, columns)
+    with pytest.raises(ValueError, match="No table of the results has the columns"):
+        charts["find_table"](sections, ["test", "time"])
+
+
+def test_a_file_of_results_is_one_page(pages, tmp_path):
+    (tmp_path / "p0.md").write_text("## Table 1\n\na\n\n## Table 2\n\nb\n", "utf-8")
+    (tmp_path / "claims.md").write_text("# Claims\n\na\n", "utf-8")
+    found = [pages["whole"](tmp_path / name) for name in ("claims.md", "p0.md")]
+    assert [section.title for section in found] == ["Claims", "Tables and figures of P0"]
+    assert found[0].text.strip() == "a"
+    assert found[1].text.startswith("## Table 1")
+
+
+def test_a_page_of_results_has_a_target_for_each_chart_drawn_from_it(pages, tmp_path):
+    one, two = pages["sections_of"](TEXT)
+    (tmp_path / "old.md").write_text("of a section that is gone")
+    pages["write_pages"](tmp_path, [one, two], {"hubs": two})
+    assert {path.name for path in tmp_path.iterdir()} == {"one.md", "two.md"}
+    assert (tmp_path / "two.md").read_text("utf-8").startswith("(table-hubs)=\n# Two\n\n|")
+    before = (tmp_path / "two.md").stat().st_mtime_ns
+    pages["write_pages"](tmp_path, [one, two], {"hubs": two})
+    assert (tmp_path / "two.md").stat().st_mtime_ns == before  # Sphinx need not read it again
+    with pytest.raises(ValueError, match="Two sections of the results are called 'One'"):
+        pages["write_pages"](tmp_path, [one, one], {})
 
 
 @pytest.mark.parametrize(
@@ -161,8 +189,47 @@ def test_cells_are_read_as_value_and_deviation(charts, cell, expected):
         assert deviation == expected[1] or (expected[1] is None and deviation != deviation)
 
 
-def test_all_charts_are_drawn_from_the_tables_of_the_repository(charts, tmp_path):
-    charts["draw_charts"](tmp_path)
-    drawn = {path.name for path in tmp_path.iterdir()}
-    shown = set(re.findall(r"charts/(\w+\.png)", (DOCS / "results.md").read_text()))
-    assert drawn == shown
+def test_all_charts_are_drawn_from_the_tables_of_the_repository(charts, pages, tmp_path):
+    sources = charts["draw_charts"](tmp_path, pages["all_sections"]())
+    drawn = {path.stem for path in tmp_path.iterdir()}
+    page = (DOCS / "results.md").read_text(encoding="utf-8")
+    assert drawn == set(sources) == set(re.findall(r"charts/(\w+)\.png", page))
+    assert drawn == set(re.findall(r"`Table <table-(\w+)>`", page))  # and linked
+    assert page.count(":alt: ") == len(drawn)
+
+
+# ---- images and links ----------------------------------------------------------------------------
+
+
+def test_links_are_those_of_the_project(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(DOCS)
+    links = runpy.run_path(str(DOCS / "project_links.py"))["icon_links"]
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\nname = "a"\n')
+    assert links(project) == []
+    urls = 'Repository = "https://a.example"\nIssues = "https://a.example/issues"\nOther = "b"\n'
+    project.write_text(f'[project]\nname = "a"\n[project.urls]\n{urls}')
+    assert [(link["name"], link["url"]) for link in links(project)] == [
+        ("Repository", "https://a.example"),
+        ("Issues", "https://a.example/issues"),
+    ]
+
+
+def test_images_without_a_text_get_what_stands_above_them():
+    nodes = pytest.importorskip(
+        "docutils.nodes", reason="needs docutils: pip install 'mvcca[docs]'"
+    )
+    core = pytest.importorskip("docutils.core")
+    texts = runpy.run_path(str(DOCS / "image_texts.py"))
+    page = core.publish_doctree(
+        'Title\n=====\n\n.. image:: first.png\n\nThe line falls: it is "noise". Or not.\n\n'
+        ".. image:: second.png\n\n.. image:: third.png\n   :alt: own\n\n"
+        ".. image:: sphx_glr_plot_views_thumb.png\n"
+    )
+    texts["describe_images"](None, page)
+    assert [image["alt"] for image in page.findall(nodes.image)] == [
+        "Title",
+        'The line falls: it is "noise".',
+        "own",
+        "Not every object has to be seen in every view",
+    ]

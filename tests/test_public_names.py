@@ -60,7 +60,12 @@ def test_type_checkers_know_every_public_name():
 
 def test_examples_import_names_of_the_top_level_from_it():
     docs = ROOT / "docs"
-    pages = [*docs.glob("*.rst"), *docs.glob("user_guide/*.rst"), *docs.glob("examples/*/*.py")]
+    pages = [
+        *docs.glob("*.rst"),
+        *docs.glob("how_to/*.rst"),
+        *docs.glob("user_guide/*.rst"),
+        *docs.glob("examples/*/*.py"),
+    ]
     found = []
     for page in [ROOT / "README.md", *pages, *Path(mvcca.__file__).parent.rglob("*.py")]:
         prompt = ">>> " if page.is_relative_to(ROOT / "mvcca") else "(?:>>> )?"

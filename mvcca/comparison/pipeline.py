@@ -38,8 +38,8 @@ def compare(
 ) -> ComparisonResult:
     """Compare how well methods retrieve across views, on held-out objects.
 
-    All methods are fitted to the same training parts and measured on the same held-out parts, each
-    by the similarity that it declares. All rows of an object are in one part, and folds are
+    All methods are fitted to the same training parts and measured on the same held-out parts. Each
+    method ranks by its own similarity. All rows of an object are in one part, and folds are
     stratified by the views in which objects are seen and, if every object has one label, by class.
 
     Parameters
@@ -67,17 +67,16 @@ def compare(
         not count. A note says how many there are. ``np.arange(n_objects)`` splits every object by
         itself.
     tune : bool or "all", default=True
-        Choose ridge, ranking, number of components and the parameters of each method selected by
-        name, except those given in `params`, by the first measure's kind of relevant items, within
-        the training part of every fold: the folds are each other's inner folds if they divide the
-        objects into 3 to 10 parts, and otherwise 5 inner folds are drawn. "all" tunes estimators
-        that you pass, too; False compares at 10 components and ``reg=0.1``.
+        Choose ridge, ranking, number of components and other parameters of each method selected by
+        name, except those given in `params`. The choice is made within the training part of every
+        fold, by the first measure's kind of relevant items: with 3 to 10 folds by the other folds,
+        otherwise by 5 inner folds. "all" also tunes estimators that you pass; False compares at 10
+        components and ``reg=0.1``.
     budget : str, float or None, default="10min"
-        Time for all methods, in seconds or as "30s", "10min" or "2h"; None for any. Times are
-        estimated from shapes before anything is fitted. If they add up to more, the methods whose
-        search takes longest are searched more coarsely, then compared at default settings, and
-        then left out, with the estimate as the reason; so are methods that need more memory than
-        is available.
+        Time for all methods, in seconds or as "30s", "10min" or "2h"; None sets no limit. Times are
+        estimated from shapes before anything is fitted. If they add up to more, the slowest methods
+        are searched more coarsely, then compared at default settings, and then left out, with the
+        estimate as the reason. Methods that need more memory than is available are left out, too.
     search : mapping of str to sequence, optional
         Values of hyper-parameters, such as ``{"reg": [0.01, 0.1, 1]}``. For each fold, each method
         that has some of them uses the best combination by 3-fold cross-validation within the

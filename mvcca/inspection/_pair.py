@@ -38,7 +38,7 @@ class Components:
     ----------
     correlations : ndarray, shape (..., k)
     maps : pair of ndarray, shape (..., r, k)
-        Of unit-variance scores of the rows that were fitted.
+        Weights that give the fitted rows scores of unit variance.
     within : pair of ndarray, shape (..., r, r)
         Covariances of these rows.
     counts : ndarray, shape (..., n), or None

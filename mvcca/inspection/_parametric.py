@@ -26,7 +26,7 @@ class ParametricTest:
     approximation : str
         The distribution under the null, and whose approximation it is.
     value : ndarray
-        Of the statistic itself; one per component for Wilks' Λ, otherwise a single one.
+        Values of the statistic: one per component for Wilks' Λ, otherwise a single one.
     statistic, df1, df2, p_value : ndarray
         F or χ², degrees of freedom (df2 is infinite for χ²), and the probability of as large a
         value under the null.

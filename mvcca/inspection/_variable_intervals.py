@@ -30,7 +30,7 @@ ByView = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Subspace:
-    """Communalities of variables with several components that cannot be told apart.
+    """Communalities of variables with several components whose correlations are too close.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class VariableIntervals:
     in_sample : dict of str to ndarray, shape (n_features, k)
         Loadings or weights of the fit, by view name.
     estimate, low, high : dict of str to ndarray, shape (n_features, k)
-        Estimates for the population, and their intervals. Of components that are not
+        Estimates for the population, and their intervals. For components that are not
         distinguishable from noise nothing is known: estimates are NaN, and intervals hold all
         values.
     flags : tuple of str
@@ -180,7 +180,7 @@ def loading_intervals(
     resamples of the rows, whose components get the signs of those of all rows.
 
     In simulations of one component, intervals of nominal 90 % covered .88 to .98 of the time;
-    percentile intervals .08 to .90. Of two components with close correlations, .5 and .4, single
+    percentile intervals .08 to .90. For two components with close correlations, .5 and .4, single
     loadings were covered .81 of the time at n = 200 with 10 features per view. Where intervals of
     correlations overlap, use the communalities of `subspaces`.
 

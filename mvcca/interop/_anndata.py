@@ -16,11 +16,11 @@ def views_of_modalities(data: Any, use: Mapping[str, str | None] | None = None) 
     Parameters
     ----------
     data : MuData or AnnData
-        Of MuData, observations that a modality lacks are not seen in that view.
+        In MuData, observations that a modality lacks are not seen in that view.
     use : mapping of str to str or None, optional
-        Of MuData, what to take of each modality: the key of an array in its ``.obsm`` or
-        ``.layers``, or None for its ``.X``; by default ``.X`` of all modalities. Of AnnData, it is
-        required and maps names of views to keys in ``.obsm`` (None is ``.X``).
+        What to take of each modality of MuData: the key of an array in its ``.obsm`` or
+        ``.layers``, or None for its ``.X``; by default ``.X`` of all modalities. For AnnData, it is
+        required, and maps names of views to keys in ``.obsm`` (None is ``.X``).
 
     Returns
     -------

@@ -74,6 +74,9 @@ def _has_approximation(estimator: Any) -> bool:
 class KCCA(RankedByCorrelation, StatisticEstimator):
     r"""Kernel canonical correlation analysis of two or more views, exact or approximate.
 
+    Use it as `CCA`, if the relation between the views is not linear. Beyond a few thousand rows,
+    set ``approximation="nystroem"``.
+
     Finds one function of every view, f_p(x) = Σ_j α_pj k_p(x, z_j) less its training mean, under
     which the views of an object agree. With K_p the centred kernel matrix of the training rows, the
     problem of two views is [1]_
@@ -114,9 +117,9 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         it. None is scikit-learn's 1 / n_features. "cv" chooses by 5
         folds: half or twice the median, and on from there while it improves.
     degree : float, default=3
-        Of "poly".
+        Exponent of the kernel "poly".
     coef0 : float, default=1
-        Of "poly".
+        Constant of the kernel "poly".
     reg : float, mapping of str to float, or "cv", default=1e-2
         r in units of the mean variance of a view's features φ, as everywhere: with r_p = reg x
         trace(K_p) / ((n-1) n_features) a linear kernel gives CCA with the same reg. Exact KCCA
@@ -154,7 +157,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ, as in `MVCCA`.
     reg_, gamma_
-        The chosen values of parameters that are "cv"; only then, as are the next three.
+        Chosen values of the parameters set to "cv"; only then, like the next three.
     ranking_ : str
         The chosen ranking, as in `CCA`.
     bank_ : Views

@@ -35,6 +35,9 @@ _MOST_SEARCHED = 60  # components
 class NCCA(MultiViewEstimator):
     r"""Nonparametric canonical correlation analysis of two views.
 
+    Use it for two views of up to some tens of thousands of rows and few dimensions, if their
+    relation is not linear.
+
     Finds the functions, of any form, of two views that correlate most [1]_,
 
     .. math::
@@ -69,8 +72,8 @@ class NCCA(MultiViewEstimator):
         Number of functions of each view. None is all that the data support, which takes the n x n
         matrix; if folds choose another parameter, they also choose this number, up to 60.
     n_neighbors : int, mapping of str to int, or "cv", default=20
-        K, of every view or by name. More than the rows there are: all rows, with a warning. "cv"
-        chooses by 3 folds.
+        K, of every view or by name. If larger than the number of rows, all rows are used, with a
+        warning. "cv" chooses by 3 folds.
     bandwidth : float, mapping of str to float, or "cv", default=0.5
         h, of every view or by name, in units of a view's root mean square distance from its mean.
         "cv" chooses by 3 folds.
@@ -102,13 +105,13 @@ class NCCA(MultiViewEstimator):
     canonical_correlations_ : ndarray, shape (n_components_,)
         σ_1, σ_2, ..., decreasing.
     n_neighbors_, bandwidth_
-        The chosen values of parameters that are "cv"; only then, as are the next two.
+        Chosen values of the parameters set to "cv"; only then, like the next two.
     ranking_ : str
         The chosen ranking, "cosine" or "cosine+csls".
     cv_results_ : dict of str to array
         Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them.
+        Number of components, fewer than requested if the data have no more.
     view_names_ : tuple of str
         The views, in order.
     n_features_in_ : int
@@ -309,8 +312,8 @@ class NCCA(MultiViewEstimator):
             )
         if self.n_components is not None and found < self.n_components:
             warn(
-                f"n_components={self.n_components} is more than the data can give: at most "
-                f"{found}. Fitted with n_components_={found}."
+                f"n_components={self.n_components}, but only {found} components exist in these "
+                f"data; fitted {found}."
             )
         kept = slice(1, found + 1)
         return U[:, kept], sigma[kept], V[:, kept]

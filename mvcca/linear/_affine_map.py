@@ -75,7 +75,7 @@ class AffineMap(PredictingEstimator):
     cv_results_ : dict of str to array
         Values of all settings, as in scikit-learn's searches; of leave-one-out on two halves.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them.
+        Number of components, fewer than requested if the data have no more.
     ranks_ : dict of str to int
         Rank of each view; of the target, the number of features that vary.
     view_names_ : tuple of str

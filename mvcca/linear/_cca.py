@@ -26,7 +26,10 @@ _MISSING: dict[str, list[Any]] = {"missing": [StrOptions({"error", *OF_HOLES})]}
 class CCA(RankedByCorrelation, TwoMatrixEstimator):
     r"""Canonical correlation analysis, with an optional ridge.
 
-    Finds unit-variance linear maps of two views that correlate as much as they can [1]_,
+    Use it for two views of the same objects, to find what they have in common or to search one
+    view by the other. For retrieval, ``CCA(n_components=None, reg="cv")`` is a good start.
+
+    Finds linear maps of two views to scores of unit variance that correlate most [1]_,
 
     .. math::
 
@@ -34,15 +37,15 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator):
         \text{subject to} \; & A^⊤ (Σ_{xx} + r_x I) A = B^⊤ (Σ_{yy} + r_y I) B = I,
 
     by whitening each view and one singular value decomposition of Σ_xx^(-1/2) Σ_xy Σ_yy^(-1/2).
-    With reg > 0 this is the canonical ridge [2]_. Rank-deficient views, and more features
-    than rows, are handled; ill-conditioned views are decomposed themselves rather than their
+    With reg > 0 this is the canonical ridge [2]_. Views may have more features than rows, and
+    collinear features. For ill-conditioned views, the rows are decomposed instead of their
     covariance.
 
     Parameters
     ----------
     n_components : int or None, default=2
-        Dimension of the shared space; None is all components that the data support, or 64 where
-        ``reg="cv"`` would search them for minutes or in more memory than there is.
+        Dimension of the shared space. None keeps all components that the data support; with
+        ``reg="cv"``, 64 if a search of all would take minutes or more memory than there is.
     reg : float, mapping of str to float, "auto", "oas" or "cv", default=0.0
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
         view changes nothing. Without a ridge, `fit` warns of fewer than 5 rows per independent
@@ -108,7 +111,7 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator):
     cv_results_ : dict of str to array
         Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them.
+        Number of components, fewer than requested if the data have no more.
     ranks_ : dict of str to int
         Rank of each view.
     view_names_ : tuple of str
@@ -175,6 +178,8 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator):
 class MVCCA(RankedByCorrelation, StatisticEstimator):
     r"""Multi-view canonical correlation analysis.
 
+    Use it as `CCA`, for more than two views, or if some objects lack some views.
+
     Finds maps under which the views x_p of the same object covary most,
 
     .. math::
@@ -182,7 +187,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         \max \; & ∑_{p≠q} w_p^⊤ Σ_{pq} w_q \\
         \text{subject to} \; & ∑_p w_p^⊤ (Σ_{pp} + r_p I) w_p = n_{views},
 
-    whose stationary points solve
+    The solutions are those of
 
     .. math::
 
@@ -195,17 +200,16 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     form. (Eq. (2) of [1]_ prints the full matrix on both sides, which would make every λ 1; its
     right side is block-diagonal.) On two views this *is* CCA with unit-variance scores.
 
-    Of partly paired views, the objects seen in both of two views count: Σ_pq is their covariance,
+    If some objects lack some views, Σ_pq is the covariance over the objects seen in both views,
     and Σ_pp the mean of the covariances of view p over the objects that it shares with each other
-    view. Two views thus have the CCA of their pairs. With the covariance of all rows of a view
-    instead, correlations would exceed 1. Objects that are seen in one view only do not count,
-    unless `missing` allows holes.
+    view. (With the covariance of all rows of a view instead, correlations would exceed 1.)
+    Objects that are seen in one view only do not count, unless `missing` allows holes.
 
     Parameters
     ----------
     n_components : int or None, default=2
-        Dimension of the shared space; None is all components that the data support, or 64 where
-        ``reg="cv"`` would search them for minutes or in more memory than there is.
+        Dimension of the shared space. None keeps all components that the data support; with
+        ``reg="cv"``, 64 if a search of all would take minutes or more memory than there is.
     reg : float, mapping of str to float, "auto", "oas" or "cv", default=1e-4
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
         view changes nothing. "auto" replaces Σ_pp + r_p I by c ((1 - s_p) Σ_pp + s_p μ_p I), with
@@ -235,8 +239,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         and coefficients B of the training rows, of held-out rows too. Views are correlated as if
         their residuals had been fitted; expected correlations count n - rank(z) rows.
     missing : {"error", "pairwise", "em"}, default="error"
-        What to do with holes, cells that are NaN: refuse them; or estimate the covariances from
-        the pairs of features that rows do have, or by maximum likelihood. See Notes.
+        What to do with missing cells (NaN): refuse them, estimate each covariance from the rows
+        that have both features, or estimate all by maximum likelihood. See Notes.
 
     Attributes
     ----------
@@ -272,7 +276,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     cv_results_ : dict of str to array
         Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them.
+        Number of components, fewer than requested if the data have no more.
     ranks_ : dict of str to int
         Rank of each view.
     view_names_ : tuple of str
@@ -302,8 +306,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
       below. Each step takes a matrix inverse per pattern of missing cells;
       ``config_context(progress=True)`` counts the steps.
 
-    If objects miss whole views only, the default retrieves as well: it learns from the objects of
-    each pair of views. Of few rows, neither does better than a ridge and imputed means
+    If objects lack whole views only, the default retrieves as well: it learns from the objects of
+    each pair of views. With few rows, neither is better than a ridge and imputed means
     (``benchmarks/missing_cells.py``).
 
     Both equal a fit to complete rows if nothing is missing. Sums over rows add, so that

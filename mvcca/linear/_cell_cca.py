@@ -34,7 +34,7 @@ class CellCCA:
     Attributes
     ----------
     singular_values : ndarray, shape (n_components,)
-        Of the matrix of correlations between the cells of both data sets, decreasing.
+        Singular values of the correlations between the cells of both data sets, decreasing.
     noise : ndarray, shape (n_components,)
         Largest singular values of 20 problems in which the genes of the query are permuted. If
         genes are not scaled, a few highly expressed ones make these large.

@@ -56,7 +56,7 @@ class CovarianceCCA(StatisticEstimator):
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ in decreasing order.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them.
+        Number of components, fewer than requested if the data have no more.
     ranks_ : dict of str to int
         Rank of each view's constraint.
     view_names_ : tuple of str

@@ -80,7 +80,7 @@ class GCCA(MVCCA):
     means_ : dict of str to ndarray, shape (n_features,)
         Training means; zeros with ``center=False``.
     eigenvalues_ : ndarray, shape (n_components_,)
-        λ in decreasing order, at most the number of views. Of paired views, the sum over views of
+        λ in decreasing order, at most the number of views. For paired views, the sum over views of
         the share of g's variance that a ridge regression on the view explains.
     expected_correlations_ : ndarray, shape (n_components_,)
         Correlations of the scores to expect on new rows, averaged over pairs of views. Rankings
@@ -91,7 +91,7 @@ class GCCA(MVCCA):
     reg_, ranking_, bank_, cv_results_
         What ``reg="cv"`` chose, as in `MVCCA`.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them.
+        Number of components, fewer than requested if the data have no more.
     ranks_ : dict of str to int
         Rank of each view.
     view_names_ : tuple of str

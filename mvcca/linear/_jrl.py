@@ -27,8 +27,10 @@ from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 class JRL(LinearEstimator):
     r"""Joint representation learning with sparse and semi-supervised regularisation.
 
-    Regresses the labels on every view, so that the views of an object and the neighbours within a
-    view are given the same labels, by few features [1]_:
+    Use it to find items with the same label, for up to some ten thousand rows.
+
+    Regresses the labels on every view, from few features. The views of an object, and neighbours
+    within a view, shall get the same labels [1]_:
 
     .. math::
 
@@ -59,8 +61,9 @@ class JRL(LinearEstimator):
     smoothness : float, default=10.0
         s, the published σ / μ.
     n_neighbors : int or "cv", default=100
-        k of the graphs and of `propagate`. More than the rows there are: all rows, with a warning.
-        "cv" chooses by 3 folds among shares of the median number of rows of a label.
+        k of the graphs and of `propagate`. If larger than the number of rows, all rows are used,
+        with a warning. "cv" chooses by 3 folds among shares of the median number of rows of a
+        label.
     max_iter : int, default=200
         Maximum number of steps of reweighted least squares.
     tol : float, default=1e-6
@@ -79,7 +82,7 @@ class JRL(LinearEstimator):
     means_ : dict of str to ndarray, shape (n_features,)
         Means of the labelled rows.
     reg_, n_neighbors_
-        The chosen values of parameters that are "cv"; only then, as are the next two.
+        Chosen values of the parameters set to "cv"; only then, like the next two.
     ranking_ : str
         The chosen ranking of `propagate`: "inner" or "inner+csls".
     cv_results_ : dict of str to array

@@ -35,6 +35,8 @@ _NEVER_NEGATIVE = ("sqexp", "exp", "equal")
 class MLCCA(LabelWeightedEstimator):
     r"""Multi-label canonical correlation analysis.
 
+    Use it if labels, not pairs, relate the views: rows need no partner in another view.
+
     CCA over all pairs of rows of two views, each weighted by how alike its labels are [1]_:
 
     .. math::
@@ -103,7 +105,7 @@ class MLCCA(LabelWeightedEstimator):
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ in decreasing order.
     expected_correlations_, expected_correlations_by_pair_, expected_deviations_
-        Of the scores of objects that views share, as in `MVCCA`; only if they share some.
+        As in `MVCCA`, if the views share objects.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -114,7 +116,7 @@ class MLCCA(LabelWeightedEstimator):
     cv_results_ : dict of str to array
         Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them; with c classes and
+        Number of components, fewer than requested if the data have no more; with c classes and
         "equal", c - 1.
     n_label_vectors_ : int
         Number of distinct label vectors; without `label_features` only.

@@ -22,9 +22,11 @@ from mvcca.statistics import LabelSums, Moments
 class MVMLCCA(LabelWeightedEstimator):
     r"""Multi-view multi-label canonical correlation analysis.
 
+    Use it for label sets or label vectors, which may come from different vocabularies. For single
+    classes, prefer `MLCCA`, or ``within="sample"``.
+
     Brings rows of different views together according to the similarity of their labels [1]_; rows
-    need not be paired.
-    With the label-weighted covariances of centred rows (eq. (4) of [1]_),
+    need not be paired. With the label-weighted covariances of centred rows (eq. (4) of [1]_),
 
     .. math:: Ψ_{pq} = \frac{1}{m_p m_q} ∑_a ∑_b g(z_p^a, z_q^b) \, x_p^a (x_q^b)^⊤,
 
@@ -94,7 +96,7 @@ class MVMLCCA(LabelWeightedEstimator):
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ in decreasing order.
     expected_correlations_, expected_correlations_by_pair_, expected_deviations_
-        Of the scores of objects that views share, as in `MVCCA`; only if they share some.
+        As in `MVCCA`, if the views share objects.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -105,7 +107,7 @@ class MVMLCCA(LabelWeightedEstimator):
     cv_results_ : dict of str to array
         Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them.
+        Number of components, fewer than requested if the data have no more.
     n_label_vectors_ : int
         Number of distinct label vectors; without `label_features` only.
     label_feature_map_ : FourierFeatures or LandmarkFeatures
@@ -245,9 +247,9 @@ class MVMLCCA(LabelWeightedEstimator):
             self.n_label_vectors_ = len(statistic.sums.labels)
         if lacking := problem.rank_expected:
             warn(
-                f"View {', '.join(lacking.values())}: the label-weighted covariance in the "
-                "constraint has less rank than features, and the ridge decides the rest. Set "
-                'within="sample", use MLCCA, or raise reg.'
+                f"View {', '.join(lacking.values())}: there are too few label sets for this many "
+                'features, and results depend mostly on reg. Set within="sample", use MLCCA, or '
+                "raise reg."
             )
 
     def _fit_batches(self, rows: Rows, statistic: LabelStatistic) -> None:

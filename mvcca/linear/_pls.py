@@ -42,6 +42,9 @@ T = TypeVar("T")
 class PLS(TwoMatrixEstimator, RescaledEstimator):
     r"""Partial least squares, by one decomposition or by deflation.
 
+    Use it to predict one view from the other, or if features far outnumber rows and no ridge can be
+    chosen. For retrieval, `CCA` with a ridge finds more.
+
     Finds the directions of two views with the largest covariance [1]_,
 
     .. math:: \max \; w^⊤ Σ_{xy} v \quad \text{subject to} \quad w^⊤ w = v^⊤ v = 1,
@@ -102,7 +105,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
     eigenvalues_ : ndarray, shape (n_components_,)
         σ, the singular values of the residuals of Σ_xy; for more than two views, eigenvalues.
     patterns_, own_patterns_ : dict of str to ndarray, shape (n_features, n_components_)
-        Of two views, by which `predict` and `inverse_transform` work; see `CCA`.
+        Coefficients by which `predict` and `inverse_transform` work, for two views; see `CCA`.
     scales_ : dict of str to ndarray, shape (n_features,)
         Standard deviations of the columns; with ``scale=True`` only.
     x_weights_, y_weights_, x_loadings_, y_loadings_, x_rotations_, y_rotations_, coef_, intercept_
@@ -114,7 +117,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
     cv_results_ : dict of str to array
         Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them.
+        Number of components, fewer than requested if the data have no more.
     ranks_ : dict of str to int
         Number of features that vary, or the rank for a view with more features than rows; where
         these are only multiplied (see the notes), the rank that so many rows can have.
@@ -494,7 +497,7 @@ class CFA(PLS):
     cv_results_ : dict of str to array
         Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them.
+        Number of components, fewer than requested if the data have no more.
     ranks_ : dict of str to int
         As in `PLS`.
     view_names_ : tuple of str

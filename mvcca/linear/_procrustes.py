@@ -42,9 +42,10 @@ class Procrustes(PredictingEstimator):
         \min_W \sum_{p≠q} E ‖W_p^⊤ \bar x_p - W_q^⊤ \bar x_q‖^2
         \quad \text{subject to} \quad W_p^⊤ W_p = I.
 
-    Of two views with a cross-covariance Σ_xy = U S Vᵀ, the maps are U and V, so that Q = U Vᵀ is
-    the rotation of x̄ that is closest to ȳ [1]_. It is often used to align embeddings of two models
-    or two languages. With more than two views this is generalized Procrustes analysis by the
+    Use it to align embeddings of two models or two languages with few pairs: rotations keep
+    distances, and there is no parameter to choose. For two views with the cross-covariance
+    Σ_xy = U S Vᵀ, the maps are U and V, so that Q = U Vᵀ is the rotation of x̄ that is closest to ȳ
+    [1]_. With more than two views this is generalized Procrustes analysis by the
     criterion max Σ_{p≠q} tr(W_pᵀ Σ_pq W_q) [2]_, solved by setting each W_p to the orthonormal
     factor of Σ_{q≠p} Σ_pq W_q in turn; steps begin at the solution of `PLS`, and may end in a local
     optimum. Views may differ in their number of features.
@@ -80,7 +81,7 @@ class Procrustes(PredictingEstimator):
     cv_results_ : dict of str to array
         Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
-        Components found: fewer than asked for where the data cannot give them.
+        Number of components, fewer than requested if the data have no more.
     ranks_ : dict of str to int
         Number of features that vary, or the rank for a view with more features than rows.
     view_names_ : tuple of str

@@ -115,7 +115,7 @@ def expected_median_rank(n_items: int, n_relevant: np.ndarray) -> float:
 
         E[X_(m)] = Σ_{r ≥ 0} P(Σ_R Binomial(n_R, F_R(r)) < m),
 
-    with F_R(r) = `hit_probability` (n, R, r). Of an even number of queries, it is the mean of the
+    with F_R(r) = `hit_probability` (n, R, r). For an even number of queries, it is the mean of the
     middle two. It is infinite if too few queries have a relevant item.
     """
     values, counts = np.unique(n_relevant, return_counts=True)

@@ -44,7 +44,7 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     ------
     TypeError
         If the model holds an object that a file cannot: a function of your own, a tree, an object
-        of another library. The message names its place in the model. Of your own networks, the
+        of another library. The message names its place in the model. For networks of your own, the
         tensors are stored, and up to eight training rows with their scores: see `encoders` of
         `load`.
     OSError

@@ -267,8 +267,8 @@ class Maps:
             )
         if n_components is not None and self.bound < n_components:
             warn(
-                f"n_components={n_components} is more than the data can give: at most "
-                f"{self.bound}. Fitted with n_components_={self.bound}."
+                f"n_components={n_components}, but only {self.bound} components exist in these "
+                f"data; fitted {self.bound}."
             )
         if not signs:
             return self

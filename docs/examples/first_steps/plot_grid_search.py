@@ -1,6 +1,6 @@
 """
-Grid search works on a pipeline of several views
-================================================
+Grid search tunes a pipeline of several views
+=============================================
 
 ``Views`` are indexed by row like a matrix, so that pipelines, cross-validation and grid search
 accept them. Retrieval measures are available as scorers.
@@ -63,4 +63,5 @@ plt.show()
 # %%
 # ``GridSearchCV`` has refitted the best pipeline on all training rows. On the test rows it reaches:
 
-print(evaluate_retrieval(search.transform(views_test), measures=["r@1", "r@10", "mr"]))
+best = search.best_estimator_
+print(evaluate_retrieval(views_test, estimator=best, measures=["r@1", "r@10", "mr"]))

@@ -1,9 +1,9 @@
 """
-Two hyper-parameters are chosen by what the model should retrieve
-=================================================================
+Choose settings by retrieval, not by correlation
+================================================
 
-CCA has two parameters that matter: the ridge and the number of components. The correlation of
-held-out rows is a poor guide to both, since fewer components always have a larger mean. A retrieval
+CCA has two parameters that matter: the ridge and the number of components. The mean correlation of
+held-out rows is a poor guide to both, since it is always larger with fewer components. A retrieval
 measure compares all combinations.
 """
 

@@ -1,6 +1,6 @@
 """
-Views go through pipelines that begin and end with one matrix
-=============================================================
+A pipeline can split one matrix into views and join them again
+==============================================================
 
 Steps of a scikit-learn pipeline split a matrix into views, transform each view, find the shared
 space, and join the scores into one matrix for what follows.

@@ -1,9 +1,9 @@
 """
-Views may be paired, partly paired or unpaired
-==============================================
+Not every object has to be seen in every view
+=============================================
 
-A :class:`~mvcca.views.Views` holds several matrices and which rows belong to the same object. Not
-every object needs to be seen in every view, and methods say what they can do with the rest.
+:class:`~mvcca.views.Views` hold several matrices, and know which rows belong to the same object.
+They may be paired, partly paired or unpaired.
 """
 
 # %%

@@ -109,7 +109,7 @@ plt.show()
 # A tone also retrieves its picture among 600 test pictures.
 
 for model in (linear, deep):
-    print(evaluate_retrieval(model.transform(test), measures=["r@1", "r@10", "mr"]))
+    print(evaluate_retrieval(test, estimator=model, measures=["r@1", "r@10", "mr"]))
 
 # %%
 # Three tones, and the best matching pictures. The spots are at the right position, and bright or

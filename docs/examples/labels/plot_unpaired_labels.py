@@ -1,6 +1,6 @@
 """
-Labels are sufficient to learn from unpaired views
-==================================================
+Labels are enough to learn from unpaired views
+==============================================
 
 Images from one source and texts from another may have no object in common. MLCCA and MVMLCCA
 compare every row of one view with every row of the other by the similarity of their labels, and
@@ -38,8 +38,8 @@ for model in models.values():
 
 
 def report(model):
-    scores = model.transform(data.views[held_out])
-    return evaluate_retrieval(scores, data.labels[held_out], measures="map").mean()["map"]
+    test = data.views[held_out], data.labels[held_out]
+    return evaluate_retrieval(*test, estimator=model, measures="map").mean()["map"]
 
 
 for name, model in models.items():

@@ -72,14 +72,15 @@ held_out_tags = {
 }
 random = {name: rng.standard_normal(block.shape) for name, block in scores.items()}
 judged = {"measures": ["wmap@50", "wmap@50:weighted"], "label_vectors": vectors}
-print(evaluate_retrieval(scores, held_out_tags, **judged))
+print(evaluate_retrieval(data.views[held_out], held_out_tags, estimator=model, **judged))
 print("chance:", evaluate_retrieval(random, held_out_tags, **judged).mean())
 
 # %%
 # Here the digits are known, so the ordinary mAP can be computed for comparison. It needs a common
 # vocabulary.
 
-print(evaluate_retrieval(scores, digits, measures=["map", "map@50"]))
+measures = ["map", "map@50"]
+print(evaluate_retrieval(data.views[held_out], digits, estimator=model, measures=measures))
 
 # %%
 # With the words themselves as labels, no row of one view is similar to any row of the other:

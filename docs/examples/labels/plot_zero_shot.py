@@ -1,6 +1,6 @@
 """
-Labels of seen classes do not help to retrieve unseen ones
-==========================================================
+Labels of some classes do not help to find others
+=================================================
 
 In zero-shot retrieval, the classes of the queries do not occur in training. Methods that learn from
 labels separate the classes that they have seen, and may lose what distinguishes others. A random

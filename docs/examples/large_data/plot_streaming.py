@@ -1,6 +1,6 @@
 """
-A model is fitted to files that are never read as a whole
-=========================================================
+Files need not fit into memory
+==============================
 
 If the rows are in files, a fit reads them in blocks and keeps only sums. Memory depends on the size
 of a block and the number of features, not on the number of rows. The files here are small, but a

@@ -1,6 +1,6 @@
 """
-Queries with several views retrieve better than those with one
-==============================================================
+A query with several views finds more than one with a single view
+=================================================================
 
 In the shared space a query may have any of the views; if it has several, their projections are
 summed. An index holds the gallery and answers all these queries.

@@ -1,6 +1,6 @@
 """
-Any vector store can search for a model
-=======================================
+Any vector store can rank as a model does
+=========================================
 
 A vector store knows inner products, and nothing of canonical correlations. The weights of a ranking
 can be folded into the vectors, so that the store finds what the model would find.

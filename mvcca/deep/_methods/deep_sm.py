@@ -22,6 +22,8 @@ from mvcca.deep.trainer import Objective
 class DeepSM(LabelledEstimator):
     r"""Deep semantic matching: a classifier per view, whose posteriors are compared [1]_.
 
+    Use it to find items with the same label; pairs are not needed.
+
     Trains one classifier f_p per view to predict the labels,
 
     .. math:: \min \; -\sum_p \frac{1}{n} \sum_i \log f_p(x_{pi})_{y_i}.

@@ -36,7 +36,7 @@ class PermutationTest:
         Name of the test statistic.
     correlations : ndarray, shape (k,)
         Canonical correlations of the tested rows, in decreasing order, shrunk by the ridge if there
-        is one. Of more than two views, λ - 1 for the first component of MVCCA.
+        is one. For more than two views, λ - 1 for the first component of MVCCA.
     observed : ndarray, shape (n_steps,)
         The statistic of each tested component; one value if only the global null hypothesis is
         tested.

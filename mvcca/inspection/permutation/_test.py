@@ -89,7 +89,7 @@ def permutation_test(
         - "held-out": correlation of the first component over 5 held-out folds; the whole
           cross-validation is repeated in every permutation. For the global null hypothesis only.
 
-        Of more than two views, these are -ln det R, the sum of squares over pairs of views, and
+        For more than two views, these are -ln det R, the sum of squares over pairs of views, and
         λ_max(R) - 1, with R the correlation matrix of whitened views; λ_max is the eigenvalue of
         MVCCA.
     n_permutations : int, default=999

@@ -60,7 +60,7 @@ def study(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Study:
-    """Ask whether two sets of variables are correlated, how strongly, and through which variables.
+    """Test whether two sets of variables are correlated, how strongly, and through which variables.
 
     The steps are those of studies of brain and behaviour [1]_, without their known faults:
 
