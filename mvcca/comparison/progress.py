@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
+from mvcca.machine.config import config_context, get_config
+
+Report = Callable[[str], None]  # shows a line of progress
 _KNOWN = 0.05  # share that is done, from which on its time tells how long the rest takes
 
 
@@ -27,12 +30,42 @@ class TimeLeft:
     done: float = 0.0
     start: float = field(default_factory=perf_counter)
 
+    @property
+    def share(self) -> float:
+        """Share of the estimated seconds that is done."""
+        return self.done / self.total if self.total else 0.0
+
     def __str__(self) -> str:
-        share = self.done / self.total if self.total else 0.0
+        share = self.share
         left = self.total - self.done
         if share > _KNOWN:
             left = (perf_counter() - self.start) * (1 - share) / share
         return f"{share:.0%} done, about {time_in_words(left)} left"
+
+
+@contextmanager
+def shown(report: Report | None, left: TimeLeft) -> Iterator[Report | None]:
+    """What is called with lines of progress: `report`, or a bar if the configuration asks for one.
+
+    The bar is one for the whole comparison; its fits show none.
+    """
+    if report is not None or not get_config().progress:
+        yield report
+        return
+    from tqdm.auto import tqdm
+
+    with (
+        config_context(progress=False),
+        tqdm(total=1.0, bar_format="{bar} {desc}", dynamic_ncols=True) as bar,
+    ):
+
+        def draw(text: str) -> None:
+            bar.n = min(left.share, 1.0)
+            bar.set_description_str(text)
+
+        yield draw
+        left.done = left.total
+        draw("compared")
 
 
 def time_in_words(seconds: float) -> str:
@@ -43,7 +76,7 @@ def time_in_words(seconds: float) -> str:
 
 
 @contextmanager
-def epochs_reported(estimator: Any, report: Callable[[str], None] | None) -> Iterator[None]:
+def epochs_reported(estimator: Any, report: Report | None) -> Iterator[None]:
     """Report every epoch if the estimator, fitted in the body, trains networks."""
     if report is None or not hasattr(estimator, "callbacks"):
         yield

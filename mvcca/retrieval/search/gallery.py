@@ -91,6 +91,11 @@ class ChunkedRows:
             if end > start
         ]
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes in memory, spare capacity included; of memory-mapped chunks, none."""
+        return sum(chunk.nbytes for chunk in self.chunks if not _is_mapped(chunk))
+
     def plus(self, added: np.ndarray) -> ChunkedRows:
         """Rows with more at the end. Only the last chunk is ever copied, to enlarge it."""
         chunks, n = list(self.chunks), self.n
@@ -248,6 +253,15 @@ class Gallery:
         if not self.similarity.scores_rows:
             return products, items
         return self.similarity.scored(queries, items, self.rows.take)
+
+
+def _is_mapped(array: Any) -> bool:
+    """Whether an array is a part of a memory-mapped file."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
 
 
 def padded(rows: np.ndarray) -> np.ndarray:
