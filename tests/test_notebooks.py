@@ -110,7 +110,7 @@ def test_results_are_accessible_tables_in_which_names_are_text(shown, monkeypatc
 def test_an_index_shows_what_it_holds():
     table = ET.fromstring(f"<body>{index().add(views())._repr_html_()}</body>")
     lines = [[cell.text for cell in line] for line in table.iter("tr")]
-    assert lines[0] == ["view", "rows", "components", "type", "memory"]
+    assert lines[0] == ["view", "rows", "components", "type", "size"]
     assert [line[0] for line in lines[1:]] == [r"<b>&\x1b\n", "text"]
     for line in lines[1:]:
         assert line[1:4] == [str(N), "2", "float64"]

@@ -114,9 +114,10 @@ def _draw_choice(choice: Choice, tones: Mapping[str, str], ax: Any) -> None:
         line = best.setdefault(params["ranking"], {})
         x = x_of[params[name]]
         line[x] = max(line.get(x, -np.inf), value)
-    for ranking, line in best.items():
+    for ranking, tone in tones.items():  # all of them, so that the panels have one legend
+        line = best.get(ranking, {})
         xs = sorted(line)
-        ax.plot(xs, [line[x] for x in xs], ".-", color=tones[ranking], label=ranking, linewidth=1)
+        ax.plot(xs, [line[x] for x in xs], ".-", color=tone, label=ranking, linewidth=1)
     chosen = choice.params.get(name, choice.n_components)
     ring = {"color": "black", "fillstyle": "none", "markersize": 9, "linestyle": ""}
     ax.plot(x_of[chosen], choice.value, "o", label="chosen", **ring)

@@ -20,7 +20,7 @@ from mvcca.comparison.against_defaults import Gain, gains, not_searched
 from mvcca.comparison.examples import Example, Item, examples
 from mvcca.comparison.fits import Measured
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.summary import Summary
+from mvcca.comparison.summary import Summary, tuned_by
 from mvcca.comparison.wording import pretty, written
 from mvcca.machine.pages import template
 from mvcca.machine.pictures import Illustration
@@ -189,9 +189,9 @@ def _illustrations(result: Measurements, summary: Summary) -> Iterator[Illustrat
         yield Illustration(
             "Search for settings",
             figures.tuning(result),
-            "Each point is the best value at this setting, whatever the others are; each ranking "
-            "has a line. The chosen values are optimistic: compare methods by the tables, on "
-            "objects that chose nothing.",
+            f"{tuned_by(result)} on inner folds. Each point is the best value at this setting, "
+            "whatever the others are; each ranking has a line. The chosen values are optimistic: "
+            "compare methods by the tables, on objects that chose nothing.",
             f"inner folds of the {len(result.folds[0].train):,} training objects"
             + ("" if result.is_one_split else " of the first fold"),
         )

@@ -304,6 +304,11 @@ def _directions(result: Measurements, method: str, n_columns: int) -> Iterator[L
         yield Line(name, [*map(Cell, texts), *blank], kind="direction")
 
 
+def tuned_by(result: Measurements) -> str:
+    """The measure that tuning maximizes."""
+    return "mAP@50" if result.settings.goal(result.data) == "class" else "MRR"
+
+
 def measured_on(result: Measurements) -> str:
     """Number of folds and of held-out objects."""
     n_held_out = len(result.folds[0].test)
@@ -335,8 +340,7 @@ def _settings(result: Measurements) -> list[str]:
             else listed([one.name for one in tuned])
         )
         lines.append(
-            f"settings of {by} chosen by {n_inner} inner folds: largest "
-            f"{'mAP@50' if settings.goal(result.data) == 'class' else 'MRR'}"
+            f"settings of {by} chosen by {n_inner} inner folds: largest {tuned_by(result)}"
         )
         if len(result.questions) > 1:
             lines.append(

@@ -425,16 +425,14 @@ class RetrievalIndex:
                 f"{view.n_ranked:,}",
                 view.n_components,
                 str(view.dtype),
-                readable(view.rows.n_bytes + view.ids.n_bytes)
-                if view.rows.n_bytes
-                else "in the file",
+                readable(view.rows.n_bytes + view.ids.n_bytes),
             )
             for name, view in views.items()
         ]
         model = " ".join(str(self.estimator).split())
         table = Table.of(
             f"Index of {len(views)} views" if views else "Index, empty: add rows with index.add",
-            ("view", "rows", "components", "type", "memory"),
+            ("view", "rows", "components", "type", "size"),
             rows,
             [f"{model}; ranked by {self._ranking}; {self.backend} search"],
             words=("view", "type"),

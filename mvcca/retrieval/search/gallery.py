@@ -93,8 +93,8 @@ class ChunkedRows:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes in memory, spare capacity included; of memory-mapped chunks, none."""
-        return sum(chunk.nbytes for chunk in self.chunks if not _is_mapped(chunk))
+        """Bytes of all chunks, spare capacity included, in memory or mapped from a file."""
+        return sum(chunk.nbytes for chunk in self.chunks)
 
     def plus(self, added: np.ndarray) -> ChunkedRows:
         """Rows with more at the end. Only the last chunk is ever copied, to enlarge it."""
@@ -253,15 +253,6 @@ class Gallery:
         if not self.similarity.scores_rows:
             return products, items
         return self.similarity.scored(queries, items, self.rows.take)
-
-
-def _is_mapped(array: Any) -> bool:
-    """Whether an array is a part of a memory-mapped file."""
-    while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap):
-            return True
-        array = array.base
-    return False
 
 
 def padded(rows: np.ndarray) -> np.ndarray:
