@@ -39,12 +39,6 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("multi30k.npz",),
         ("torch",),
     ),
-    "deep_nottingham.py": (
-        "--rows 150 --methods dcca --shares full --channels 1 1 2 2 --seeds 2 --epochs 1 1 "
-        "--components 2",
-        ("nottingham.npz",),
-        ("torch",),
-    ),
     "deep_retrieval.py": (
         "--rows 500 --methods dcca --reference dcca --components 5 --seeds 2 --epochs 1",
         MNIST,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import linalg
 
+from mvcca import CCA
 from mvcca.machine import lapack
 
 N = lapack._LONG + 20
@@ -129,6 +132,7 @@ INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np
 from mvcca import MVCCA
+from mvcca import CCA
 from mvcca.machine import lapack
 
 solve = lapack._syevr
@@ -162,3 +166,50 @@ def test_ctrl_c_ends_a_fit_in_the_middle_of_a_decomposition():
     seconds, unchanged = found.stdout.split()
     assert float(seconds) < 2
     assert unchanged == "True"
+
+
+@pytest.fixture
+def gesdd_gives_up(monkeypatch):
+    """The divide-and-conquer routine fails, as it does on rare matrices without any fault."""
+    plain = linalg.svd
+
+    def svd(A, *args, lapack_driver="gesdd", **options):
+        if lapack_driver == "gesdd":
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return plain(A, *args, lapack_driver=lapack_driver, **options)
+
+    def gives_up(*_, **__):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    monkeypatch.setattr(linalg, "svd", svd)
+    monkeypatch.setattr(linalg, "svdvals", gives_up)
+    monkeypatch.setattr(np.linalg, "svd", gives_up)
+
+
+@pytest.mark.usefixtures("gesdd_gives_up")
+@pytest.mark.parametrize("shape", [(30, 20), (20, 30), (N, N)])
+def test_singular_values_are_found_where_the_fast_routine_gives_up(shape):
+    A = np.random.default_rng(0).standard_normal(shape)
+    left, values, right = lapack.svd(A)
+    np.testing.assert_allclose(left * values @ right, A, atol=1e-10)
+    np.testing.assert_allclose(lapack.singular_values(A), values, atol=1e-10)
+
+
+@pytest.mark.usefixtures("gesdd_gives_up")
+def test_methods_are_fitted_where_the_fast_routine_gives_up():
+    rng = np.random.default_rng(0)
+    views = [rng.standard_normal((60, 5)), rng.standard_normal((60, 4))]
+    assert np.isfinite(CCA(2, reg=0.1).fit(views).canonical_correlations_).all()
+
+
+def test_all_singular_value_decompositions_fall_back():
+    """Every call in the package is that of `machine.lapack`; torch has its own routines."""
+    folder = Path(lapack.__file__).parents[1]
+    found = [
+        f"{path.relative_to(folder)}: {line.strip()}"
+        for path in folder.rglob("*.py")
+        if path != Path(lapack.__file__)
+        for line in path.read_text("utf-8").splitlines()
+        if re.search(r"(?<!torch\.)linalg\.svd", line)
+    ]
+    assert found == []

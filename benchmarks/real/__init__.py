@@ -6,9 +6,9 @@ data come from and which arrays a file holds. A data set with a published split 
 `labels` themselves. Missing parts are None.
 """
 
-from real._coco import fetch_coco_captions, fetch_coco_label_vectors, fetch_coco_labels
-from real._files import data_home
-from real._sets import (
+from ._coco import fetch_coco_captions, fetch_coco_label_vectors, fetch_coco_labels
+from ._files import data_home
+from ._sets import (
     fetch_brain_cognition,
     fetch_mfeat,
     fetch_mnist_halves,

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from mvcca import Views
-from real._files import counts, read, unpacked
+
+from ._files import counts, read, unpacked
 
 N_LABELS = 80
 

@@ -22,6 +22,7 @@ from mvcca.inspection._given_rows import (
     taken_out,
 )
 from mvcca.inspection._two_views import orthonormal_basis, two_paired_views
+from mvcca.machine import lapack
 from mvcca.machine.warnings import warn
 from mvcca.problem import SampleBias
 from mvcca.views.validation import named_columns
@@ -146,7 +147,7 @@ class Pair:
     @cached_property
     def components(self) -> Components:
         """CCA of all rows, the largest loading of each component positive in the first view."""
-        left, correlations, right = linalg.svd(self.bases[0].T @ self.bases[1])
+        left, correlations, right = lapack.svd(self.bases[0].T @ self.bases[1], full_matrices=True)
         k = len(correlations)
         scale = np.sqrt(self.n_rows - 1)
         maps = scale * left[:, :k], scale * right[:k].T
@@ -304,7 +305,7 @@ def _without(name: str, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     basis = orthonormal_basis(name, X)
     if not Z.size:
         return basis
-    left, sizes, _ = linalg.svd(basis - Z @ (Z.T @ basis), full_matrices=False)
+    left, sizes, _ = lapack.svd(basis - Z @ (Z.T @ basis))
     basis = left[:, sizes > _LEAST_LEFT]
     if not basis.size:
         raise ValueError(
@@ -331,7 +332,7 @@ def _cca(S: np.ndarray, ranks: tuple[int, int]) -> Components:
             "Reduce the views first, for example by PCA."
         ) from None
     K = roots[0] @ S[:, :p, p:] @ roots[1].swapaxes(1, 2)
-    left, correlations, right = np.linalg.svd(K, full_matrices=False)
+    left, correlations, right = lapack.svd(K)
     maps = (
         roots[0].swapaxes(1, 2) @ left,
         roots[1].swapaxes(1, 2) @ right.swapaxes(1, 2),

@@ -13,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from mvcca.blocks import as_block
+from mvcca.machine import lapack
 from mvcca.machine.warnings import warn
 from mvcca.problem import mean_and_variance
 from mvcca.views import Views
@@ -134,7 +135,7 @@ def top_triplets(
     """Leading singular triplets of A Bᵀ, from products with A and B unless it is small itself."""
     n = A.shape[0]
     if n <= 10 * k:  # smaller than the basis that Lanczos would work in
-        U, sigma, Vt = np.linalg.svd((A @ B.T).toarray())
+        U, sigma, Vt = lapack.svd((A @ B.T).toarray(), full_matrices=True)
         return U[:, :k], sigma[:k], Vt[:k].T
     start = check_random_state(random_state).standard_normal(n)
     product = aslinearoperator(A) @ aslinearoperator(B.T)

@@ -345,4 +345,4 @@ def _top_values(
     for _ in range(_STEPS):
         V = np.linalg.qr(V)[0]
         V = R.T @ (L @ (R @ V)[order])[back]
-    return np.sqrt(np.linalg.svd(V, compute_uv=False)[:k])
+    return np.sqrt(lapack.singular_values(V)[:k])

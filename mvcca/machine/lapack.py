@@ -119,11 +119,27 @@ def qr(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return interruptible(linalg.qr, A, mode="economic", check_finite=False)  # without the GIL
 
 
-def svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Thin singular value decomposition A = U diag(s) Vᵀ."""
-    if min(A.shape) < _LONG:
-        return linalg.svd(A, full_matrices=False, check_finite=False)
-    return interruptible(np.linalg.svd, A, full_matrices=False)  # NumPy releases the GIL
+def svd(A: np.ndarray, full_matrices: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Singular value decomposition A = U diag(s) Vᵀ; thin unless `full_matrices`.
+
+    All decompositions of the package come here. The routine that NumPy and SciPy call, gesdd,
+    gives up on rare matrices without any fault; the slower gesvd does not.
+    """
+    try:
+        if min(A.shape) < _LONG:
+            return linalg.svd(A, full_matrices=full_matrices, check_finite=False)
+        # NumPy releases the GIL.
+        return interruptible(np.linalg.svd, A, full_matrices=full_matrices)
+    except np.linalg.LinAlgError:
+        return linalg.svd(A, full_matrices=full_matrices, lapack_driver="gesvd")
+
+
+def singular_values(A: np.ndarray) -> np.ndarray:
+    """Singular values of A, decreasing."""
+    try:
+        return linalg.svdvals(A, check_finite=False)
+    except np.linalg.LinAlgError:
+        return linalg.svd(A, compute_uv=False, lapack_driver="gesvd")
 
 
 def _syevr(A: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:

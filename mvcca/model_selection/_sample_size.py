@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from mvcca.machine import lapack
 from mvcca.problem import SampleBias
 
 # gemmr, December 2023: intercept and factors of -ln r, ln(p + q) and |a_x + a_y|, fitted to
@@ -198,7 +199,7 @@ def spectrum_decay(X: Any, *, explained: float = 0.3) -> float:
     X = check_array(X, dtype=float, ensure_min_samples=3)
     if not 0 < explained < 1:
         raise ValueError(f"Expected a share of variance in (0, 1), got explained={explained}.")
-    variances = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+    variances = lapack.singular_values(X - X.mean(axis=0)) ** 2
     rank = int(np.sum(variances > len(X) * np.finfo(float).eps * variances[0]))
     return decay_of_variances(variances[:rank], explained)
 

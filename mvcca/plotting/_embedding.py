@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from mvcca.inspection import projected
+from mvcca.machine import lapack
 from mvcca.measures import unit_rows
 from mvcca.plotting._display import ScoresDisplay, data_frame
 from mvcca.plotting._drawing import draw_points, legend_beside, point_key
@@ -171,7 +172,7 @@ def _reduced(rows: np.ndarray, method: str, random_state: Any) -> np.ndarray:
         raise ValueError(f"An embedding needs at least 2 components, got {rows.shape[1]}.")
     if method == "pca":
         centred = rows - rows.mean(axis=0)
-        return centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+        return centred @ lapack.svd(centred)[2][:2].T
     if method == "tsne":
         from sklearn.manifold import TSNE
 

@@ -17,6 +17,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg
 
+from mvcca.machine import lapack
+
 EXTRA = 10  # vectors of a block beyond the components that are wanted
 _SETTLED = 1e-9  # change of a value in a step, relative to the largest
 _RESIDUAL = 1e-6  # of a component, relative to the largest value; the error of values is its square
@@ -82,7 +84,7 @@ class Krylov:
         """U, (m, k), σ, decreasing, and V, (n, k)."""
         _, Z = self._approximations(min(self.k + EXTRA, len(self._gram)))
         Q, R = linalg.qr(_combined(self._images, Z), mode="economic", check_finite=False)
-        left, values, right = linalg.svd(R, check_finite=False)  # Gram matrices lose small values
+        left, values, right = lapack.svd(R)  # Gram matrices lose small values
         V = _combined(self._basis, Z @ right[: self.k].T)
         return Q @ left[:, : self.k], values[: self.k], V
 

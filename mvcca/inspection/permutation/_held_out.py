@@ -15,6 +15,7 @@ from mvcca.inspection.permutation._nuisance import Centred
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import stepwise
 from mvcca.inspection.permutation._trials import canonical_variates
+from mvcca.machine import lapack
 
 N_FOLDS = 5
 
@@ -97,9 +98,7 @@ class HeldOut:
             cross = ours.train.T @ theirs.train
             for i, (reg_x, reg_y) in enumerate(self.ridges):
                 scale_x, scale_y = ours.scale(reg_x), theirs.scale(reg_y)
-                left, _, right = linalg.svd(
-                    scale_x[:, None] * cross * scale_y, full_matrices=False, check_finite=False
-                )
+                left, _, right = lapack.svd(scale_x[:, None] * cross * scale_y)
                 x = ours.held_out @ (scale_x * left[:, 0])
                 y = theirs.held_out @ (scale_y * right[0])
                 sums[:, i] += x @ y, x @ x, y @ y

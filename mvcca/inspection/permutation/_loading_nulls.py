@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from mvcca.machine import lapack
+
 LOADINGS = ("cross", "own", "own-permuted")
 
 
@@ -76,7 +78,7 @@ class LoadingNull:
         products, sources = self._products(C, permuted), self._sources(self.grams)
         largest = np.zeros(2)
         for i in range(n_steps):
-            left, _, right = linalg.svd(C[i:, i:], full_matrices=False, check_finite=False)
+            left, _, right = lapack.svd(C[i:, i:])
             for view, w in enumerate(self._sources([left[:, 0], right[0]])):
                 length = np.sqrt(w @ sources[view][i:, i:] @ w)
                 found = self.coefficients[view].T @ (products[view][:, i:] @ w)

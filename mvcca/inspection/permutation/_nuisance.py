@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
+from mvcca.machine import lapack
 from mvcca.problem import principal_components
 
 _ROUNDING = 1e-10  # of the length of a unit vector
@@ -132,7 +133,7 @@ class Theil:
     @cached_property
     def _root(self) -> tuple[np.ndarray, np.ndarray]:
         """V and c with (I - SᵀZZᵀS)^(-1/2) = I + V diag(c) Vᵀ, for orthonormal V."""
-        left, sizes, _ = linalg.svd(self.Z[self.kept], full_matrices=False)
+        left, sizes, _ = lapack.svd(self.Z[self.kept])
         return left, 1 / np.sqrt((1 - sizes) * (1 + sizes)) - 1
 
     def _whitened(self, rows: np.ndarray) -> np.ndarray:
@@ -151,7 +152,7 @@ def kept_rows(Z: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
     while kept.any() and np.linalg.matrix_rank(Z[~kept], _ROUNDING) < rank:
         rows = max((own for own in members if kept[own].all()), key=lambda own: _gain(rest[own]))
         kept[rows] = False
-        _, sizes, right = linalg.svd(rest[rows], full_matrices=False)
+        _, sizes, right = lapack.svd(rest[rows])
         seen = right[sizes > _ROUNDING]
         rest -= (rest @ seen.T) @ seen
     return np.flatnonzero(kept)

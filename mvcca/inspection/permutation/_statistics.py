@@ -13,6 +13,8 @@ from functools import cache
 import numpy as np
 from scipy import linalg
 
+from mvcca.machine import lapack
+
 STATISTICS = ("wilks", "roy", "pillai")
 
 
@@ -56,7 +58,7 @@ def pillai(C: np.ndarray, n_steps: int) -> np.ndarray:
 
 def roy(C: np.ndarray, n_steps: int) -> np.ndarray:
     """r_i = ‖C[i:, i:]‖ (spectral)."""
-    return np.array([linalg.svdvals(C[i:, i:], check_finite=False)[0] for i in range(n_steps)])
+    return np.array([lapack.singular_values(C[i:, i:])[0] for i in range(n_steps)])
 
 
 _STEPWISE: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
@@ -76,7 +78,7 @@ def _places(p: int, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _correlations(C: np.ndarray) -> np.ndarray:
-    return np.minimum(linalg.svdvals(C), 1)
+    return np.minimum(lapack.singular_values(C), 1)
 
 
 def of_several_views(statistic: str, bases: list[np.ndarray], within: np.ndarray) -> float:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import linalg
 
 from mvcca.inspection.permutation._exchange import Exchange
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
 from mvcca.inspection.permutation._nuisance import Complement
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import of_several_views, stepwise
+from mvcca.machine import lapack
 
 
 class Trial(Protocol):
@@ -91,7 +91,7 @@ def canonical_variates(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Singular values of K = F UᵀV F, and U F L and V F R, each in the space of its side."""
     A, B = (side.shrunk(reg[side.name]) for side in (moved, fixed))
-    left, r, right = linalg.svd(A.T @ in_space_of(moved, fixed, B))
+    left, r, right = lapack.svd(A.T @ in_space_of(moved, fixed, B), full_matrices=True)
     return np.minimum(r, 1), A @ left, B @ right.T
 
 

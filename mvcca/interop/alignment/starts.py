@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import quadratic_assignment
 from sklearn.cluster import KMeans
 
+from mvcca.machine import lapack
 from mvcca.machine.progress import steps
 from mvcca.measures import unit_rows
 from mvcca.retrieval import top_k
@@ -60,7 +61,7 @@ def _rotation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _orthogonal(matrix: np.ndarray) -> np.ndarray:
-    left, _, right = np.linalg.svd(matrix, full_matrices=False)
+    left, _, right = lapack.svd(matrix)
     return np.asarray(left @ right)
 
 

@@ -16,6 +16,7 @@ from scipy.linalg import eigh
 
 from mvcca.interop.centred import CentredMap
 from mvcca.linear.ridges import Ridges
+from mvcca.machine import lapack
 from mvcca.measures import unit_rows
 from mvcca.statistics import Moments, column_slices
 
@@ -69,7 +70,7 @@ def rotation(moments: Moments, direction: str) -> Maps:
     """
     columns, whole, means = column_slices(moments.widths), moments.covariance(), moments.mean()
     covariance, between = whole[columns[OLD], columns[OLD]], whole[columns[OLD], columns[NEW]]
-    left, values, right = np.linalg.svd(between, full_matrices=False)
+    left, values, right = lapack.svd(between)
     if direction == "queries":
         return Maps(None, CentredMap(means[NEW], right.T @ left.T, np.zeros(len(left))))
     variance = np.einsum("ik,ik->", left, covariance @ left)
@@ -103,9 +104,7 @@ class Canonical:
     def shared(self, reg: float) -> Maps:
         """Canonical variates of both models, times the root of their correlation."""
         roots = {name: self.inverse(name, reg, 0.5) for name in (OLD, NEW)}
-        left, rho, right = np.linalg.svd(
-            roots[OLD] @ self.between @ roots[NEW], full_matrices=False
-        )
+        left, rho, right = lapack.svd(roots[OLD] @ self.between @ roots[NEW])
         weights = (roots[OLD] @ left * np.sqrt(rho), roots[NEW] @ right.T * np.sqrt(rho))
         zeros = np.zeros(len(rho))
         return Maps(

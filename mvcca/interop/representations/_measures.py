@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from mvcca.interop.representations._sources import Rows, Source
+from mvcca.machine import lapack
 from mvcca.retrieval import top_k
 
 _SMALLEST = 1e-9  # of the largest eigenvalue, below which one is rounding
@@ -63,7 +64,7 @@ def procrustes(pair: Pair) -> float:
     """‖C_xy‖_* / √(tr C_xx tr C_yy), the cosine of the Procrustes distance."""
     of_x, of_y = pair.x.values, pair.y.values
     cross = np.sqrt(of_x)[:, None] * pair.T * np.sqrt(of_y)
-    norm = np.linalg.svd(cross, compute_uv=False).sum()
+    norm = lapack.singular_values(cross).sum()
     return float(norm / np.sqrt(of_x.sum() * of_y.sum()))
 
 
@@ -74,7 +75,7 @@ def predictivity(pair: Pair) -> float:
 
 def mean_correlation(pair: Pair) -> float:
     """Mean canonical correlation."""
-    return float(np.linalg.svd(pair.T, compute_uv=False).mean())
+    return float(lapack.singular_values(pair.T).mean())
 
 
 def mean_squared_correlation(pair: Pair) -> float:
@@ -85,12 +86,12 @@ def mean_squared_correlation(pair: Pair) -> float:
 def svcca(pair: Pair) -> float:
     """Mean canonical correlation of the principal components that explain 99 % of the variance."""
     main = pair.T[: _n_main(pair.x), : _n_main(pair.y)]
-    return float(np.linalg.svd(main, compute_uv=False).mean())
+    return float(lapack.singular_values(main).mean())
 
 
 def pwcca(pair: Pair) -> float:
     """Mean canonical correlation, weighted by Σ_j |⟨h_i, x_j⟩| of variates h_i and neurons x_j."""
-    left, rho, _ = np.linalg.svd(pair.T, full_matrices=False)
+    left, rho, _ = lapack.svd(pair.T)
     variates = np.sqrt(pair.x.values)[:, None] * left
     weights = np.abs(pair.x.vectors @ variates).sum(axis=0)
     return float(weights @ rho / weights.sum())

@@ -1,0 +1,180 @@
+"""What the papers say in words, and whether the stored records agree.
+
+A claim agrees if the 95 % interval of the paired difference over seeds lies on its side of zero,
+disagrees if it lies on the other side, and is undecided otherwise, or with fewer than three seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from scipy.stats import ttest_rel
+
+from benchmarks.papers import catalogue
+from benchmarks.papers.protocol import Problem, Table
+from benchmarks.papers.report import RESULTS, differences, effort_stored, interval, rows_of
+
+_LEAST_SEEDS = 3
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One method is better than another, in the words of a paper."""
+
+    key: str  # of the table
+    words: str
+    better: str
+    worse: str
+    why: str = ""  # the likely cause where it disagrees
+
+    @property
+    def table(self) -> Table:
+        """The table whose records decide."""
+        return next(table for table in catalogue.tables() if table.key == self.key)
+
+
+CLAIMS = [
+    *(
+        Claim(key, f"The CCA layer retrieves better than {other}{where}", "CCAL", solver)
+        for key, where in (
+            ("p0-table-2", " with many pairs"),
+            ("p0-table-3", ""),
+            ("p0-table-4", " (sheets and sounds)"),
+            ("p0-table-5", " with a tenth of the pairs"),
+        )
+        for other, solver in (("deep CCA", "DCCA"), ("learned projections", "Learned"))
+    ),
+    Claim(
+        "p1-table-1",
+        "Scheduled margins are better than adaptive ones from the start",
+        "SAM",
+        "SAM, α = 1, λ = 1",
+    ),
+    Claim(
+        "p1-table-1",
+        "Margins that adapt to categories gain (against a fixed one)",
+        "SAM",
+        "SAM, fixed margin",
+    ),
+    *(
+        Claim("p1-table-1", f"SAM is better than {name}", "SAM", name)
+        for name in ("CCA", "KCCA", "LGCFL", "JRL", "DCCA", "CMDN", "Deep-SM", "ACMR", "CCL")
+    ),
+    Claim("p2-table-a", "MSDS is better than CCA", "MSDS v1", "CCA"),
+    Claim("p2-table-a", "MSDS is better than PLS", "MSDS v1", "PLS"),
+    Claim("p2-table-a", "MSDS is better than correspondence autoencoders", "MSDS v1", "Corr-AE"),
+    Claim(
+        "p2-table-a", "Features learned from words are better than given ones", "MSDS v2", "MSDS v1"
+    ),
+    *(
+        Claim("p3-table-1", f"Dynamic scaling correlates more than {name}", "DS-DCCA", name)
+        for name in ("DCCA", "DCCAE", "Soft-CCA", "Soft-HGR", "ℓ0-CCA")
+    ),
+    Claim(
+        "p3-table-2", "Scaling, not the number of parameters, is what gains", "DS-DCCA", "Wide 1&2"
+    ),
+    Claim("p3-table-2", "The scales must depend on the row", "DS-DCCA", "Global Scale"),
+    Claim(
+        "p3-table-2",
+        "Scaling parameters is better than scaling outputs",
+        "DS-DCCA",
+        "scaling outputs",
+    ),
+    Claim("p3-table-2", "The warm-up helps", "DS-DCCA", "no warm-up"),
+    Claim(
+        "p3-table-3", "Dynamic scaling retrieves better than ranking CCA", "DS-R, z and x", "R-CCA"
+    ),
+    Claim("p3-table-3", "Scaling networks should see the row, too", "DS-R, z and x", "DS-R, z"),
+    Claim("p3-table-3", "Ranking CCA retrieves better than deep CCA", "R-CCA", "DCCA"),
+    Claim(
+        "p4-table-2",
+        "Labels in the covariance are better than labels as a view",
+        "MVMLCCA",
+        "MVCCA",
+    ),
+    Claim("p4-table-2", "Labels in the covariance are better than CCA", "MVMLCCA", "CCA"),
+    Claim("p4-table-2", "MVMLCCA is as good as MLCCA, or better", "MVMLCCA", "MLCCA"),
+    Claim("p4-table-5", "Labels help within a view", "MVMLCCA", "CCA"),
+    Claim("p4-table-6", "MVMLCCA relates vocabularies better than MLCCA", "MVMLCCA", "MLCCA"),
+    Claim("p4-table-6", 'The same with within="sample"', 'MVMLCCA, within="sample"', "MLCCA"),
+]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the records of a problem say of a claim, by one ranking."""
+
+    claim: Claim
+    problem: Problem
+    ranking: str
+    n_seeds: int
+    gain: float | None = None
+    half: float | None = None  # of the 95 % interval
+    p: float | None = None
+
+    @property
+    def says(self) -> str:
+        """Agrees, disagrees, undecided or not run."""
+        if self.gain is None or self.half is None:
+            return "not run" if not self.n_seeds else "undecided"
+        if abs(self.gain) <= self.half:
+            return "undecided"
+        return "agrees" if self.gain > 0 else "disagrees"
+
+
+def verdicts(folder: Path = RESULTS) -> Iterator[Verdict]:
+    """All claims on all problems of their tables, by every ranking."""
+    for claim in CLAIMS:
+        table = claim.table
+        for problem in table.problems:
+            if not {claim.better, claim.worse} <= {s.name for s in table.solvers(problem)}:
+                continue
+            effort = effort_stored(table, problem, folder)
+            rows = rows_of(table, problem, effort, folder) if effort else {}
+            for ranking in table.rankings:
+                yield _verdict(claim, problem, ranking, rows)
+
+
+def _verdict(claim: Claim, problem: Problem, ranking: str, rows: dict) -> Verdict:
+    if not {claim.better, claim.worse} <= rows.keys():
+        return Verdict(claim, problem, ranking, 0)
+    gains = differences(rows, claim.better, claim.worse, ranking, claim.table.select)
+    if len(gains) < _LEAST_SEEDS or not gains.std():
+        return Verdict(claim, problem, ranking, len(gains))
+    mean, half = interval(gains)
+    p = float(ttest_rel(gains, 0 * gains).pvalue)
+    return Verdict(claim, problem, ranking, len(gains), mean, half, p)
+
+
+def page(folder: Path = RESULTS) -> str:
+    """Markdown table of the verdicts."""
+    lines = [
+        "# Claims of the papers, and what was found here",
+        "",
+        "Differences are of the measure by which a table chooses, mean of the directions: points "
+        "of MRR or mAP in percent, or total correlation. A claim *agrees* or *disagrees* if the "
+        "95 % interval of the paired difference over seeds does not hold zero.",
+        "",
+        "| paper | claim | data | ranked by | verdict | difference | seeds | p | likely cause |",
+        "|---" * 9 + "|",
+    ]
+    for one in verdicts(folder):
+        unit = 1 if one.claim.table.select == "correlation" else 100
+        gain = ""
+        if one.gain is not None and one.half is not None:
+            gain = f"{unit * one.gain:+.2f} ± {unit * one.half:.2f}"
+        cells = [
+            one.claim.key.replace("-", " ", 1).replace("-", " ").upper().replace("TABLE", "table"),
+            one.claim.words,
+            one.problem.name,
+            one.ranking,
+            one.says,
+            gain,
+            str(one.n_seeds) if one.n_seeds else "",
+            "" if one.p is None else f"{one.p:.1g}",
+            one.claim.why if one.says == "disagrees" else "",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

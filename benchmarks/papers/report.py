@@ -1,0 +1,258 @@
+"""Pages made from stored records: nobody types a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+from scipy.stats import ttest_rel
+
+from benchmarks.papers.protocol import DEFAULT, Figure, Missing, Problem, Solver, Table, mean
+from benchmarks.papers.runs import (
+    RESULTS,
+    Effort,
+    Record,
+    Store,
+    chosen,
+    later,
+    seconds_left,
+    trials,
+)
+
+_PERCENT = ("r@", "mrr")
+_SECONDS = 60.0  # of a fit that was never run
+
+
+def rows_of(
+    table: Table, problem: Problem, effort: Effort, folder: Path = RESULTS
+) -> dict[str, dict[str, list[Record]]]:
+    """Records of each solver by ranking: one per seed, with the setting chosen for the ranking.
+
+    Only solvers with all trials and seeds of the effort are there.
+    """
+    stored, found = Store(folder, table).records(problem), {}
+    for solver in table.solvers(problem):
+        first = [stored.get(fit.key) for fit in trials(table, problem, solver, effort)]
+        others = [stored.get(f.key) for f in later(table, problem, solver, effort, stored)]
+        if any(record is None for record in (*first, *others)):
+            continue
+        found[solver.name] = {}
+        for ranking in table.rankings:
+            best = chosen(table, [r for r in first if r], ranking)
+            assert best is not None
+            own = [r for r in others if r and r["setting"] == best["setting"]]
+            found[solver.name][ranking] = [best, *own]
+    return found
+
+
+def effort_stored(table: Table, problem: Problem, folder: Path = RESULTS) -> Effort | None:
+    """The effort that most solvers have in full; of several, the one with most seeds."""
+    efforts = [
+        Effort(n_seeds, n_trials)
+        for n_seeds in range(table.n_seeds, 0, -1)
+        for n_trials in range(table.n_trials, 0, -1)
+    ]
+    counts = [len(rows_of(table, problem, effort, folder)) for effort in efforts]
+    return efforts[int(np.argmax(counts))] if any(counts) else None
+
+
+def page_of(table: Table, effort: Effort | None = None, folder: Path = RESULTS) -> str:
+    """Markdown of a table, problem by problem."""
+    lines = [f"## {table.paper.upper()}, {table.number}: {table.title}", ""]
+    if table.remark:
+        lines += [table.remark, ""]
+    for problem in table.problems:
+        lines += _of_problem(table, problem, effort, folder)
+    if table.published:
+        lines += ["Published:", ""]
+        lines += [f"- {name}: {text}" for name, text in table.published.items()] + [""]
+    return "\n".join(lines)
+
+
+def _of_problem(table: Table, problem: Problem, effort: Effort | None, folder: Path) -> list[str]:
+    own = effort or effort_stored(table, problem, folder)
+    if own is None:
+        return [f"### {problem.title}", "", "Not run yet.", ""]
+    rows = rows_of(table, problem, own, folder)
+    if not rows:
+        return [f"### {problem.title}", "", "Not run yet.", ""]
+    lines = [f"### {problem.title}", "", _how(table, own, rows), ""]
+    for ranking in table.rankings:
+        lines += [] if ranking == "none" else [f"Ranked by {_name_of(ranking)}:", ""]
+        lines += [*_table(table, problem, ranking, rows), ""]
+    missing = [s.name for s in table.solvers(problem) if s.name not in rows]
+    if missing:
+        lines += [f"Not run with this effort: {', '.join(missing)}.", ""]
+    return lines
+
+
+def _name_of(ranking: str) -> str:
+    return {
+        DEFAULT: "the default of each method in the package",
+        "cosine": "cosine, as published",
+        "euclidean": "Euclidean distance",
+    }.get(ranking, ranking)
+
+
+def _how(table: Table, effort: Effort, rows: dict[str, dict[str, list[Record]]]) -> str:
+    """One sentence on protocol, machine and date."""
+    records = [r for by_ranking in rows.values() for own in by_ranking.values() for r in own]
+    dates = sorted({record["date"] for record in records})
+    first = records[0]
+    versions = ", ".join(f"{name} {v}" for name, v in first["versions"].items())
+    deep = [record["training"] for record in records if record["training"]]
+    training = f" Deep methods: {deep[0]}." if deep else ""
+    return (
+        f"{effort.n_seeds} seeds; {effort.n_trials} trials of settings for each method, of which "
+        f"the {table.select} of the validation rows of seed 0 chose by the ranking of the "
+        f"table.{training} {first['device']}, {first['threads']} thread, {versions}, "
+        f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}."
+    )
+
+
+def _table(
+    table: Table, problem: Problem, ranking: str, rows: dict[str, dict[str, list[Record]]]
+) -> list[str]:
+    """Rows of the solvers: measures by direction, mean over seeds, t-test, setting, costs."""
+    solvers = {solver.name: solver for solver in table.solvers(problem)}
+    columns = [_title(m) for m in table.measures]
+    header = ["method", *columns, f"mean {_title(table.select)}", "p", "setting", "epochs", "CPU s"]
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+    for name, by_ranking in rows.items():
+        own = by_ranking[ranking]
+        cells = [_cell(own, ranking, measure) for measure in table.measures]
+        values = np.array([mean(r["test"], ranking, table.select) for r in own])
+        spread = f" ± {_shown(values.std(ddof=1), table.select)}" if len(own) > 1 else ""
+        p = p_value(rows, name, table, ranking)
+        epochs = ", ".join(str(r["best_epoch"]) for r in own if r["best_epoch"])
+        cells += [
+            f"{_shown(values.mean(), table.select)}{spread}",
+            "" if p is None else f"{p:.1g}",
+            _setting(solvers[name], own[0]),
+            epochs,
+            f"{np.median([r['cpu_seconds'] for r in own]):.0f}",
+        ]
+        label = f"{name}, {solvers[name].note}" if solvers[name].note else name
+        lines.append(f"| {' | '.join([label, *cells])} |")
+    if table.reference in rows:
+        lines += ["", f"p: paired t-test over seeds of the mean against {table.reference}."]
+    return lines
+
+
+def _title(measure: str) -> str:
+    return {"mr": "MR", "mrr": "MRR", "correlation": "total correlation"}.get(
+        measure, measure.replace("r@", "R@").replace("map", "mAP")
+    )
+
+
+def _shown(value: float, measure: str) -> str:
+    if measure == "correlation":
+        return f"{value:.2f}"
+    if measure.startswith(_PERCENT):
+        return f"{100 * value:.1f}"
+    return f"{value:.1f}" if measure == "mr" else f"{value:.3f}"
+
+
+def _cell(records: Sequence[Record], ranking: str, measure: str) -> str:
+    """Mean over seeds, of each direction if there are two."""
+    by = "none" if measure == "correlation" else ranking
+    values = np.array([list(r["test"][by][measure].values()) for r in records]).mean(axis=0)
+    if len(values) > 2:
+        values = values.mean(keepdims=True)
+    return " / ".join(_shown(value, measure) for value in values)
+
+
+def _setting(solver: Solver, record: Record) -> str:
+    setting = {name: record["setting"].get(name) for name in solver.grid}
+    return ", ".join(f"{name} {value}" for name, value in setting.items() if value is not None)
+
+
+# ---- differences ---------------------------------------------------------------------------------
+
+
+def differences(
+    rows: dict[str, dict[str, list[Record]]],
+    better: str,
+    worse: str,
+    ranking: str,
+    measure: str,
+) -> np.ndarray:
+    """Differences of the test figures of two solvers, one per seed."""
+    one, other = (
+        {r["seed"]: mean(r["test"], ranking, measure) for r in rows[name][ranking]}
+        for name in (better, worse)
+    )
+    return np.array([one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())])
+
+
+def interval(gains: np.ndarray) -> tuple[float, float]:
+    """Mean and half of the 95 % interval by Student's t."""
+    half = student.ppf(0.975, len(gains) - 1) * gains.std(ddof=1) / np.sqrt(len(gains))
+    return float(gains.mean()), float(half)
+
+
+def p_value(
+    rows: dict[str, dict[str, list[Record]]], name: str, table: Table, ranking: str
+) -> float | None:
+    """Of the paired t-test against the reference of a table."""
+    if table.reference not in rows or name == table.reference:
+        return None
+    gains = differences(rows, name, table.reference, ranking, table.select)
+    if len(gains) < 2 or not gains.std():
+        return None
+    return float(ttest_rel(gains, np.zeros_like(gains)).pvalue)
+
+
+# ---- pages ---------------------------------------------------------------------------------------
+
+
+def time_left(table: Table, effort: Effort, folder: Path = RESULTS) -> str:
+    """CPU hours of what is not stored, with what they are based on."""
+    total, lines = 0.0, []
+    for problem, solver, n_left, seconds in seconds_left(table, effort, folder):
+        if not n_left:
+            continue
+        total += n_left * (_SECONDS if seconds is None else seconds)
+        known = f"{seconds:.0f} s each, measured"
+        if seconds is None:
+            known = f"{_SECONDS:.0f} s each, a guess"
+        lines.append(f"  {problem.name}: {solver.name}, {n_left} fits, {known}")
+    return "\n".join([f"{table.key}: {total / 3600:.1f} CPU hours left", *lines])
+
+
+def write_pages(folder: Path = RESULTS) -> None:
+    """Write a page per paper, and the verdicts."""
+    from benchmarks.papers import catalogue, claims
+
+    pages = folder.parent
+    pages.mkdir(parents=True, exist_ok=True)
+    for paper in catalogue.PAPERS:
+        parts = []
+        for entry in catalogue.entries(paper):
+            if isinstance(entry, Table):
+                parts.append(page_of(entry, None, folder))
+            elif isinstance(entry, Figure):
+                parts.append(figure_of(entry, folder))
+        reasons = [e for e in catalogue.entries(paper) if isinstance(e, Missing)]
+        lines = [f"- {entry.number}: {entry.reason}." for entry in reasons]
+        parts.append("\n".join(["## What cannot be had here", "", *lines, ""]))
+        (pages / f"{paper}.md").write_text("\n".join(parts), "utf-8")
+    (pages / "claims.md").write_text(claims.page(folder), "utf-8")
+
+
+def figure_of(figure: Figure, folder: Path = RESULTS) -> str:
+    """Markdown of a figure, problem by problem."""
+    lines = [f"## {figure.paper.upper()}, {figure.number}: {figure.title}", ""]
+    for problem in figure.table.problems:
+        effort = effort_stored(figure.table, problem, folder)
+        if effort is None:
+            continue
+        rows = rows_of(figure.table, problem, effort, folder)
+        by_solver: dict[str, list[Any]] = {
+            name: own[figure.table.rankings[0]] for name, own in rows.items()
+        }
+        lines += [f"### {problem.title}", "", figure.show(by_solver), ""]
+    return "\n".join(lines)
