@@ -192,7 +192,7 @@ def test_a_table_that_is_cut_says_so_at_its_edge(screen):
     screen.add_style_tag(content="tr.best { background: none !important; }")  # up to the edge
     for table in screen.locator(".scroll").all():
         hidden = table.evaluate("one => one.scrollWidth - one.clientWidth")
-        if 0 < hidden < 8:  # a margin
+        if 0 < hidden < 20:  # margins, not even the width of the shadow
             continue
         n_cut += hidden > 0
         assert is_shaded(table) == (hidden > 0)
