@@ -26,10 +26,11 @@ from threadpoolctl import threadpool_limits
 
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
-from mvcca.comparison.progress import Report, TimeLeft, epochs_reported, shown
+from mvcca.comparison.progress import Report, TimeLeft, bar, epochs_reported
 from mvcca.comparison.texts import text_step
 from mvcca.comparison.tuning import choice_within, choices_of_folds, is_nested
 from mvcca.inspection import pairwise_correlations
+from mvcca.machine.config import get_config
 from mvcca.machine.memory import PeakMemory
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Choice, choice_of, fit_chosen
@@ -136,7 +137,9 @@ def outcomes_of(
 
     try:
         limited = threadpool_limits(1) if is_small and in_process else nullcontext()
-        with limited, shown(progress, left) as tell, closing(parallel(tasks(tell))) as done:
+        has_bar = progress is None and get_config().progress
+        told: AbstractContextManager[Any] = bar(left) if has_bar else nullcontext(progress)
+        with limited, told as tell, closing(parallel(tasks(tell))) as done:
             for outcomes in done:
                 found |= outcomes
                 for name, _ in outcomes:

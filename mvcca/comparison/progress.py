@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from mvcca.machine.config import config_context, get_config
+from mvcca.machine.config import config_context
 
 Report = Callable[[str], None]  # shows a line of progress
 _KNOWN = 0.05  # share that is done, from which on its time tells how long the rest takes
@@ -44,24 +44,18 @@ class TimeLeft:
 
 
 @contextmanager
-def shown(report: Report | None, left: TimeLeft) -> Iterator[Report | None]:
-    """What is called with lines of progress: `report`, or a bar if the configuration asks for one.
-
-    The bar is one for the whole comparison; its fits show none.
-    """
-    if report is not None or not get_config().progress:
-        yield report
-        return
+def bar(left: TimeLeft) -> Iterator[Report]:
+    """A progress bar of the whole comparison, whose fits show none."""
     from tqdm.auto import tqdm
 
     with (
         config_context(progress=False),
-        tqdm(total=1.0, bar_format="{bar} {desc}", dynamic_ncols=True) as bar,
+        tqdm(total=1.0, bar_format="{bar} {desc}", dynamic_ncols=True) as shown,
     ):
 
         def draw(text: str) -> None:
-            bar.n = min(left.share, 1.0)
-            bar.set_description_str(text)
+            shown.n = min(left.share, 1.0)
+            shown.set_description_str(text)
 
         yield draw
         left.done = left.total
