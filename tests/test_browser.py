@@ -242,6 +242,24 @@ def test_figures_follow_the_scheme_and_their_text_is_read(screen):
             assert outside["top"] - 2 <= box["top"] <= box["bottom"] <= outside["bottom"] + 2
 
 
+def test_images_follow_the_scheme_and_letters_of_headings_stay_together(screen):
+    is_dark = screen.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    filters = screen.evaluate(
+        "[...document.images].map(image => getComputedStyle(image).filter)"
+    )  # black on nothing
+    assert set(filters) <= {"invert(1)" if is_dark else "none"}
+    assert bool(filters) == ("images" in screen.url)
+    broken = screen.evaluate(
+        """[...document.querySelectorAll("thead th")].filter(head => {
+            const text = document.createRange();
+            text.selectNodeContents(head);
+            const lines = new Set([...text.getClientRects()].map(box => Math.round(box.top)));
+            return head.textContent.length < 13 && lines.size > head.textContent.split(" ").length;
+        }).map(head => head.textContent)"""
+    )
+    assert broken == []
+
+
 def test_bold_is_for_headings_and_best_values(screen):
     bold = screen.evaluate(
         """[...document.querySelectorAll("body *")].filter(one =>

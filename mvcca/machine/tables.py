@@ -10,9 +10,9 @@ from typing import Any
 from mvcca.machine.pages import template
 from mvcca.machine.printable import in_one_line
 
-PAGE_WIDTH = 76  # characters of the columns after the first that fit on a sheet of paper
+PAGE_WIDTH = 72  # characters of the columns after the first that fit on a sheet of paper
 _GAP = 2  # characters between columns
-_HEADING = 11  # characters of a line of a long heading
+_HEADING = 12  # characters of a line of a long heading
 
 
 @dataclass(frozen=True)

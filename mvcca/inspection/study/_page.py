@@ -30,7 +30,7 @@ _HEADINGS = {
     "in_sample": "these rows",
     "chance_95": "95 % of shuffled pairs",
     "p_value": "p-value",
-    "held_out": "held-out rows",
+    "held_out": "held out",
     "cross_loading": "cross-loading",
 }
 
