@@ -14,7 +14,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-all test-core test-interop test-oldest test-newest lint format docs bench bench-peers bench-all clean
+.PHONY: help demo test test-long test-all test-browser test-core test-interop test-oldest test-newest lint format docs bench bench-peers bench-all clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,6 +33,14 @@ test-long: $(VENV)/.installed-test ## run what CI leaves out: all random problem
 
 test-all: $(VENV)/.installed-test ## run all tests, also the slow ones (only these: make test ARGS="-m slow")
 	$(PY) -m pytest -n auto --maxprocesses 4 $(ARGS)
+
+test-browser: export MVCCA_SCREENSHOTS = $(abspath docs/_build/screenshots)
+test-browser: $(VENV)/.installed-test,browser ## look at reports and, after make docs, the site in Chromium
+	@command -v chromium chromium-browser chrome >/dev/null || \
+	    echo "No Chromium on PATH, so the tests skip themselves: apt install chromium"
+	@mkdir -p $(MVCCA_SCREENSHOTS)
+	$(PY) -m pytest -m browser tests/test_browser.py $(ARGS)
+	@echo "Screenshots of all reports are in $(MVCCA_SCREENSHOTS)"
 
 # What may differ between versions of the dependencies, without the extras.
 CORE := archive config frozen_models index kernel labels linear measures persistence public_names ranking \

@@ -917,14 +917,16 @@ def test_progress_is_shown_on_a_terminal_and_wiped_off(capsys, monkeypatch):
 # ---- the report ---------------------------------------------------------------------------------
 
 
-def pictures(html):
-    """The pictures of a page, decoded."""
-    from matplotlib.image import imread
-
-    sources = re.findall(r'src="([^"]*)"', html)
-    heads = {source.partition(",")[0] for source in sources}
-    assert heads <= {"data:image/png;base64"}
-    return [imread(BytesIO(base64.b64decode(source.partition(",")[2]))) for source in sources]
+def drawn_in(html):
+    """Titles of the figures of a page, with the number of their panels; none is blank."""
+    titles = {}
+    for figure in re.findall("<figure.*?</figure>", html, re.S):
+        panels = re.sub('<ul class="keys".*?</ul>', "", figure, flags=re.S)
+        pictures = re.findall("<svg.*?</svg>", panels, re.S)
+        assert all(len(re.findall("<path|<use", picture)) > 10 for picture in pictures)
+        assert '<ul class="keys"' in figure
+        titles[re.search("<h3>(.*?)</h3>", figure)[1]] = len(pictures)
+    return titles
 
 
 @pytest.fixture(scope="module")
@@ -958,16 +960,23 @@ def test_the_demo_shows_that_the_ordinary_constraint_is_right_for_few_classes(de
 
 def test_the_report_needs_nothing_outside_itself(demo_run):
     _, html = demo_run
-    text = re.sub(r'src="data:[^"]*"', "", html)
-    assert not re.search(r"https?:|//|url\(|@import|<script|<link|src=", text)
+    text = re.sub(r'src="data:image/png;base64,[^"]*"', "", html)
+    assert not re.search(r"https?:|//|url\((?!#)|@import|<script|<link|src=", text)
 
 
-def test_the_report_has_all_pictures_and_none_is_blank(demo_run):
+def test_the_report_has_all_figures_and_none_is_blank(demo_run):
+    from matplotlib.image import imread
+
     _, html = demo_run
-    drawn = pictures(html)
-    assert len(drawn) == 4  # correlations, recall, shared space, queries
-    assert all(picture[..., :3].std() > 0.01 for picture in drawn)
-    assert html.count("<figcaption>") == 4
+    assert drawn_in(html) == {"Correlations": 3, "Recall": 1, "Shared space": 1}
+    images = re.findall(r'<img src="data:image/png;base64,([^"]*)" alt="([^"]*)">', html)
+    assert len(images) == 6 * 9  # queries and their items
+    for data, text in images:
+        shades = imread(BytesIO(base64.b64decode(data)))
+        assert shades.shape == (8, 8, 4)
+        assert not shades[..., :3].any()  # black on nothing
+        assert len(np.unique(shades[..., 3])) > 2
+        assert text in ("", *map(str, range(10)))
 
 
 def test_the_report_says_what_the_terminal_says_and_how_it_was_made(demo_run):
@@ -979,7 +988,7 @@ def test_the_report_says_what_the_terminal_says_and_how_it_was_made(demo_run):
     assert re.search(r"MVMLCCA\([^)]*n_components=9, [^)]*reg=0.1, [^)]*within=", html)
     assert f"mvcca {mvcca.__version__}" in html
     assert f"numpy {np.__version__}" in html
-    assert html.index("<table") < html.index("<img") < html.index("Settings")
+    assert html.index("<table") < html.index("<svg") < html.index("<img") < html.index("How this")
 
 
 def test_the_report_shows_what_was_searched_and_what_tuning_gains(capsys):
@@ -991,8 +1000,9 @@ def test_the_report_shows_what_was_searched_and_what_tuning_gains(capsys):
     for name in ("CCA", "PLS"):
         means = [f"{result.mean(name, 'map@50'):.3f}" for result in (tuned, default)]
         row = "".join(f"<td>{mean}</td>" for mean in means)
-        assert f'<tr><th scope="row">{name}</th>{row}<td>' in page
-    assert len(pictures(page)) == 4  # that of the searched settings, too
+        assert re.search(f'<tr><th scope="row"[^>]*>{name}</th>{row}<td>', page)
+    drawn = {"Correlations": 2, "Search for settings": 2, "Recall": 1, "Shared space": 1}
+    assert drawn_in(page) == drawn
     assert "<li>PLS: algorithm, center, scale</li>" in page
     compare(capsys, *options, "out.json")
     (found,) = json.loads(Path("out.json").read_text(encoding="utf-8"))["results"]
@@ -1004,7 +1014,8 @@ def test_the_report_shows_what_was_searched_and_what_tuning_gains(capsys):
     assert values["CCA", 1, "chosen reg"] == tuned.fits("CCA")[1].choice.params["reg"]
     compare(capsys, *options, "out.html", "--no-tune")
     page = Path("out.html").read_text(encoding="utf-8")
-    assert (len(pictures(page)), "Not searched" in page) == (3, False)
+    del drawn["Search for settings"]
+    assert (drawn_in(page), "not searched" in page) == (drawn, False)
 
 
 @pytest.mark.parametrize(
@@ -1064,8 +1075,10 @@ def test_the_report_of_other_data_lists_labels_and_escapes_them(capsys):
     html = Path("out.html").read_text(encoding="utf-8")
     assert "<script>" not in html
     assert "[&lt;script&gt;]" in html
-    assert len(pictures(html)) == 4
-    assert html.count("✓") + html.count("✗") == 6 * 8
+    drawn = {"Correlations": 1, "Search for settings": 1, "Recall": 1, "Shared space": 1}
+    assert drawn_in(html) == drawn
+    queries = "".join(re.findall('<ol class="found">.*?</ol>', html, re.S))
+    assert queries.count("✓") + queries.count("✗") == 6 * 8
     assert not list(Path().glob("*.part"))
 
 
@@ -1079,9 +1092,8 @@ def test_unpaired_views_without_correlations_or_a_plane_have_a_report_too(capsys
     )
     assert (code, err) == (0, "")
     html = Path("out.html").read_text(encoding="utf-8")
-    assert len(pictures(html)) == 1 + int(
-        n_components
-    )  # settings, recall, and a plane if there is one
+    plane = {"Shared space": 1} if n_components == "2" else {}
+    assert drawn_in(html) == {"Search for settings": 1, "Recall": 1, **plane}
 
 
 def test_the_report_names_objects_by_their_ids(capsys):
@@ -1090,7 +1102,7 @@ def test_the_report_names_objects_by_their_ids(capsys):
     assert compare(capsys, *arguments, "--ids", "names.txt")[0] == 0
     html = Path("out.html").read_text(encoding="utf-8")
     assert len(re.findall(r"photo &lt;\d+&gt;", html)) == 6 * 9  # queries and their items
-    assert "row " not in re.sub(r"<p.*?</p>", "", html, flags=re.S)
+    assert "row " not in "".join(re.findall(r"<li>.*?</li>", html, re.S))
     Path("names.txt").write_text("one\ntwo")
     code, _, err = compare(capsys, *arguments, "--ids", "names.txt")
     assert code == 1
@@ -1136,6 +1148,7 @@ def test_without_matplotlib_the_report_has_no_pictures_and_says_so(capsys, monke
     html = Path("out.html").read_text(encoding="utf-8")
     assert "<table" in html
     assert "<img" not in html
+    assert "<svg" not in html
     assert "no figures, which need matplotlib" in html
 
 
@@ -1155,7 +1168,10 @@ def test_names_with_dollars_are_drawn_as_they_are(capsys):
     options = ("--methods", "cca,mlcca", "--n-components", "2", "--report", "out.html")
     code, _, err = run(capsys, "compare", *views, *options, "--header", "yes")
     assert (code, err) == (0, "")
-    assert len(pictures(Path("out.html").read_text(encoding="utf-8"))) == 4
+    page = unescape(Path("out.html").read_text(encoding="utf-8"))
+    assert list(drawn_in(page)) == ["Correlations", "Search for settings", "Recall", "Shared space"]
+    for name in (*names, "$a^$", "b$_"):  # classes and views in the legend of the plane
+        assert re.search(f"</span>{re.escape(name)}</li>", page)
 
 
 def test_large_views_are_named_in_bytes_before_the_work(capsys, monkeypatch):

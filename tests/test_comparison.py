@@ -42,8 +42,8 @@ from mvcca.comparison.data import Data
 from mvcca.comparison.fits import searching
 from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.comparison.summary import Summary
-from mvcca.comparison.verdict import verdict
-from mvcca.comparison.wording import code
+from mvcca.comparison.verdict import answers, verdict
+from mvcca.comparison.wording import code, pretty
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups
 
@@ -471,16 +471,17 @@ def test_the_table_marks_the_best_and_what_is_undecided(result):
 def test_notebooks_show_the_table_with_the_best_values_in_bold(result):
     table = result._repr_html_()
     for name in result.methods:
-        (row,) = re.findall(rf'<th scope="row"[^>]*>{name}</th>(.*?)</tr>', table)
+        row, *_ = re.findall(rf'<th scope="row"[^>]*>{name}</th>(.*?)</tr>', table)
         cells = re.findall(r"<td>(.*?)</td>", row)
-        for cell, measure in zip(cells, MEASURES, strict=False):
+        for cell, measure in zip(cells, MEASURES, strict=True):
             assert cell.startswith("<b>") == (name == result.best_by(measure))
             assert cell.endswith("?") == (name in result.undecided(measure))
             value = float(cell.removeprefix("<b>").partition("±")[0])
             rounding = 0.051 if measure == "mr" else 5.1e-4
             assert value == pytest.approx(result.mean(name, measure), abs=rounding)
-    assert "<caption>image and text: " in table
-    assert "<li>* best, or equal to it; ? undecided" in table
+    assert ">Measures: mean ± standard error, " in table
+    assert "<p>* best, or equal to it; ? undecided" in table
+    assert table.index("image and text: ") < table.index("<table") < table.index("fit s")
     assert re.match(r"\s*<p>(.*?)</p>", table)[1] == html.escape(verdict(result))
 
 
@@ -558,7 +559,7 @@ def test_reports_by_ending(result, tmp_path):
     result.report(tmp_path / "out.md")
     assert "| method | mAP@50 |" in (tmp_path / "out.md").read_text(encoding="utf-8")
     result.report(tmp_path / "out.html")
-    assert "data:image/png" in (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert "<svg" in (tmp_path / "out.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match=r"out\.xls: expected a file for results ending in \.html"):
         result.report(tmp_path / "out.xls")
 
@@ -566,11 +567,35 @@ def test_reports_by_ending(result, tmp_path):
 def test_the_report_begins_with_a_verdict_and_ends_with_the_next_step(result, tmp_path):
     result.report(tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
-    (text,) = re.findall(r'<p class="verdict">(.*?)</p>', page)
-    assert html.unescape(text) == verdict(result)
-    assert page.index(text) < page.index("<table") < page.index("<img") < page.index("Settings")
+    (found,) = re.findall(r'<dl class="answers">(.*?)</dl>', page, re.S)
+    shown = " ".join(re.sub("<[^>]*>", " ", found).split())
+    for part in answers(result):
+        value = f"{part.value} random scores: {part.chance}"
+        text = " ".join(filter(None, (part.what, part.method, value, part.others)))
+        assert shown.startswith(text)
+        shown = shown.removeprefix(text).strip()
+    assert not shown
+    steps = [page.index(mark) for mark in (found, "<table", "<svg", "<h2>Next", "How this page")]
+    assert steps == sorted(steps)
     for _, method in result.questions.values():
         assert f"mvcca.save(result.refit({method!r}), " in html.unescape(page)
+
+
+def test_every_table_and_figure_of_the_report_says_what_it_was_measured_on(
+    result, one_split, tmp_path
+):
+    for found, folds in ((result, f"{len(result.folds)} folds, "), (one_split, "")):
+        found.report(tmp_path / "out.html")
+        page = (tmp_path / "out.html").read_text(encoding="utf-8")
+        held_out = f"{len(found.folds[0].test)} held-out objects"
+        captions = re.findall("<caption[^>]*>(.*?)</caption>", page)
+        measures = f"Measures: mean ± standard error, {folds}{held_out}"
+        assert captions[0] == measures + (" in the first" if folds else "")
+        sources = re.findall(r'<span class="source">Measured on: (.*?)\.</span>', page)
+        assert len(sources) == page.count("<figcaption>") == 3
+        assert all(held_out in source for source in sources)
+        varied = "6 queries, drawn at random among those of different labels"
+        assert f"Measured on: {varied}; {folds and 'first of '}" in page
 
 
 @pytest.mark.parametrize("labels", [pytest.param(None, marks=pytest.mark.slow), CLASSES])
@@ -657,9 +682,13 @@ def test_tables_of_the_report_have_captions_and_scopes(result, tmp_path):
     result.report(tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     tables = re.findall(r"<table.*?</table>", page, re.S)
-    assert len(tables) == 2 + len(result.measures)  # methods, settings, and one by direction each
+    assert len(tables) == 3 + len(result.measures)  # measures, costs, methods, and by direction
+    heads = [re.findall('<th scope="col"[^>]*>(.*?)</th>', table) for table in tables]
+    assert heads[0] == ["method", *map(pretty, result.measures)]
+    assert heads[1] == ["method", "r train", "r held out", "fit s", "query s", "MB"]
+    assert heads[2] == ["method", "ranked by", "learns from"]
     for table in tables:
-        assert re.search(r"<caption>[^<]+</caption>", table)
+        assert re.search(r"<caption[^>]*>[^<]+</caption>", table)
         heads = re.findall(r"<th\b[^>]*>", table)
         assert heads
         assert all(re.search('scope="(row|col)"', head) for head in heads)
@@ -667,7 +696,7 @@ def test_tables_of_the_report_have_captions_and_scopes(result, tmp_path):
             assert row.count('<th scope="row"') == 1
 
 
-def test_recall_curves_are_merged_where_equal_and_labelled_at_their_ends():
+def test_recall_curves_are_merged_where_equal_and_numbered_at_their_ends():
     figures = pytest.importorskip("matplotlib.figure", reason="drawing needs mvcca[plot]")
     from matplotlib.colors import to_rgb
 
@@ -675,7 +704,8 @@ def test_recall_curves_are_merged_where_equal_and_labelled_at_their_ends():
 
     methods = {"CCA": CCA(3, reg=0.1), "MLCCA": MLCCA(3, reg=0.1), "again": CCA(3, reg=0.1)}
     found = mvcca.compare(methods, planted(), CLASSES, cv=3)
-    ax = draw_recall(found, figures.Figure().subplots())
+    ax = figures.Figure().subplots()
+    draw_recall(found, ax)
     *lines, chance = ax.lines
     assert len(lines) == 2
     for line, name in zip(lines, ("CCA", "MLCCA"), strict=True):
@@ -683,26 +713,58 @@ def test_recall_curves_are_merged_where_equal_and_labelled_at_their_ends():
         assert_allclose(line.get_ydata()[[0, 9]], r10)
     assert lines[0].get_linestyle() != lines[1].get_linestyle()
     assert_allclose(chance.get_ydata(), np.arange(1, 51) / 50)  # of 50 held-out objects
-    assert ax.get_legend() is None
-    texts = {text.get_text(): text for text in ax.texts}
-    assert set(texts) == {"CCA, again", "MLCCA", "random scores"}
     ends = {"CCA, again": lines[0], "MLCCA": lines[1], "random scores": chance}
-    for name, line in ends.items():
-        assert texts[name].xy == (50, line.get_ydata()[-1])
-        assert texts[name].arrow_patch.get_edgecolor()[:3] == to_rgb(line.get_color())
-    heights = np.sort([text.get_position()[1] for text in ax.texts])
-    assert np.diff(heights).min() > 0.05  # labels do not overlap
+    order = sorted(ends, key=lambda name: -ends[name].get_ydata()[-1])  # equal ends as they came
+    listed = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert listed == [f"{place}  {name}" for place, name in enumerate(order, start=1)]
+    for place, (text, name) in enumerate(zip(ax.texts, order, strict=True), start=1):
+        assert text.get_text() == str(place)
+        assert text.xy == (50, ends[name].get_ydata()[-1])
+        assert text.arrow_patch.get_edgecolor()[:3] == to_rgb(ends[name].get_color())
+    heights = [text.get_position()[1] for text in ax.texts]
+    assert 1 > heights[0] > heights[-1] > 0  # labels are beside the axes, not above
+    assert np.diff(heights).max() < -0.05  # and do not overlap
 
 
-def test_panels_of_correlations_hold_all_components_of_all_methods():
+@pytest.mark.parametrize("n", [1, 2, 5, 12, 40])
+def test_labels_stay_beside_the_axes_apart_and_near_to_where_they_belong(n):
     pytest.importorskip("matplotlib", reason="drawing needs mvcca[plot]")
-    from mvcca.comparison.figures import draw_correlations
+    from mvcca.comparison.figures import spread
 
+    rng = np.random.default_rng(n)
+    for wanted in (np.ones(n), np.zeros(n), np.linspace(1, 0, n), rng.uniform(size=n)):
+        wanted = np.sort(wanted)[::-1]
+        found = spread(wanted, 0.06)
+        gap = min(0.06, 1 / n)
+        assert found.max() <= 1 - gap / 2 + 1e-12
+        assert found.min() >= gap / 2 - 1e-12
+        assert (np.diff(found) <= -gap + 1e-12).all()
+        if n <= 5:  # no other labels that are apart are nearer
+            tried = np.sort(rng.uniform(gap / 2, 1 - gap / 2, (20_000, n)))[:, ::-1]
+            apart = (np.diff(tried, axis=1) <= -gap).all(axis=1)
+            distances = ((tried[apart] - wanted) ** 2).sum(axis=1)
+            assert ((found - wanted) ** 2).sum() <= distances.min() + 1e-9
+
+
+def test_panels_of_correlations_hold_all_components_of_all_methods(monkeypatch):
+    pytest.importorskip("matplotlib", reason="drawing needs mvcca[plot]")
+    from mvcca.comparison import figures
+
+    drawn, draw = [], figures.draw_correlations
+
+    def noted(found, ax, limits):
+        drawn.append(ax)
+        draw(found, ax, limits)
+
+    monkeypatch.setattr(figures, "draw_correlations", noted)
     methods = {f"CCA {k}": CCA(k, reg=0.1) for k in (2, 5, 3)}
     found = mvcca.compare(methods, planted(noise=5.0), cv=2, measures="mrr")
-    axes = [ax for ax in draw_correlations(found).axes if ax.get_visible()]
-    assert [ax.get_title() for ax in axes] == list(methods)
-    for ax, k in zip(axes, (2, 5, 3), strict=True):
+    pictures = figures.correlations(found)
+    assert [picture.title for picture in pictures] == list(methods)
+    assert {tuple(picture.legend) for picture in pictures} == {("training", "held-out")}
+    assert len({(*ax.get_xlim(), *ax.get_ylim()) for ax in drawn}) == 1
+    for ax, k in zip(drawn, (2, 5, 3), strict=True):
+        assert ax.get_legend() is None  # it is beside the panels
         left, right = ax.get_xlim()
         low, high = ax.get_ylim()
         training, held_out = (line.get_xydata() for line in ax.lines if len(line.get_xdata()) == k)

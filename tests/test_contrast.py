@@ -53,15 +53,27 @@ def test_marks_of_retrieved_items_are_read_on_white(color):
     assert contrast(color, "#ffffff") >= TEXT
 
 
-@pytest.mark.parametrize("ground", ["page", "best"])
+@pytest.mark.parametrize("ground", ["page", "card", "best"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_of_the_report_is_seen_on_its_ground(scheme, ground):
+def test_text_of_pages_is_seen_on_its_ground(scheme, ground):
     colors = schemes()[scheme]
-    assert set(colors) == {"ink", "faint", "line", "page", "best", "right", "wrong"}
     for name in ("ink", "faint", "right", "wrong"):
         assert contrast(colors[name], colors[ground]) >= TEXT, name
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_of_pages_have_the_colours_of_plots_and_are_seen_in_both_schemes(scheme):
+    colors = schemes()[scheme]
+    tones = [colors[f"tone{number}"] for number in range(len(COLORS))]
+    assert all(contrast(tone, colors["page"]) >= LINES for tone in tones)
+    assert len(set(tones)) == len(COLORS)
+    if scheme == "light":
+        assert tones == list(COLORS)
+        assert colors["wrong"] == WRONG
+
+
 def test_the_style_names_colours_in_variables():
     rules = re.sub(r":root \{.*?\}", "", STYLE, flags=re.S)
-    assert set(re.findall(r"#[0-9a-fA-F]{3,6}\b", rules)) == {"#ffffff"}  # the ground of figures
+    assert not re.findall(r"#[0-9a-fA-F]{3,6}\b", rules)
+    used = set(re.findall(r"var\(--(\w+)\)", rules)) | {f"tone{i}" for i in range(len(COLORS))}
+    assert used == schemes()["light"].keys() == schemes()["dark"].keys()

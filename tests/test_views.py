@@ -584,7 +584,7 @@ def test_notebook_shows_rows_types_storage_and_the_patterns_of_partly_seen_objec
         [[0, 0], [1, 1], [2, -1], [-1, 2], [-1, 3]],
     )
     html = views._repr_html_()
-    lines = ET.fromstring(f"<body>{html}</body>").findall("table/tr")
+    lines = ET.fromstring(f"<body>{html}</body>").findall(".//tbody/tr")
     assert [[cell.text for cell in line] for line in lines] == [
         ["<image>", "3 (60%)", "7", "float32", "file"],
         ["text", "4 (80%)", "4", "float64", "sparse csr"],

@@ -33,6 +33,7 @@ from mvcca.blocks.checks import (
 )
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
+from mvcca.machine.documentation import Documented
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
@@ -110,7 +111,9 @@ def forget(estimator: BaseEstimator) -> None:
         delattr(estimator, name)
 
 
-class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, BaseEstimator):
+class MultiViewEstimator(
+    ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, Documented, BaseEstimator
+):
     """Base of all estimators that map several views into one space.
 
     Subclasses define `fit` and `_projection`, and declare in ``requires`` what they ask of views

@@ -1,38 +1,36 @@
-"""Figures of results, drawn with `mvcca.plotting`; those of the report are encoded as PNG.
+"""Figures of results, drawn with `mvcca.plotting`; those of the report are small and untitled.
 
-The report does not use pyplot, so that no window is needed and no figure stays open.
+The report shows one picture per method, as many beside each other as the page is wide. Their
+legends and titles are text of the page. It does not use pyplot, so that no window is needed and no
+figure stays open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from textwrap import fill
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
+from sklearn.isotonic import IsotonicRegression
 from threadpoolctl import threadpool_limits
 
-from mvcca.comparison.examples import Example, Item
-from mvcca.comparison.fits import CURVE_LENGTH, by_chance
+from mvcca.comparison.examples import Item
+from mvcca.comparison.fits import CURVE_LENGTH, Measured, by_chance
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.wording import pretty
-from mvcca.machine.pages import Picture
+from mvcca.machine.pictures import Picture, pixels_of
 from mvcca.model_selection import Choice
-from mvcca.plotting import (
-    CorrelationDisplay,
-    EmbeddingDisplay,
-    RecallCurveDisplay,
-    RetrievedDisplay,
-)
+from mvcca.plotting import CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.retrieval import Measure
 
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))  # beside the colours
-_LINE_HEIGHT = 0.055  # of a label, as a share of the height of the axes
-_LABEL_WIDTH = 28  # characters
+_PANEL = (2.0, 1.6)  # inches of one method's picture
+_LABEL_HEIGHT = 0.06  # of a number, as a share of the height of the axes
+_FEW_TICKS = 5  # labels of more ticks are slanted
 _FADED = 0.2  # intensity of the parts of an image outside the item's view
-_MOST_POINTS = 400  # more are slow to draw and overlap
+MOST_POINTS = 400  # more are slow to draw and overlap
 
 
 def intervals(result: Measurements, measure: str, ax: Any) -> Any:
@@ -57,53 +55,57 @@ def intervals(result: Measurements, measure: str, ax: Any) -> Any:
     return ax
 
 
-def correlations(result: Measurements) -> Picture:
-    """Correlation of each component on training and held-out rows, one subplot per method."""
-    return Picture.of(draw_correlations(result))
+def correlations(result: Measurements) -> list[Picture]:
+    """Correlation of each component on training and held-out rows, one picture per method."""
+    found = {name: result.fits(name)[0] for name in result.successes}
+    drawn = [values for one in found.values() for values in _drawn(one).values()]
+    pairs = [values for of_pairs in drawn for values in of_pairs.values()]
+    if not pairs:
+        return []
+    limits = max(map(len, pairs)), min(0.0, *(float(values.min()) for values in pairs))
+    return [
+        Picture.of(partial(draw_correlations, one, limits=limits), *_PANEL, name)
+        for name, one in found.items()
+        if _drawn(one)
+    ]
 
 
-def draw_correlations(result: Measurements) -> Figure:
-    """Draw subplots with common axes, which hold all components of all methods."""
-    names = result.successes
-    n_columns = min(4, len(names))
-    n_rows = -(-len(names) // n_columns)
-    figure = Figure(figsize=(2.4 * n_columns, 2.0 * n_rows), layout="constrained")
-    axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for ax, name in zip(axes, names, strict=False):  # the last row may not be full
-        found = result.fits(name)[0]
-        parts = {"training": found.train_correlations, "held-out": found.test_correlations}
-        CorrelationDisplay({k: v for k, v in parts.items() if v is not None}).plot(ax)
-        ax.set_title(literal(name), fontsize="small")
-        ax.legend(frameon=False, fontsize="x-small", loc="best")
-        ax.label_outer()
-    for ax in axes[len(names) :]:
-        ax.set_visible(False)
-    return figure
+def draw_correlations(found: Measured, ax: Any, limits: tuple[int, float]) -> None:
+    """Draw the correlations of one fit, on axes for so many components and so low correlations."""
+    longest, lowest = limits
+    display = CorrelationDisplay(_drawn(found)).plot(ax)
+    for name, line in display.line_.items():
+        line.set(label=name, markersize=3)
+    ax.set(xlim=(0.5, longest + 0.5), ylim=(1.1 * lowest, 1.02))
+    ax.legend()
 
 
-def tuning(result: Measurements) -> Picture:
+def _drawn(found: Measured) -> dict[str, Any]:
+    """Correlations of training and held-out rows, as far as there are any."""
+    parts = {"training": found.train_correlations, "held-out": found.test_correlations}
+    return {name: values for name, values in parts.items() if values is not None}
+
+
+def tuning(result: Measurements) -> list[Picture]:
     """Values of the searched settings on the inner folds of the first fold, by method."""
-    return Picture.of(draw_tuning(result))
-
-
-def draw_tuning(result: Measurements) -> Figure:
-    """Draw one subplot per tuned method: the best value at each ridge, a line for each ranking."""
     choices = {name: result.fits(name)[0].choice for name in result.successes}
     tuned = {name: choice for name, choice in choices.items() if choice is not None}
-    n_columns = min(3, len(tuned))
-    n_rows = -(-len(tuned) // n_columns)
-    figure = Figure(figsize=(3.2 * n_columns, 2.5 * n_rows), layout="constrained")
-    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
-    for ax, (name, choice) in zip(axes, tuned.items(), strict=False):
-        _draw_choice(ax, choice)
-        edge = f" ({', '.join(choice.at_edge)} at an edge)" if choice.at_edge else ""
-        ax.set_title(fill(literal(f"{name}{edge}"), _LABEL_WIDTH), fontsize="small")
-    for ax in axes[len(tuned) :]:
-        ax.set_visible(False)
-    return figure
+    rankings = dict.fromkeys(
+        params["ranking"] for choice in tuned.values() for params in choice.cv_results["params"]
+    )
+    tones = {ranking: color(number) for number, ranking in enumerate(rankings)}
+    return [
+        Picture.of(
+            partial(_draw_choice, choice, tones),
+            *_PANEL,
+            name,
+            f"{', '.join(choice.at_edge)} at an edge" if choice.at_edge else "",
+        )
+        for name, choice in tuned.items()
+    ]
 
 
-def _draw_choice(ax: Any, choice: Choice) -> None:
+def _draw_choice(choice: Choice, tones: Mapping[str, str], ax: Any) -> None:
     """The best value at each value of one searched parameter, by ranking."""
     name, x_of = _axis(choice)
     best: dict[str, dict[float, float]] = {}
@@ -112,18 +114,20 @@ def _draw_choice(ax: Any, choice: Choice) -> None:
         line = best.setdefault(params["ranking"], {})
         x = x_of[params[name]]
         line[x] = max(line.get(x, -np.inf), value)
-    for number, (ranking, line) in enumerate(best.items()):
+    for ranking, tone in tones.items():  # all of them, so that the panels have one legend
+        line = best.get(ranking, {})
         xs = sorted(line)
-        ax.plot(xs, [line[x] for x in xs], ".-", color=color(number), linewidth=1, label=ranking)
+        ax.plot(xs, [line[x] for x in xs], ".-", color=tone, label=ranking, linewidth=1)
     chosen = choice.params.get(name, choice.n_components)
-    ax.plot(x_of[chosen], choice.value, "o", color="black", fillstyle="none", markersize=9)
+    ring = {"color": "black", "fillstyle": "none", "markersize": 9, "linestyle": ""}
+    ax.plot(x_of[chosen], choice.value, "o", label="chosen", **ring)
     if name == "reg" and list(x_of) == list(x_of.values()):
         ax.set_xscale("log")
     else:
         ax.set_xticks(list(x_of.values()), [_tick(value) for value in x_of])
-        ax.tick_params("x", labelsize="x-small", rotation=60)
-    ax.set_xlabel("ridge" if name == "reg" else literal(name), fontsize="small")
-    ax.legend(frameon=False, fontsize="xx-small", loc="best")
+        ax.tick_params("x", rotation=60 if len(x_of) > _FEW_TICKS else 0)
+    ax.set_xlabel("ridge" if name == "reg" else literal(name))
+    ax.legend()
     tidy_axes(ax)
 
 
@@ -150,30 +154,33 @@ def _tick(value: Any) -> str:
 
 def recall(result: Measurements) -> Picture:
     """Recall@k of every method, averaged over folds and directions."""
-    figure = Figure(figsize=(7.4, 4.2), layout="constrained")
-    draw_recall(result, figure.subplots())
-    return Picture.of(figure)
+    return Picture.of(lambda ax: draw_recall(result, ax), 4.1, 3.1)
 
 
-def draw_recall(result: Measurements, ax: Any) -> Any:
-    """Draw one line per distinct curve, labelled at its end, and the recall of random scores."""
+def draw_recall(result: Measurements, ax: Any) -> None:
+    """Draw one line per distinct curve and the recall of random scores, numbered at their ends.
+
+    The legend names them by their numbers, from the highest end to the lowest.
+    """
     curves: dict[str, np.ndarray] = {}
     for name in result.successes:
         of_folds = [one.curves for one in result.fits(name)]
         curves[name] = np.mean(of_folds, axis=(0, 1))
     merged = _merged(curves)
     RecallCurveDisplay({name: {("", ""): curve} for name, curve in merged.items()}).plot(ax)
-    ax.get_legend().remove()
-    labels = []
-    for number, (line, name) in enumerate(zip(ax.lines, merged, strict=True)):
-        line.set_linestyle(_DASHES[number % len(_DASHES)])
-        labels.append((merged[name][-1], name, line.get_color()))
     recalls = [f"r@{k}" for k in range(1, CURVE_LENGTH + 1)]
     tables = [by_chance(result.data, fold, result.settings, recalls) for fold in result.folds]
     chance = np.mean([list(table.mean().values()) for table in tables], axis=0)
+    names = [*merged, "random scores"]
+    for number, line in enumerate(ax.lines):
+        line.set_linestyle(_DASHES[number % len(_DASHES)])
     ax.plot(np.arange(1, len(chance) + 1), chance, ":", color=GREY, linewidth=1.6)
-    _label_ends(ax, [*labels, (chance[-1], "random scores", GREY)])
-    return ax
+    ends = [line.get_ydata()[-1] for line in ax.lines]
+    order = np.argsort([-end for end in ends], kind="stable")
+    for place, line in enumerate(order, start=1):
+        ax.lines[line].set_label(f"{place}  {literal(names[line])}")
+    _number_ends(ax, [ax.lines[line] for line in order])
+    ax.legend(handles=[ax.lines[line] for line in order])
 
 
 def _merged(curves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -184,25 +191,35 @@ def _merged(curves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {", ".join(names): curves[names[0]] for names in groups.values()}
 
 
-def _label_ends(ax: Any, labels: Sequence[tuple[float, str, str]]) -> None:
-    """Write names to the right of the axes at the heights of their lines, or above one another."""
+def _number_ends(ax: Any, lines: Sequence[Any]) -> None:
+    """Number lines at their ends, to the right of the axes, from the highest to the lowest.
+
+    Where they would overlap they move apart, as little as that takes, but never out of the axes.
+    """
     low, high = ax.get_ylim()
-    free = -np.inf  # height from which there is space
-    for value, name, tone in sorted(labels):
-        text = fill(name, _LABEL_WIDTH)
-        height = _LINE_HEIGHT * (1 + text.count("\n"))
-        middle = max((value - low) / (high - low), free + height / 2)
-        free = middle + height / 2
+    wanted = [(line.get_ydata()[-1] - low) / (high - low) for line in lines]
+    for place, (line, height) in enumerate(zip(lines, spread(wanted), strict=True), start=1):
         ax.annotate(
-            literal(text),
-            (ax.get_xlim()[1], value),
-            xytext=(1.04, middle),
+            str(place),
+            (ax.get_xlim()[1], line.get_ydata()[-1]),
+            xytext=(1.06, height),
             textcoords="axes fraction",
             va="center",
-            fontsize="small",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": tone, "linewidth": 1.2},
+            arrowprops={"arrowstyle": "-", "color": line.get_color(), "linewidth": 1.0},
         )
+
+
+def spread(wanted: Sequence[float], gap: float = _LABEL_HEIGHT) -> np.ndarray:
+    """Heights of labels within 0 and 1, at least `gap` apart, and near to those wanted.
+
+    Those wanted are in decreasing order. Too many labels are equally far apart.
+    """
+    gap = min(gap, 1 / len(wanted))
+    steps = gap * np.arange(len(wanted))
+    # Heights plus steps may be equal, but not increase: isotonic regression.
+    fitted = IsotonicRegression(increasing=False).fit_transform(steps, np.array(wanted) + steps)
+    return np.clip(fitted, steps[-1] + gap / 2, 1 - gap / 2) - steps
 
 
 def embedding(result: Measurements) -> Picture:
@@ -211,37 +228,21 @@ def embedding(result: Measurements) -> Picture:
     seed = result.settings.random_state
     assert shown is not None
     rows = shown.in_one_space
-    few = np.random.default_rng(seed).permutation(len(objects))[: _MOST_POINTS // len(rows.names)]
+    few = np.random.default_rng(seed).permutation(len(objects))[: MOST_POINTS // len(rows.names)]
     labels = result.data.label_texts
     groups = None if labels is None else [labels[i] or "no label" for i in objects[few]]
-    figure = Figure(figsize=(7.4, 5.2), layout="constrained")
-    with threadpool_limits(1):  # threads do not help with so few points
+
+    def draw(ax: Any) -> None:
         EmbeddingDisplay.from_scores(
-            rows[few], groups, method="tsne", random_state=seed, ax=figure.subplots()
+            rows[few], groups, method="tsne", random_state=seed, ax=ax, s=14, alpha=1.0
         )
-    return Picture.of(figure)
+
+    with threadpool_limits(1):  # threads do not help with so few points
+        return Picture.of(draw, 4.1, 3.4)
 
 
-def images(result: Measurements, found: Sequence[Example]) -> Picture:
-    """Queries in the first column, each followed by the images it retrieves."""
-    n_columns = 1 + len(found[0].found)
-    figure = Figure(figsize=(0.85 * (n_columns + 0.5), 0.85 * len(found)))
-    display = RetrievedDisplay(
-        [_image(result, example.query) for example in found],
-        [[_image(result, item) for item in example.found] for example in found],
-        np.array([[item.is_right for item in example.found] for example in found]),
-    ).plot(figure.add_axes((0, 0, 1, 1)), vmin=0, vmax=1)
-    items = [item for example in found for item in example.found]
-    for frame, item in zip(display.frame_, items, strict=True):
-        frame.set_linewidth(4 if item.is_same else 2)
-    for line, example in enumerate(found):
-        label = literal(example.query.labels)
-        display.ax_.text(-0.1, line, label, ha="right", va="center", fontsize="large")
-    return Picture.of(figure)
-
-
-def _image(result: Measurements, item: Item) -> np.ndarray:
-    """The image of an item's object, faded outside the item's part."""
+def image(result: Measurements, item: Item) -> str:
+    """The image of an item's object, faded outside the item's part, as a data URL."""
     views, shown = result.data.views, result.presentation
     place = views.objects(item.view)[item.row]
     whole = max(float(np.max(views[name])) for name in views.names)
@@ -251,4 +252,4 @@ def _image(result: Measurements, item: Item) -> np.ndarray:
         pixels = np.asarray(views[name][row]).reshape(shown.image_shapes[name]) / whole
         return pixels if name == item.view else _FADED * pixels
 
-    return np.block([[part(name) for name in line] for line in shown.layout])
+    return pixels_of(np.block([[part(name) for name in line] for line in shown.layout]))

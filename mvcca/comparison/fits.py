@@ -27,10 +27,11 @@ from threadpoolctl import threadpool_limits
 from mvcca.blocks.checks import is_about_finite
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
-from mvcca.comparison.progress import Estimate, TimeLeft, epochs_reported
+from mvcca.comparison.progress import Estimate, Report, TimeLeft, bar, epochs_reported
 from mvcca.comparison.texts import text_step
 from mvcca.comparison.tuning import choice_within, choices_of_folds, is_nested
 from mvcca.inspection import pairwise_correlations
+from mvcca.machine.config import get_config
 from mvcca.machine.memory import PeakMemory
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Choice, choice_of, fit_chosen
@@ -47,7 +48,6 @@ _FEW_ROWS = 100
 RANKS = "mr"  # measure whose values of queries are ranks
 
 Correlations = dict[tuple[str, str], np.ndarray]
-Report = Callable[[str], None]  # shows progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,25 +123,27 @@ def outcomes_of(
         n_bytes = max((one.cost.n_bytes for one in candidates if one.cost is not None), default=0)
         progress(Estimate(left.total, n_bytes))
 
-    def tasks() -> Iterator[Any]:
+    def tasks(tell: Report | None) -> Iterator[Any]:
         for candidate in candidates:
             if candidate.is_tuned:  # one search chooses the settings of all folds
-                yield task(candidate, folds)
+                yield task(candidate, folds, tell)
         for fold in folds:
             for candidate in candidates:
                 if not candidate.is_tuned:
-                    yield task(candidate, [fold])
+                    yield task(candidate, [fold], tell)
 
-    def task(candidate: Candidate, folds: Sequence[Fold]) -> Any:
+    def task(candidate: Candidate, folds: Sequence[Fold], tell: Report | None) -> Any:
         report = None
-        if progress is not None:
-            progress(f"{candidate.name} ({left})")
-            report = partial(_report, progress, "", f" ({left})") if in_process else None
+        if tell is not None:
+            tell(f"{candidate.name} ({left})")
+            report = partial(_report, tell, "", f" ({left})") if in_process else None
         return delayed(run)(candidate, data, folds, settings, report, n_folds)
 
     try:
         limited = threadpool_limits(1) if is_small and in_process else nullcontext()
-        with limited, closing(parallel(tasks())) as done:
+        has_bar = progress is None and get_config().progress
+        told: AbstractContextManager[Any] = bar(left) if has_bar else nullcontext(progress)
+        with limited, told as tell, closing(parallel(tasks(tell))) as done:
             for outcomes in done:
                 found |= outcomes
                 for name, _ in outcomes:

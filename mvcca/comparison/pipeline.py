@@ -99,7 +99,8 @@ def compare(
     random_state : int, default=0
         Seed of the folds, of methods selected by name, and of bootstrap intervals.
     progress : callable, optional
-        Called with a line of text about what is being fitted.
+        Called with a line of text about what is being fitted. By default, a progress bar is shown
+        if `mvcca.config_context` asks for it.
 
     Returns
     -------

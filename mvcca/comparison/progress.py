@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
+from mvcca.machine.config import config_context
+
+Report = Callable[[str], None]  # shows a line of progress
 _LONG = 20.0  # seconds, from which on an estimate is worth a line
 _KNOWN = 0.05  # share that is done, from which on its time tells how long the rest takes
 
@@ -28,8 +31,13 @@ class TimeLeft:
     done: float = 0.0
     start: float = field(default_factory=perf_counter)
 
+    @property
+    def share(self) -> float:
+        """Share of the estimated seconds that is done."""
+        return self.done / self.total if self.total else 0.0
+
     def __str__(self) -> str:
-        share = self.done / self.total if self.total else 0.0
+        share = self.share
         left = self.total - self.done
         if share > _KNOWN:
             left = (perf_counter() - self.start) * (1 - share) / share
@@ -61,6 +69,25 @@ class Estimate(str):
         return self.seconds > _LONG
 
 
+@contextmanager
+def bar(left: TimeLeft) -> Iterator[Report]:
+    """A progress bar of the whole comparison, whose fits show none."""
+    from tqdm.auto import tqdm
+
+    with (
+        config_context(progress=False),
+        tqdm(total=1.0, bar_format="{bar} {desc}", dynamic_ncols=True) as shown,
+    ):
+
+        def draw(text: str) -> None:
+            shown.n = min(left.share, 1.0)
+            shown.set_description_str(text)
+
+        yield draw
+        left.done = left.total
+        draw("compared")
+
+
 def time_in_words(seconds: float) -> str:
     """Time in seconds, minutes or hours."""
     if seconds < 90:
@@ -69,7 +96,7 @@ def time_in_words(seconds: float) -> str:
 
 
 @contextmanager
-def epochs_reported(estimator: Any, report: Callable[[str], None] | None) -> Iterator[None]:
+def epochs_reported(estimator: Any, report: Report | None) -> Iterator[None]:
     """Report every epoch if the estimator, fitted in the body, trains networks."""
     if report is None or not hasattr(estimator, "callbacks"):
         yield

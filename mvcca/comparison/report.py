@@ -20,9 +20,12 @@ from mvcca.comparison.against_defaults import Gain, gains, not_searched
 from mvcca.comparison.examples import Example, Item, examples
 from mvcca.comparison.fits import Measured
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.summary import CAPTION, Summary
+from mvcca.comparison.summary import Summary, tuned_by
 from mvcca.comparison.wording import pretty, written
 from mvcca.machine.pages import template
+from mvcca.machine.pictures import Illustration
+from mvcca.machine.printable import in_one_line
+from mvcca.machine.tables import Cell, Line, Table
 
 _TITLE = "Retrieval across views"
 _N_QUERIES, _N_ITEMS = 6, 8
@@ -43,8 +46,8 @@ def report_page(
         next_steps = _statements(results[0])
     return template("mvcca.comparison", "report.html").render(
         title=_TITLE,
-        caption=CAPTION,
         cases=[Case.of(result) for result in results],
+        estimators=dict.fromkeys(_estimators(results)),
         facts=list(_facts(results, command)),
         next_steps=next_steps or {},
     )
@@ -58,35 +61,29 @@ def _statements(result: Measurements) -> dict[str, str]:
     }
 
 
-class Picture(NamedTuple):
-    """An image as a data URL, its width in CSS pixels, and its explanation."""
-
-    title: str
-    address: str
-    width: int
-    caption: str
-
-
 class Found(NamedTuple):
-    """Text of a retrieved item."""
+    """A query, or an item that it retrieves: its text, and its image if there is one."""
 
     text: str
-    is_right: bool
+    image: str = ""  # data URL
+    is_right: bool = True
+    is_same: bool = False
 
 
-class QueryText(NamedTuple):
-    """Text of a query and of the items it retrieves, best first."""
+class QueryRow(NamedTuple):
+    """A query and the items that it retrieves, best first."""
 
-    text: str
+    query: Found
     found: list[Found]
 
 
 class Queries(NamedTuple):
-    """Queries with retrieved items, as text."""
+    """Queries with retrieved items."""
 
     title: str
     caption: str
-    lists: list[QueryText]
+    source: str
+    rows: list[QueryRow]
 
 
 @dataclass(frozen=True)
@@ -94,128 +91,177 @@ class Case:
     """What the report shows of one result."""
 
     summary: Summary
-    directions: list[str]  # titles; empty if no method has values
-    by_direction: dict[str, dict[str, list[str]]]  # values by measure and method
-    gains: list[tuple[str, str, str, str]]  # method, tuned, default and difference
+    tables: list[Table]  # measures, then correlations, costs and settings
+    by_direction: list[Table]
+    n_directions: int
+    gains: Table | None
     not_searched: list[str]
     note: str  # why there are no pictures
-    pictures: list[Picture]
-    queries: Queries | None  # None if they are among the pictures
+    illustrations: list[Illustration]
+    queries: Queries | None
 
     @classmethod
     def of(cls, result: Measurements) -> Case:
         """Gather what the report shows of a result."""
+        summary = Summary.of(result)
+        tables = [
+            part
+            for table in (summary.measures, summary.costs, summary.choices)
+            for part in table.parts()
+            if part.lines
+        ]
         if not result.successes:
-            return cls(Summary.of(result), [], {}, [], [], "", [], None)
-        as_images = bool(result.presentation.layout) and has_pictures()
+            return cls(summary, tables, [], 0, None, [], "", [], None)
         return cls(
-            Summary.of(result),
-            [f"{row.query} → {row.target}" for row in result.chance[0]],
-            {
-                pretty(m): {
-                    name: [written(m, value) for value in result.by_direction(name, m)]
-                    for name in result.successes
-                }
-                for m in result.measures
-            },
-            [_in_words(result, gain) for gain in gains(result)],
+            summary,
+            tables,
+            [part for table in _by_direction(result) for part in table.parts()],
+            len(result.chance[0]),
+            _gains(result),
             list(not_searched(result)) if _is_tuned(result) else [],
             "" if has_pictures() else f"This report has no figures, {NO_PICTURES}.",
-            list(_pictures(result, as_images)) if has_pictures() else [],
-            None if as_images else _queries(result),
+            list(_illustrations(result, summary)) if has_pictures() else [],
+            _queries(result, bool(result.presentation.layout) and has_pictures()),
         )
+
+
+def _by_direction(result: Measurements) -> Iterator[Table]:
+    """A table per measure: a line per direction and a column per method."""
+    directions = [in_one_line(f"{row.query} → {row.target}") for row in result.chance[0]]
+    methods = list(map(in_one_line, result.successes))
+    where = "" if result.is_one_split else f", mean over {len(result.folds)} folds"
+    for m in result.measures:
+        columns = [result.by_direction(name, m) for name in result.successes]
+        lines = [
+            Line(direction, [Cell(written(m, value)) for value in values])
+            for direction, *values in zip(directions, *columns, strict=True)
+        ]
+        yield Table(f"{pretty(m)} by direction{where}", ["query → searched", *methods], lines)
 
 
 def _is_tuned(result: Measurements) -> bool:
     return any(result.fits(name)[0].choice is not None for name in result.successes)
 
 
-def _in_words(result: Measurements, gain: Gain) -> tuple[str, str, str, str]:
-    """A method, its first measure tuned and at default settings, and the difference."""
+def _gains(result: Measurements) -> Table | None:
+    """The first measure of tuned methods, tuned and at default settings."""
+    lines = [_gain_line(result, gain) for gain in gains(result)]
+    if not lines:
+        return None
+    caption = f"{pretty(result.measures[0])} of tuned methods, and at default settings, same folds"
+    return Table(
+        caption,
+        ["method", "tuned", "default", "difference"],
+        lines,
+        notes=[
+            "Default settings are 10 components and a ridge of 0.1 where a method has them. "
+            "Methods that take more than 10 seconds are not measured again."
+        ],
+    )
+
+
+def _gain_line(result: Measurements, gain: Gain) -> Line:
     measure = result.measures[0]
     tuned = written(measure, gain.tuned)
-    if gain.default is None:
-        return gain.method, tuned, "not measured", ""
-    difference = gain.tuned - gain.default
-    return gain.method, tuned, written(measure, gain.default), f"{difference:+.3f}"
+    texts = [tuned, "not measured", ""]
+    if gain.default is not None:
+        texts = [tuned, written(measure, gain.default), f"{gain.tuned - gain.default:+.3f}"]
+    return Line(in_one_line(gain.method), list(map(Cell, texts)))
 
 
-# ---- pictures and queries -----------------------------------------------------------------------
+# ---- figures and queries ------------------------------------------------------------------------
 
 
-def _pictures(result: Measurements, with_queries: bool) -> Iterator[Picture]:
+def _illustrations(result: Measurements, summary: Summary) -> Iterator[Illustration]:
     from mvcca.comparison import figures
 
     best = result.fits(result.best)[0]
-    if best.test_correlations is not None:
-        yield Picture(
+    if pictures := figures.correlations(result):
+        yield Illustration(
             "Correlations",
-            *figures.correlations(result),
-            "Correlation between views on each component of the shared space: the further the "
-            "held-out line falls below the training line, the less the method generalizes.",
+            pictures,
+            "Correlation between views on each component of the shared space. A gap between the "
+            "lines means overfitting."
+            + (" Bands run from the lowest to the highest pair of views." * _has_pairs(result)),
+            _of_first_fold(result),
         )
     if _is_tuned(result):
-        yield Picture(
-            "Settings",
-            *figures.tuning(result),
-            "Values of the searched settings on the inner folds of the first fold, a line for each "
-            "ranking and, of other settings, the best: a circle marks the choice. They are "
-            "optimistic: the table shows values on held-out objects, which chose nothing.",
+        yield Illustration(
+            "Search for settings",
+            figures.tuning(result),
+            f"{tuned_by(result)} on inner folds. Each point is the best value at this setting, "
+            "whatever the others are; each ranking has a line. The chosen values are optimistic: "
+            "compare methods by the tables, on objects that chose nothing.",
+            f"inner folds of the {len(result.folds[0].train):,} training objects"
+            + ("" if result.is_one_split else " of the first fold"),
         )
     if best.curves:
-        yield Picture(
+        n_directions = len(result.chance[0])
+        yield Illustration(
             "Recall",
-            *figures.recall(result),
-            f"Share of queries with a right item ({result.right_items('r@1')}) among the first k, "
-            "mean over all directions: the higher a line starts, the earlier the right items "
-            "appear. Equal curves share a line.",
+            [figures.recall(result)],
+            f"Share of queries with a right item ({result.right_items('r@1')}) among the first k. "
+            "Lines that start higher find it earlier. Methods with equal curves share a line.",
+            f"{summary.measured_on}; mean over "
+            + (f"{n_directions} directions" if n_directions > 1 else "one direction"),
         )
     if best.shown is not None and (best.n_components or 0) > 1:
-        yield Picture(
+        views = best.shown.in_one_space.names
+        n_rows = min(len(result.folds[0].test), figures.MOST_POINTS // len(views))
+        colors = "" if result.data.label_texts is None else " of one colour"
+        yield Illustration(
             "Shared space",
-            *figures.embedding(result),
-            f"t-SNE embedding of held-out objects in the space of {result.best}: where different "
-            "markers of one colour mix, queries in one view find similar items in the other.",
-        )
-    if with_queries and best.shown is not None:
-        title, caption = _about_queries(result, best)
-        yield Picture(
-            title,
-            *figures.images(result, _examples(result, best)),
-            f"{caption}: a solid green frame marks a right item (bold: {result.presentation.same}),"
-            " a dashed orange frame a wrong one; parts outside the view are faded.",
+            [figures.embedding(result)],
+            f"t-SNE map of the space of {in_one_line(result.best)}. Where different markers"
+            f"{colors} mix, queries in one view find similar items in the other.",
+            f"{n_rows:,} objects, drawn at random; {_of_first_fold(result)}",
         )
 
 
-def _queries(result: Measurements) -> Queries | None:
-    """Queries as text: words and labels, or numbers of rows."""
+def _has_pairs(result: Measurements) -> bool:
+    """Whether there are correlations of several pairs of views."""
+    return any(
+        len(values or {}) > 1
+        for name in result.successes
+        for values in [result.fits(name)[0].test_correlations]
+    )
+
+
+def _of_first_fold(result: Measurements) -> str:
+    """Numbers of training and held-out objects of the fold that single fits are shown of."""
+    train, test = len(result.folds[0].train), len(result.folds[0].test)
+    which = "" if result.is_one_split else f"first of {len(result.folds)} folds, "
+    return f"{which}{train:,} training and {test:,} held-out objects"
+
+
+def _queries(result: Measurements, as_images: bool) -> Queries | None:
+    """Queries and items as images, or as words and labels, or as numbers of rows."""
     best = result.fits(result.best)[0]
     if best.shown is None:
         return None
-    title, caption = _about_queries(result, best)
-    lists = [
-        QueryText(
-            _text(result, example.query),
-            [
-                Found(
-                    _text(result, item)
-                    + (f" ({result.presentation.same})" if item.is_same else ""),
-                    item.is_right,
-                )
-                for item in example.found
-            ],
-        )
+
+    def shown(item: Item) -> Found:
+        if as_images:
+            from mvcca.comparison import figures
+
+            picture = figures.image(result, item)
+            return Found(item.labels, picture, item.is_right, item.is_same)
+        return Found(_text(result, item), "", item.is_right, item.is_same)
+
+    source, target, *_ = map(in_one_line, best.shown.projected.rows.names)
+    rows = [
+        QueryRow(shown(example.query), list(map(shown, example.found)))
         for example in _examples(result, best)
     ]
-    return Queries(title, f"{caption}.", lists)
-
-
-def _about_queries(result: Measurements, best: Measured) -> tuple[str, str]:
-    """Title and caption."""
-    assert best.shown is not None
-    source, target, *_ = best.shown.projected.rows.names
-    caption = f"Queries in {source} and the items that {result.best} ranks first in {target}"
-    return f"Queries: {source} → {target}", caption
+    varied = "" if result.data.label_texts is None else " among those of different labels"
+    faded = " The part of an image that is in another view is faded." if as_images else ""
+    return Queries(
+        f"Queries: {source} → {target}",
+        f"Queries in {source}, and the items that {in_one_line(result.best)} ranks first in "
+        f"{target}. ✓ marks a right item, = one of {result.presentation.same}.{faded}",
+        f"{len(rows)} queries, drawn at random{varied}; {_of_first_fold(result)}",
+        rows,
+    )
 
 
 def _examples(result: Measurements, best: Measured) -> list[Example]:
@@ -238,21 +284,22 @@ def _text(result: Measurements, item: Item) -> str:
 # ---- settings -----------------------------------------------------------------------------------
 
 
+def _estimators(results: Sequence[Measurements]) -> Iterator[tuple[str, str]]:
+    """Names of methods, and their estimators with all parameters."""
+    with config_context(print_changed_only=False):
+        for result in results:
+            for name in result.successes:
+                for found in result.fits(name):
+                    yield name, " ".join(str(found.estimator).split())
+
+
 def _facts(results: Sequence[Measurements], command: str) -> Iterator[tuple[str, str]]:
-    """Names and values of all settings."""
+    """How the report was made."""
     used = [*_LIBRARIES, *(name for name in ("matplotlib", "torch") if name in sys.modules)]
     versions = ", ".join(f"{name} {version(name)}" for name in used)
     now = datetime.now().astimezone()
-    with config_context(print_changed_only=False):
-        fitted = [
-            (name, " ".join(str(found.estimator).split()))
-            for result in results
-            for name in result.successes
-            for found in result.fits(name)
-        ]
     if command:
         yield "command", command
     yield "seed", str(results[0].settings.random_state)
-    yield from dict.fromkeys(fitted)
     yield "versions", f"Python {platform.python_version()}, {versions}"
     yield "date", now.isoformat(sep=" ", timespec="minutes")

@@ -62,7 +62,8 @@ class ComparisonResult(Measurements):
         n_jobs : int, optional
             Number of processes; -1 uses all processors.
         progress : callable, optional
-            Called with a line of text about what is being fitted.
+            Called with a line of text about what is being fitted. By default, a progress bar is
+            shown if `mvcca.config_context` asks for it.
 
         Returns
         -------

@@ -4,68 +4,52 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from textwrap import fill
-from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from mvcca.comparison.candidates import DEFAULTS
 from mvcca.comparison.measurements import Measurements, mean_correlation
 from mvcca.comparison.tuning import n_inner_folds
-from mvcca.comparison.verdict import verdict
+from mvcca.comparison.verdict import Answer, answers, verdict
 from mvcca.comparison.wording import escaped, listed, pretty, with_error, written
 from mvcca.machine.pages import template
 from mvcca.machine.printable import in_one_line
+from mvcca.machine.tables import Cell, Line, Table
 from mvcca.retrieval import Measure
 
-if TYPE_CHECKING:
-    pass
-
 _MEGABYTE = 10**6
-_WORDS = ("ranked by", "learns from", "notes")  # columns of text, aligned to the left
+_COSTS = ("r train", "r held out", "fit s", "query s", "MB")
+_WORDS = ("ranked by", "learns from", "notes")
 CAPTION = "Mean and standard error of each measure, and costs, by method"
 _EDGE = "^"
+_OF_MARKS = (
+    "* best, or equal to it; ? undecided: the difference from the best is smaller than the test "
+    "can detect; no sign: significantly worse"
+)
+_OF_COSTS = "r: mean correlation of the components; MB: memory of the fit"
+_OF_EDGES = f"{_EDGE} at an edge of the searched values"
 _MARKS = {"best": "*", "undecided": "?", "worse": ""}
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Text of a cell, and its mark: ``*`` for the best method, ``?`` for an undecided one."""
-
-    text: str
-    mark: str = ""
-
-    @property
-    def is_best(self) -> bool:
-        """Whether it is shown in bold, which means nothing else."""
-        return self.mark == "*"
-
-    def __str__(self) -> str:
-        return f"{self.text}{self.mark}"
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of the table."""
-
-    name: str  # the method or the direction
-    cells: list[Cell] = field(default_factory=list)  # one per column after the first
-    reason: str = ""  # why a method has no values
-    # A method that the verdict names, one direction of a method, or random scores.
-    kind: Literal["", "best", "direction", "chance"] = ""
-
-
-@dataclass(frozen=True)
 class Summary:
-    """The result as text."""
+    """The result as text.
+
+    The lines of `table` are methods, followed by random scores. Lines of methods that the verdict
+    names are of the kind "best", those of one direction of a method "direction", and that of random
+    scores "chance".
+    """
 
     verdict: str  # the result in one sentence
+    answers: list[Answer]  # the parts of the verdict
     title: str
-    about: list[str]  # description of data and settings
-    columns: list[str]  # after "method": the measures first, then what else is known
+    data: list[str]  # description of the data
+    settings: list[str]  # and how methods were fitted and measured
+    measured_on: str  # number of folds and of held-out objects
+    table: Table  # the measures first, then what else is known
     n_measures: int
-    lines: list[Line]
     notes: list[str]  # meaning of marks, errors and measures
     warnings: list[str]  # cells of lines refer to them by number, from 1
 
@@ -84,7 +68,7 @@ class Summary:
             )
         )
         chosen = _searched(result)
-        known = ["r train", "r held out", "fit s", "query s", "MB", "ranked by", "learns from"]
+        known = [*_COSTS, "ranked by", "learns from"]
         columns = [*map(pretty, measures), *chosen, *known, *(["notes"] if warnings else [])]
         lines = []
         for candidate in result.candidates:
@@ -107,25 +91,30 @@ class Summary:
             ]
             if warnings:
                 details.append(_numbers(result, name, warnings))
-            kind: Literal["", "best"] = "best" if name in named else ""
-            lines.append(
-                Line(in_one_line(name), [*cells, *map(Cell, map(in_one_line, details))], kind=kind)
-            )
+            texts = map(Cell, map(in_one_line, details))
+            kind = "best" if name in named else ""
+            lines.append(Line(in_one_line(name), [*cells, *texts], kind=kind))
             lines += _directions(result, name, len(columns)) if by_direction else []
         chance = [Cell(written(m, result.chance_level(m))) for m in measures]
         blank = [Cell("")] * (len(columns) - len(chance))
         lines.append(Line("random scores", [*chance, *blank], kind="chance"))
-        about = [*result.data.describe(), *_settings(result)]
         return cls(
             verdict(result),
+            answers(result),
             in_one_line(result.presentation.title or " and ".join(result.data.views.names)),
-            list(map(in_one_line, about)),
-            columns,
+            list(map(in_one_line, result.data.describe())),
+            list(map(in_one_line, _settings(result))),
+            measured_on(result),
+            Table(CAPTION, ["method", *columns], lines, _WORDS),
             len(measures),
-            lines,
             [*_notes(result), *(in_one_line(_meaning(n)) for n in result.chance[0].notes)],
             warnings,
         )
+
+    @property
+    def about(self) -> list[str]:
+        """Description of data and settings."""
+        return [*self.data, *self.settings]
 
     def as_text(self, width: int | None = None, *, bold: bool = False) -> str:
         """Lines of text of limited width; columns that do not fit follow in further tables."""
@@ -140,11 +129,12 @@ class Summary:
 
     def as_markdown(self) -> str:
         """A Markdown table after its title and the verdict, followed by notes."""
-        rows = [["method", *map(escaped, self.columns)], ["---"] * (1 + len(self.columns))]
-        for line in self.lines:
+        columns = self.table.columns
+        rows = [list(map(escaped, columns)), ["---"] * len(columns)]
+        for line in self.table.lines:
             cells = [_in_markdown(cell) for cell in line.cells]
             if line.reason:
-                cells = [f"skipped: {escaped(line.reason)}", *[""] * (len(self.columns) - 1)]
+                cells = [f"skipped: {escaped(line.reason)}", *[""] * (len(columns) - 2)]
             rows.append([escaped(line.name), *cells])
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
         notes = [*self.about, *self.notes, *self._numbered_warnings]
@@ -152,8 +142,50 @@ class Summary:
         return f"## {escaped(self.title)}\n\n{escaped(self.verdict)}\n\n{table}\n\n{items}\n"
 
     def as_html(self) -> str:
-        """An HTML table with its notes."""
-        return template("mvcca.comparison", "notebook.html").render(summary=self, caption=CAPTION)
+        """The verdict, and HTML tables with their notes."""
+        return template("mvcca.comparison", "notebook.html").render(summary=self)
+
+    @property
+    def measures(self) -> Table:
+        """The measures, with random scores and with the methods that have none."""
+        table = self.table.select(range(self.n_measures))
+        caption = f"Measures: mean ± standard error, {self.measured_on}"
+        return replace(table, caption=caption, notes=self._only(_OF_MARKS))
+
+    @property
+    def costs(self) -> Table:
+        """Correlations, seconds and memory."""
+        columns = [j for j in self._others if self._name(j) in _COSTS]
+        table = self.table.select(columns, with_reasons=False)
+        caption = f"Correlations and costs of a fit: means, {self.measured_on}"
+        return replace(table, caption=caption, notes=self._only(_OF_COSTS))
+
+    @property
+    def choices(self) -> Table:
+        """Chosen hyper-parameters, the ranking, and numbers of warnings."""
+        columns = [j for j in self._others if self._name(j) not in _COSTS]
+        table = self.table.select(columns, with_reasons=False)
+        chosen = len(columns) > len(set(map(self._name, columns)) & set(_WORDS))
+        caption = "Settings that were chosen on training objects" if chosen else "Methods"
+        return replace(table, caption=caption, notes=self._only(_OF_EDGES))
+
+    @property
+    def method_notes(self) -> list[str]:
+        """How methods were fitted and measured: settings, and notes that are not of one table."""
+        of_tables = (_OF_MARKS, _OF_COSTS, _OF_EDGES)
+        return [*self.settings, *(text for text in self.notes if text not in of_tables)]
+
+    def _only(self, note: str) -> list[str]:
+        """A note, if it is one of this result."""
+        return [note] if note in self.notes else []
+
+    @property
+    def _others(self) -> range:
+        """Columns that are not measures, counted after the first."""
+        return range(self.n_measures, len(self.table.columns) - 1)
+
+    def _name(self, column: int) -> str:
+        return self.table.columns[column + 1]
 
     @property
     def _numbered_warnings(self) -> list[str]:
@@ -161,45 +193,29 @@ class Summary:
 
     def _tables(self, width: int, bold: bool) -> Iterator[list[str]]:
         """Tables that are not wider than `width`: measures first, then what else is known."""
-        first = max(len(name) for name in ["method", *(line.name for line in self.lines)])
-        widths = [
-            max(len(title), *(len(str(line.cells[j])) for line in self.lines if line.cells))
-            for j, title in enumerate(self.columns)
-        ]
-        header = Line("method", [Cell(title) for title in self.columns])
-        for block in self._blocks(width - first, widths):
-            has_measures = block[0] < self.n_measures
-            lines = []
-            for line in [header, *self.lines]:
-                if line.cells and (has_measures or line.kind not in ("direction", "chance")):
-                    cells = self._joined(line, block, widths, bold)
-                    lines.append(f"{line.name.ljust(first)}{cells}".rstrip())
-                elif line.reason and block[0] == 0:
-                    text = f"{line.name.ljust(first)}  skipped: {line.reason}"
-                    lines.append(fill(text, width, subsequent_indent=" " * (first + 2)))
-            if len(lines) > 1:
-                yield lines
+        first = self.table.widths()[0]
+        others = self.table.select(self._others, with_reasons=False)
+        for whole in (self.table.select(range(self.n_measures)), others):
+            for part in whole.parts(width - first, breaks=False):
+                if part.lines:
+                    yield list(_text_lines(part, first, width, bold))
 
-    def _blocks(self, width: int, widths: Sequence[int]) -> list[list[int]]:
-        """Columns that fit beside each other; measures and other columns are kept apart."""
-        blocks: list[list[int]] = [[]]
-        for j in range(len(self.columns)):
-            used = sum(2 + widths[i] for i in [*blocks[-1], j])
-            if blocks[-1] and (j == self.n_measures or used > width):
-                blocks.append([])
-            blocks[-1].append(j)
-        return blocks
 
-    def _joined(self, line: Line, block: Sequence[int], widths: Sequence[int], bold: bool) -> str:
-        """Cells of some columns; a mark stands beside its number."""
-        texts = []
-        for j in block:
-            text = str(line.cells[j])
-            is_text = self.columns[j] in _WORDS
-            padding = " " * (widths[j] - len(text))
-            shown = f"\x1b[1m{text}\x1b[0m" if bold and line.cells[j].is_best else text
-            texts.append(shown + padding if is_text else padding + shown)
-        return "".join(f"  {text}" for text in texts)
+def _text_lines(table: Table, first: int, width: int, bold: bool) -> Iterator[str]:
+    """Lines of a table whose first column has a given width; a mark stands beside its number."""
+    widths = table.widths()[1:]
+    header = Line(table.columns[0], list(map(Cell, table.columns[1:])))
+    for line in [header, *table.lines]:
+        if line.reason:
+            text = f"{line.name.ljust(first)}  skipped: {line.reason}"
+            yield fill(text, width, subsequent_indent=" " * (first + 2))
+            continue
+        texts = [line.name.ljust(first)]
+        for cell, column, own in zip(line.cells, table.columns[1:], widths, strict=True):
+            padding = " " * (own - len(str(cell)))
+            shown = f"\x1b[1m{cell}\x1b[0m" if bold and cell.is_best else str(cell)
+            texts.append(shown + padding if column in table.words else padding + shown)
+        yield "  ".join(texts).rstrip()
 
 
 def _in_markdown(cell: Cell) -> str:
@@ -288,6 +304,19 @@ def _directions(result: Measurements, method: str, n_columns: int) -> Iterator[L
         yield Line(name, [*map(Cell, texts), *blank], kind="direction")
 
 
+def tuned_by(result: Measurements) -> str:
+    """The measure that tuning maximizes."""
+    return "mAP@50" if result.settings.goal(result.data) == "class" else "MRR"
+
+
+def measured_on(result: Measurements) -> str:
+    """Number of folds and of held-out objects."""
+    n_held_out = len(result.folds[0].test)
+    if result.is_one_split:
+        return f"{n_held_out:,} held-out objects"
+    return f"{len(result.folds)} folds, {n_held_out:,} held-out objects in the first"
+
+
 def _settings(result: Measurements) -> list[str]:
     """How the objects were split, and settings common to all methods."""
     folds, settings = result.folds, result.settings
@@ -311,8 +340,7 @@ def _settings(result: Measurements) -> list[str]:
             else listed([one.name for one in tuned])
         )
         lines.append(
-            f"settings of {by} chosen by {n_inner} inner folds: largest "
-            f"{'mAP@50' if settings.goal(result.data) == 'class' else 'MRR'}"
+            f"settings of {by} chosen by {n_inner} inner folds: largest {tuned_by(result)}"
         )
         if len(result.questions) > 1:
             lines.append(
@@ -355,12 +383,11 @@ def _notes(result: Measurements) -> list[str]:
     is_ratio = any(Measure.parse(name).is_of_gallery for name in result.measures)
     ratio = " (hubness: skewness of the distribution)" if is_ratio else ""
     return [
-        "* best, or equal to it; ? undecided: the difference from the best is smaller than the "
-        "test can detect; no sign: significantly worse",
+        _OF_MARKS,
         f"test: {test}, 5 % level, Holm's correction; ± {error}",
         f"random scores: exact expectation if every query ranks all items in random order{ratio}",
-        *([f"{_EDGE} at an edge of the searched values"] if _at_edge(result) else []),
-        "r: mean correlation of the components; MB: memory of the fit",
+        *([_OF_EDGES] if _at_edge(result) else []),
+        _OF_COSTS,
         *([] if result.is_complete else ["Interrupted: some folds or methods are missing."]),
     ]
 

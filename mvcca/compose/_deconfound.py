@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mvcca.base import forget
 from mvcca.blocks import Block, as_block, to_host
 from mvcca.blocks.checks import column_labels
+from mvcca.machine.documentation import Documented
 from mvcca.problem import regression_on
 from mvcca.views import Views, as_views, in_same_container
 from mvcca.views.output import OutputContainerMixin
@@ -20,7 +21,7 @@ from mvcca.views.typing import ViewsLike
 from mvcca.views.validation import check_column_names, checked_sample_weight
 
 
-class Deconfound(OutputContainerMixin, BaseEstimator):
+class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
     r"""Remove confounds, such as age or scanner, from all other views.
 
     Rows x of a view become residuals of their regression on the confounds z of the same object,

@@ -11,9 +11,10 @@ from sklearn.utils._param_validation import HasMethods
 
 from mvcca.blocks import to_host
 from mvcca.compose._items import items_of
+from mvcca.machine.documentation import Documented
 
 
-class Encode(TransformerMixin, BaseEstimator):
+class Encode(TransformerMixin, Documented, BaseEstimator):
     """Embed items, such as sentences, with a frozen encoder.
 
     Parameters

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mvcca.base import forget
 from mvcca.blocks import stack, to_plain
 from mvcca.blocks.checks import FLOATS, column_labels, of_view, reject_masks
+from mvcca.machine.documentation import Documented
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import MatrixLike, ViewsLike
@@ -24,7 +25,7 @@ from mvcca.views.validation import check_column_names
 _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
 
 
-class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
+class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, Documented, BaseEstimator):
     """Join several views of the same objects into one matrix.
 
     Parameters

@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from mvcca.machine.documentation import Documented
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
 from mvcca.statistics import OF_HOLES, ROUNDING
 from mvcca.views import Views
 
 
-class MomentPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MomentPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Documented, BaseEstimator):
     r"""Principal component analysis of rows with missing cells (NaN).
 
     Components are the leading eigenvectors of the covariance,

@@ -23,6 +23,7 @@ from mvcca.base import forget
 from mvcca.blocks import NamedColumns, as_block
 from mvcca.blocks.checks import of_view, reject_masks
 from mvcca.compose._known_rows import transform_noting_empty
+from mvcca.machine.documentation import Documented
 from mvcca.views import Views, as_views, holds_views, in_same_container
 from mvcca.views.by_view import value_by_view
 from mvcca.views.labels_by_view import is_per_view, labels_by_view
@@ -31,7 +32,7 @@ from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
 from mvcca.views.validation import checked_sample_weight
 
 
-class PerView(OutputContainerMixin, BaseEstimator):
+class PerView(OutputContainerMixin, Documented, BaseEstimator):
     """Apply a transformer to each view separately.
 
     Parameters

@@ -9,10 +9,12 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from mvcca.machine.documentation import Documented
+
 _OFFSET = 3 / 8  # Blom, "Statistical Estimates and Transformed Beta-Variables", 1958
 
 
-class RankGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RankGaussian(OneToOneFeatureMixin, TransformerMixin, Documented, BaseEstimator):
     r"""Transform the values of each column by their ranks to a normal distribution.
 
     A value of rank r among the n training values of its column becomes

@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import reject_masks
+from mvcca.machine.documentation import Documented
 from mvcca.views import Views, holds_views
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import MatrixLike
 from mvcca.views.validation import column_names
 
 
-class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
+class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, Documented, BaseEstimator):
     """Split the columns of a matrix or DataFrame into views.
 
     Parameters

@@ -14,11 +14,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from mvcca.compose._items import items_of
+from mvcca.machine.documentation import Documented
 
 _PADDING, _UNKNOWN, _FIRST = 0, 1, 2  # positions; the vocabulary begins at the last
 
 
-class Tokens(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Tokens(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Documented, BaseEstimator):
     """Turn texts into sequences of words, as rows of positions in a vocabulary.
 
     The vocabulary consists of the words of the training texts. A row holds the positions of the

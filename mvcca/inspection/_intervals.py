@@ -13,7 +13,8 @@ from sklearn.utils import check_random_state
 
 from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._tables import frame_of, new_axes, text_table
+from mvcca.inspection._tables import frame_of, new_axes
+from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
 from mvcca.views.typing import MatrixLike, ViewsLike
@@ -33,7 +34,7 @@ _HEADER = (
 
 
 @dataclass(frozen=True, eq=False)
-class CorrelationIntervals:
+class CorrelationIntervals(ShownAsTables):
     """Confidence intervals of canonical correlations; printed as a table.
 
     Attributes
@@ -91,11 +92,13 @@ class CorrelationIntervals:
         """
         return frame_of(_HEADER, list(self._rows()))
 
-    def __str__(self) -> str:
-        return text_table(_HEADER, list(self._rows())) + (
-            f"\n{self.level:.0%} intervals ({self.method}) from {self.n_rows} rows of "
+    def _tables(self) -> list[Table]:
+        """The table that is printed, and shown in notebooks."""
+        note = (
+            f"{self.level:.0%} intervals ({self.method}) from {self.n_rows} rows of "
             f"{self.ranks[0]} and {self.ranks[1]} features. Noise edge: {self.edge:.3f}."
         )
+        return [Table.of("Canonical correlations", _HEADER, self._rows(), [note])]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw estimates with their intervals, in-sample and held-out correlations, and the edge.

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._tables import frame_of, text_table
+from mvcca.inspection._tables import frame_of
+from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 _HEADER = ("test", "components", "value", "approximation", "statistic", "df1", "df2", "p_value")
@@ -41,7 +42,7 @@ class ParametricTest:
 
 
 @dataclass(frozen=True, eq=False)
-class ParametricTests:
+class ParametricTests(ShownAsTables):
     """Parametric tests of the canonical correlations of two views; printed as a table.
 
     Attributes
@@ -82,10 +83,10 @@ class ParametricTests:
         """
         return frame_of(_HEADER, list(self._rows()))
 
-    def __str__(self) -> str:
-        return text_table(_HEADER, list(self._rows())) + (
-            "\nThe p-value of Roy's largest root is a lower bound."
-        )
+    def _tables(self) -> list[Table]:
+        """The table that is printed, and shown in notebooks."""
+        note = "The p-value of Roy's largest root is a lower bound."
+        return [Table.of("Parametric tests", _HEADER, self._rows(), [note])]
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         k = len(self.correlations)

@@ -14,8 +14,9 @@ from sklearn.utils import check_random_state
 from mvcca.inspection._correlations import loadings, projected
 from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._given_rows import positions_of
-from mvcca.inspection._tables import frame_of, new_axes, text_table
+from mvcca.inspection._tables import frame_of, new_axes
 from mvcca.inspection._two_views import views_of
+from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.measures import column_correlations
 from mvcca.views.typing import MatrixLike, ViewsLike
 
@@ -24,7 +25,7 @@ _HEADER = ("view", "component", "weights", "weights_low", "loadings", "loadings_
 
 
 @dataclass(frozen=True, eq=False)
-class Stability:
+class Stability(ShownAsTables):
     """Agreement of the components of two halves of the rows, over many splits.
 
     Printed as a table of medians, and of the 5th percentiles of the splits.
@@ -58,11 +59,11 @@ class Stability:
         """
         return frame_of(_HEADER, list(self._rows()))
 
-    def __str__(self) -> str:
+    def _tables(self) -> list[Table]:
+        """The table that is printed, and shown in notebooks."""
         n_splits = len(next(iter(self.weights.values())))
-        return text_table(_HEADER, list(self._rows())) + (
-            f"\nMedians and 5th percentiles over {n_splits} splits into halves."
-        )
+        note = f"Medians and 5th percentiles over {n_splits} splits into halves."
+        return [Table.of("Agreement of two halves of the rows", _HEADER, self._rows(), [note])]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw medians and 5th percentiles of the agreement of weights by component.

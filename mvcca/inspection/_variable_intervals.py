@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from mvcca.inspection._intervals import (
     warn_near_edge,
 )
 from mvcca.inspection._pair import Components, Pair
-from mvcca.inspection._tables import frame_of, new_axes, text_table
+from mvcca.inspection._tables import frame_of, new_axes
+from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
 from mvcca.views.typing import MatrixLike, ViewsLike
 
@@ -48,7 +49,7 @@ class Subspace:
 
 
 @dataclass(frozen=True, eq=False)
-class VariableIntervals:
+class VariableIntervals(ShownAsTables):
     """Confidence intervals of loadings or weights; printed as a table.
 
     Attributes
@@ -97,15 +98,19 @@ class VariableIntervals:
         """
         return frame_of(_HEADER, list(self._rows(range(len(self.flags)))))
 
-    def __str__(self) -> str:
+    def _tables(self) -> list[Table]:
+        """The tables that are printed, and shown in notebooks."""
         known = [i for i, flag in enumerate(self.flags) if flag != NOISE]
-        lines = [text_table(_HEADER, list(self._rows(known)))]
-        for subspace in self.subspaces:
-            lines.append(text_table(_SUBSPACE_HEADER, list(self._rows_of(subspace))))
+        found = [Table.of(self.of.capitalize(), _HEADER, self._rows(known))]
+        found += [
+            Table.of("Components that cannot be separated", _SUBSPACE_HEADER, self._rows_of(one))
+            for one in self.subspaces
+        ]
+        notes = [f"{self.level:.0%} intervals of {self.of}."]
         if len(known) < len(self.flags):
             left_out = ", ".join(str(i + 1) for i in range(len(self.flags)) if i not in known)
-            lines.append(f"Not distinguishable from noise: components {left_out}.")
-        return "\n".join([*lines, f"{self.level:.0%} intervals of {self.of}."])
+            notes.insert(0, f"Not distinguishable from noise: components {left_out}.")
+        return [*found[:-1], replace(found[-1], notes=notes)]
 
     def plot(self, ax: Any = None, *, component: int = 0) -> Any:
         """Draw the intervals of a component, a bar per variable, in the order of the views.

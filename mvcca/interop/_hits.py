@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from mvcca.machine.tables import Table, in_notebook
 from mvcca.machine.warnings import warn
 from mvcca.persistence import write_npy, write_table
 from mvcca.retrieval import RetrievalIndex
@@ -17,11 +18,14 @@ from mvcca.retrieval.runs import strictly_descending
 from mvcca.statistics.passes import row_blocks, watched
 from mvcca.views import Views
 
+_SHOWN_QUERIES, _SHOWN_RANKS = 3, 5  # in notebooks
 Block = tuple[int, np.ndarray, np.ndarray]  # first query, scores and items (n, k)
 
 
 class Hits:
     """The best items of galleries for queries, searched in blocks as they are written.
+
+    A notebook shows the first hits of the first queries.
 
     Parameters
     ----------
@@ -150,25 +154,38 @@ class Hits:
 
         Those of a run have names of items, and scores that differ for each item of a query.
         """
-        k, several = self.shape[1], len(self._names) > 1
         for start, scores, items in self._blocks():
-            queries = start + np.flatnonzero(items[:, 0] >= 0)  # those with hits
-            scores, items = scores[queries - start], items[queries - start]
-            views, rows = self._view_and_row(items.ravel())
-            if self._item_ids is not None:
-                rows = self._item_ids[items.ravel()]
-            if is_run:
-                scores, rows = strictly_descending(scores), rows.astype(str)
-                rows = np.char.add(np.char.add(views, ":"), rows) if several else rows
-            yield {
-                "query": np.repeat(
-                    queries if self._query_ids is None else self._query_ids[queries], k
-                ),
-                "rank": np.tile(np.arange(1, k + 1), len(items)),
-                **({"view": views} if several and not is_run else {}),
-                "item": rows,
-                "score": scores.ravel(),
-            }
+            yield self._table(start, scores, items, is_run)
+
+    def _table(
+        self, start: int, scores: np.ndarray, items: np.ndarray, is_run: bool = False
+    ) -> dict[str, np.ndarray]:
+        """Columns of a line per hit of a block of queries."""
+        k, several = self.shape[1], len(self._names) > 1
+        queries = start + np.flatnonzero(items[:, 0] >= 0)  # those with hits
+        scores, items = scores[queries - start], items[queries - start]
+        views, rows = self._view_and_row(items.ravel())
+        if self._item_ids is not None:
+            rows = self._item_ids[items.ravel()]
+        if is_run:
+            scores, rows = strictly_descending(scores), rows.astype(str)
+            rows = np.char.add(np.char.add(views, ":"), rows) if several else rows
+        return {
+            "query": np.repeat(queries if self._query_ids is None else self._query_ids[queries], k),
+            "rank": np.tile(np.arange(1, k + 1), len(items)),
+            **({"view": views} if several and not is_run else {}),
+            "item": rows,
+            "score": scores.ravel(),
+        }
+
+    def _repr_html_(self) -> str:
+        n_queries, k = self.shape
+        shown = self._table(*self._find(slice(0, min(n_queries, _SHOWN_QUERIES))))
+        kept = shown["rank"] <= _SHOWN_RANKS
+        columns = [column[kept].tolist() for column in shown.values()]
+        few = n_queries > _SHOWN_QUERIES or k > _SHOWN_RANKS
+        caption = f"{'First hits' if few else 'Hits'} of {n_queries:,} queries, {k} each"
+        return in_notebook([Table.of(caption, list(shown), zip(*columns, strict=True))])
 
     def _view_and_row(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """View and row of every item of the concatenated galleries; "" and -1 of no item."""

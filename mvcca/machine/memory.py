@@ -29,6 +29,13 @@ def available_bytes() -> float:
     return max(0.0, min([_physical_bytes(), _free_bytes(), *left]))
 
 
+def readable(n_bytes: float) -> str:
+    """A number of bytes in GB, MB or kB."""
+    if n_bytes >= 1e9:
+        return f"{n_bytes / 1e9:.1f} GB"
+    return f"{n_bytes / 1e6:.0f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.0f} kB"
+
+
 def _physical_bytes() -> float:
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

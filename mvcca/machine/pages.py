@@ -1,38 +1,14 @@
-"""HTML pages of results: templates of a folder ``templates``, a common page, and figures in it."""
+"""HTML pages of results: templates of a folder ``templates``, and the page that they extend."""
 
 from __future__ import annotations
 
-import base64
 from functools import cache
-from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mvcca.machine.printable import printable
 
 if TYPE_CHECKING:
     from jinja2 import Template
-    from matplotlib.figure import Figure
-
-_DPI = 150
-
-
-class Picture(NamedTuple):
-    """Data URL of an image, and its width in CSS pixels."""
-
-    address: str
-    width: int
-
-    @classmethod
-    def of(cls, figure: Figure) -> Picture:
-        """A matplotlib figure, encoded as PNG."""
-        buffer = BytesIO()
-        # Tight, since a legend beside the axes may need more space than was reserved.
-        figure.savefig(
-            buffer, format="png", dpi=_DPI, bbox_inches="tight", metadata={"Software": None}
-        )
-        png = buffer.getvalue()
-        width = int.from_bytes(png[16:20], "big") * 96 // _DPI  # CSS has 96 pixels to an inch
-        return cls("data:image/png;base64," + base64.b64encode(png).decode("ascii"), width)
 
 
 @cache

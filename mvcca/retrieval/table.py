@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from mvcca.machine.optional import optional
 from mvcca.machine.printable import in_one_line
+from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.retrieval.runs import QrelsDict, Run, RunDict
 
 
@@ -54,7 +54,7 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class RetrievalTable:
+class RetrievalTable(ShownAsTables):
     """Retrieval measures in several directions.
 
     Attributes
@@ -184,35 +184,17 @@ class RetrievalTable:
             index=pd.MultiIndex.from_tuples(index, names=["query", "target"]),
         )
 
-    def __str__(self) -> str:
-        header, *body = self._cells()
-        widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if number < 2 else cell.rjust(width)
-                for number, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in (header, *body)
+    def _tables(self) -> list[Table]:
+        """Directions and, if there are several, their mean."""
+        rows: list[tuple[str, ...]] = [
+            (row.query, row.target, str(row.n_queries), str(row.n_gallery), *_formatted(row.values))
+            for row in self.rows
         ]
-        return "\n".join([*lines, *map(in_one_line, self.notes)])
-
-    def _repr_html_(self) -> str:
-        header, *body = self._cells()
-        lines = [_html_line("th", header), *(_html_line("td", line) for line in body)]
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f"<table>{''.join(lines)}</table>{notes}"
-
-    def _cells(self) -> list[list[str]]:
-        """Header, directions and, if there are several, their mean."""
-        names = list(self.rows[0].values)
-        lines = [["query", "target", "queries", "gallery", *names]]
-        for row in self.rows:
-            counts = [str(row.n_queries), str(row.n_gallery)]
-            sides = [in_one_line(row.query), in_one_line(row.target)]
-            lines.append([*sides, *counts, *_formatted(row.values)])
         if len(self.rows) > 1:
-            lines.append(["mean", "", "", "", *_formatted(self.mean())])
-        return lines
+            rows.append(("mean", "", "", "", *_formatted(self.mean())))
+        columns = ("query", "target", "queries", "gallery", *self.rows[0].values)
+        notes = list(map(in_one_line, self.notes))
+        return [Table.of("Retrieval across views", columns, rows, notes, words=columns[:2])]
 
 
 def _formatted(values: dict[str, float]) -> list[str]:
@@ -221,7 +203,3 @@ def _formatted(values: dict[str, float]) -> list[str]:
         f"{value:.1f}" if name.split(":")[0] in ("mr", "mean_rank") else f"{value:.4f}"
         for name, value in values.items()
     ]
-
-
-def _html_line(tag: str, cells: list[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"

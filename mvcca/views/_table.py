@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from mvcca.blocks import Block
+from mvcca.machine.tables import Table, in_notebook
 
 _MOST_PATTERNS = 8
 
 
 def html_table(blocks: Mapping[str, Block], seen: np.ndarray, pattern: np.ndarray) -> str:
     """One row per view; below it, how many objects are seen in which views."""
-    header = "".join(
-        f'<th scope="col">{name}</th>' for name in ("view", "rows", "features", "type", "storage")
-    )
-    lines = [
-        f'<tr><th scope="row">{escape(name)}</th><td>{block.shape[0]:,}{_share(block, seen)}</td>'
-        f"<td>{block.shape[1]:,}</td><td>{escape(_type(block.matrix))}</td>"
-        f"<td>{escape(block.storage)}</td></tr>"
+    rows = [
+        (
+            name,
+            f"{block.shape[0]:,}{_share(block, seen)}",
+            f"{block.shape[1]:,}",
+            _type(block.matrix),
+            block.storage,
+        )
         for name, block in blocks.items()
     ]
-    caption = f"<caption>Views of {len(seen):,} objects</caption>"
-    table = f"<table>{caption}<thead><tr>{header}</tr></thead>{''.join(lines)}</table>"
-    return table if seen.all() else table + _patterns(pattern)
+    table = Table.of(
+        f"Views of {len(seen):,} objects",
+        ("view", "rows", "features", "type", "storage"),
+        rows,
+        [] if seen.all() else [_patterns(pattern)],
+        words=("view", "type", "storage"),
+    )
+    return in_notebook([table])
 
 
 def _share(block: Block, seen: np.ndarray) -> str:
@@ -44,8 +50,8 @@ def _type(matrix: Any) -> str:
 def _patterns(pattern: np.ndarray) -> str:
     """Numbers of objects by the views they are seen in, most frequent first."""
     counts = Counter(pattern.tolist()).most_common()
-    shown = [f"{escape(views)}: {count:,}" for views, count in counts[:_MOST_PATTERNS]]
+    shown = [f"{views}: {count:,}" for views, count in counts[:_MOST_PATTERNS]]
     if len(counts) > _MOST_PATTERNS:
         rest = sum(count for _, count in counts[_MOST_PATTERNS:])
         shown.append(f"{len(counts) - _MOST_PATTERNS} other patterns: {rest:,}")
-    return f"<p>Objects by views seen: {'; '.join(shown)}</p>"
+    return f"Objects by views seen: {'; '.join(shown)}"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mvcca.inspection._tables import frame_of, new_axes, text_table
+from mvcca.inspection._tables import frame_of, new_axes
 from mvcca.machine.axes import GREY, color
+from mvcca.machine.tables import ShownAsTables, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,7 @@ _LABELS = {
 
 
 @dataclass(frozen=True, eq=False)
-class PermutationTest:
+class PermutationTest(ShownAsTables):
     """Result of `permutation_test`.
 
     ``print`` shows it as a table.
@@ -124,11 +125,13 @@ class PermutationTest:
         ax.legend(frameon=False)
         return ax
 
-    def __str__(self) -> str:
+    def _tables(self) -> list[Table]:
+        """The table that is printed, and shown in notebooks."""
         rows = f"{len(self.permuted)} permutations of {self.n_rows} rows"
         if len(self.dropped_rows):
             rows += f"; {len(self.dropped_rows)} rows left out"
-        return f"{text_table(_HEADER, self._rows())}\n{_LABELS[self.statistic]}; {rows}"
+        note = f"{_LABELS[self.statistic]}; {rows}"
+        return [Table.of("Permutation test", _HEADER, self._rows(), [note])]
 
     def _rows(self) -> list[tuple[int | float, ...]]:
         n_steps = len(self.observed)

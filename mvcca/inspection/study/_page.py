@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mvcca.machine.axes import GREY, color, tidy_axes
-from mvcca.machine.pages import Picture, template
+from mvcca.machine.pages import template
+from mvcca.machine.pictures import Illustration, Picture
+from mvcca.machine.printable import printable
+from mvcca.machine.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,14 +25,14 @@ if TYPE_CHECKING:
     from mvcca.inspection.study._result import Study
 
 _MOST_LOADINGS = 20  # of a view, in its figure
-
-
-class Illustration(NamedTuple):
-    """A figure of the page."""
-
-    title: str
-    picture: Picture
-    caption: str
+_LONGEST_NAME = 28  # characters, in the figure
+_HEADINGS = {
+    "in_sample": "these rows",
+    "chance_95": "95 % of shuffled pairs",
+    "p_value": "p-value",
+    "held_out": "held out",
+    "cross_loading": "cross-loading",
+}
 
 
 def study_page(study: Study, command: str = "") -> str:
@@ -36,11 +41,51 @@ def study_page(study: Study, command: str = "") -> str:
     return template("mvcca.inspection.study", "study.html").render(
         title=f"Is {first} correlated with {second}?",
         study=study,
-        table=study.table(),
-        loadings=list(study.sorted_loadings()),
+        tables=list(_components(study)),
+        loadings=list(_loadings(study).parts()),
         illustrations=list(_illustrations(study)) if find_spec("matplotlib") else [],
         facts=list(_facts(command)),
     )
+
+
+def _components(study: Study) -> Iterator[Table]:
+    """Correlations and redundancy of all components; those that are significant are shaded."""
+    header, lines = study.table()
+    shares = [j for j, name in enumerate(header) if name.startswith("redundancy_")]
+    found = [j for j in range(len(header)) if j not in shares and header[j] != "note"]
+    level = study.intervals.level
+    for caption, columns, note in (
+        (
+            f"Correlations by component; shaded: p < 0.05, corrected for {len(lines)} tests",
+            found,
+            f"Low and high: {level:.0%} interval of the population.",
+        ),
+        (
+            "Redundancy by component",
+            [0, *shares, header.index("note")],
+            "Redundancy: share of a view's variance that the other view's variates explain.",
+        ),
+    ):
+        names = [_heading(header[j]) for j in columns]
+        values = [[line[j] for j in columns] for line in lines]
+        table = Table.of(caption, names, values, [note], spec=".3f")
+        marked = [
+            replace(line, kind="best" if is_significant else "")
+            for line, is_significant in zip(table.lines, study.significant, strict=True)
+        ]
+        yield from replace(table, lines=marked).parts()
+
+
+def _loadings(study: Study) -> Table:
+    """All variables; the first column is that of their names."""
+    lines = [(name, view, *values) for view, name, *values in study.sorted_loadings()]
+    columns = ("variable", "view", "loading", "low", "high", "cross_loading")
+    caption = "Correlations of the variables with the variates"
+    return Table.of(caption, list(map(_heading, columns)), lines, spec=".3f")
+
+
+def _heading(column: str) -> str:
+    return _HEADINGS.get(column, column.replace("redundancy_", "redundancy of "))
 
 
 def draw_correlations(study: Study, ax: Axes | None = None) -> Axes:
@@ -53,7 +98,8 @@ def draw_correlations(study: Study, ax: Axes | None = None) -> Axes:
     ax.errorbar(place, found.estimate, lengths, fmt="o", capsize=3, color=color(0), label=label)
     ax.plot(place, study.in_sample, "-", color=color(1), label="these rows")
     ax.plot(place, study.held_out, "x", color=color(2), label="held-out rows")
-    ax.set(xlabel="Component", ylabel="Correlation", ylim=(min(0, study.held_out.min()), 1))
+    lowest = min(0, 1.1 * study.held_out.min())
+    ax.set(xlabel="Component", ylabel="Correlation", ylim=(lowest, 1.02))
     ax.set_xticks(place)
     ax.legend(frameon=False)
     return ax
@@ -70,33 +116,38 @@ def draw_loadings(study: Study, view: str, ax: Axes | None = None) -> Axes:
         label = f"{study.intervals.level:.0%} interval"
         ax.hlines(place, low, high, color=GREY, label=label)
     ax.plot(cross, place, "o", color=color(1), label="cross-loading")
-    ax.set_yticks(place, [line[1].replace("$", r"\$") for line in lines])
-    ax.set(xlabel=f"Loading of {view}, component 1".replace("$", r"\$"), xlim=(-1, 1))
+    ax.set_yticks(place, [_literal(line[1]) for line in lines])
+    ax.set(xlabel="Loading, component 1", xlim=(-1, 1))
     ax.legend(frameon=False)
     return ax
 
 
+def _literal(name: str) -> str:
+    """A name as it is, in one line, without the middle of a long one: dollar signs are no math."""
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"
+    return printable(name).replace("$", r"\$")
+
+
 def _illustrations(study: Study) -> Iterator[Illustration]:
-    from matplotlib.figure import Figure
-
-    def drawn(draw: Any, height: float) -> Picture:
-        figure = Figure(figsize=(7.4, height), layout="constrained")
-        draw(figure.subplots())
-        return Picture.of(figure)
-
+    rows = f"{study.n_rows:,} rows"
     yield Illustration(
         "Correlations",
-        drawn(lambda ax: draw_correlations(study, ax), 4.2),
+        [Picture.of(partial(draw_correlations, study), 4.1, 3.0)],
         "A component is real if its correlation in these rows lies above those of shuffled pairs. "
         "Correlations of these rows are too large; the interval is of the population.",
+        f"{rows}, and {len(study.test.permuted):,} permutations of them; held-out rows were left "
+        "out of every step",
     )
     for view, names in study.variables.items():
-        height = 1.2 + 0.26 * min(len(names), _MOST_LOADINGS)
+        n_shown = min(len(names), _MOST_LOADINGS)
+        few = f"; the {n_shown} largest of {len(names)} loadings" * (n_shown < len(names))
         yield Illustration(
             f"Loadings of {view}",
-            drawn(lambda ax, view=view: draw_loadings(study, view, ax), height),
+            [Picture.of(partial(draw_loadings, study, view), 4.1, 0.7 + 0.2 * n_shown)],
             "Correlations between the variables and the variate of their own view (bars) or of the "
             "other view (circles). Do not interpret a component that is not significant.",
+            f"{rows}{few}",
         )
 
 

@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from mvcca.inspection._intervals import CorrelationIntervals
-from mvcca.inspection._tables import WIDTH, frame_of, text_table
+from mvcca.inspection._tables import frame_of
 from mvcca.inspection.permutation import PermutationTest
 from mvcca.machine.replacing import replacing
+from mvcca.machine.tables import TERMINAL_WIDTH, Table, in_notebook
 from mvcca.model_selection import required_correlation, sample_size
 
 if TYPE_CHECKING:
@@ -246,13 +247,20 @@ class Study:
         )
 
     def __str__(self) -> str:
-        parts = [*self.sentences(), "", text_table(*self.table(), WIDTH)]
-        parts += [
-            "",
-            "Largest loadings of component 1",
-            text_table(_LOADINGS, list(self._listed()), WIDTH),
-        ]
+        correlations, loadings = self._tables()
+        parts = [*self.sentences(), "", correlations.as_text(TERMINAL_WIDTH)]
+        parts += ["", loadings.caption, loadings.as_text(TERMINAL_WIDTH)]
         return "\n".join([*parts, "", *self.steps()])
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self._tables(), [*self.sentences(), *self.steps()])
+
+    def _tables(self) -> list[Table]:
+        """The correlations of all components, and the largest loadings of the first."""
+        return [
+            Table.of("Correlations by component", *self.table()),
+            Table.of("Largest loadings of component 1", _LOADINGS, self._listed()),
+        ]
 
     def _listed(self) -> Iterator[tuple[Any, ...]]:
         """The largest loadings of each view."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from mvcca.machine.axes import tidy_axes
 from mvcca.machine.optional import optional
+from mvcca.machine.tables import Table, in_notebook
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 
     from mvcca.linear import CCA, Procrustes
 
+_IN_WORDS = {
+    "n_pseudo_pairs": "pseudo-pairs",
+    "gallery_size": "rows that known pairs were searched among",
+    "gain": "gain of the mean reciprocal rank by pseudo-pairs",
+    "gain_error": "its standard error",
+    "found_first": "known pairs that find each other first",
+    "found_first_error": "standard error of this share",
+    "retraced": "rows that come back to the same row",
+}
 LEAST_RETRACED = 0.45  # unrelated sets, and alignments of R@1 below .4, come back to less
 
 
@@ -95,6 +105,17 @@ class Alignment:
         known = {name: getattr(self, name) for name in names}
         facts = {"n_pseudo_pairs": len(self.pairs), "gallery_size": self.gallery_size}
         return facts | {name: value for name, value in known.items() if value is not None}
+
+    def _repr_html_(self) -> str:
+        figures = [(_IN_WORDS[name], value) for name, value in self.figures().items()]
+        verdict = "The alignment has failed." if self.has_failed else ""
+        steps = [(i, step.stage, step.n_pairs) for i, step in enumerate(self.steps)]
+        tables = [
+            Table.of("How well rows match", ("figure", "value"), figures, spec=".3f"),
+            Table.of("Models on the way", ("step", "stage", "pairs"), steps),
+        ]
+        model = " ".join(str(self.model).split())
+        return in_notebook(tables, filter(None, (f"Alignment by {model}.", verdict)))
 
     def to_frame(self) -> DataFrame:
         """Table of the steps.

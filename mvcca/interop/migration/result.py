@@ -13,6 +13,7 @@ from mvcca.interop.centred import CentredMap
 from mvcca.interop.migration.local import LocalMaps
 from mvcca.interop.migration.maps import RowMap
 from mvcca.machine.archive import not_ours, read_archive, write_archive
+from mvcca.machine.tables import Table, in_notebook
 from mvcca.measures import unit_rows
 from mvcca.views import Views
 
@@ -298,6 +299,35 @@ class Migration:
         names = [field.name for field in fields(self) if not field.name.startswith("_")]
         found = {name: getattr(self, name) for name in names}
         return found | {"learning_curve": [point._asdict() for point in self.learning_curve]}
+
+    def _repr_html_(self) -> str:
+        drawn = "" if self.gallery_size == self.n_stored else f" drawn from {self.n_stored:,}"
+        gallery = f"among {self.gallery_size:,} rows{drawn}"
+        error = 2 * self.found_first_error
+        nearest = f"nearest {self.nearest_share:.1%} of rows that are still nearest"
+        figures = [
+            (f"own row found first {gallery}", f"{self.found_first:.3f} ± {error:.3f}"),
+            ("the same, by a map of permuted pairs", f"{self.found_first_permuted:.3f}"),
+            ("own row found among the first 10", f"{self.found_in_ten:.3f}"),
+            (nearest, f"{self.neighbors_kept:.3f}"),
+            ("the same, by the old model", f"{self.neighbors_kept_before:.3f}"),
+            ("cosine of mapped rows", f"{self.cosine:.3f} ± {self.cosine_deviation:.3f}"),
+        ]
+        name = self.method if self.reg is None else f"{self.method}, reg={self.reg:.3g}"
+        note = (
+            f"Fitted to {self.n_pairs:,} pairs; measured on {self.n_queries:,} queries that were "
+            "left out of the fit. ±: two standard errors; of the cosine, its standard deviation."
+        )
+        caption = f"Migration of {self.direction}: {name}"
+        found = [Table.of(caption, ("figure", "value"), figures, [note], words=("figure",))]
+        if self.learning_curve:
+            columns = ("pairs", "own row first", "± two standard errors", "neighbors kept")
+            points = [
+                (p.n_pairs, p.found_first, 2 * p.found_first_error, p.neighbors_kept)
+                for p in self.learning_curve
+            ]
+            found.append(Table.of("Maps of fewer pairs", columns, points, spec=".3f"))
+        return in_notebook(found)
 
     def _mapped(self, own: RowMap | None, rows: np.ndarray, name: str) -> np.ndarray:
         if own is None:

@@ -27,6 +27,7 @@ from mvcca.interop.representations._measures import (
 from mvcca.interop.representations._sources import LayerSums, Rows, Source
 from mvcca.machine.optional import optional
 from mvcca.machine.progress import steps
+from mvcca.machine.tables import Table, in_notebook
 from mvcca.plotting import draw_heatmap
 from mvcca.views import Views
 
@@ -105,6 +106,18 @@ class SimilarityTable:
             ]
             lines.append("")
         return "\n".join(lines[:-1])
+
+    def _repr_html_(self) -> str:
+        kind = "calibrated" if self.is_calibrated else "not calibrated"
+        return in_notebook(
+            Table.of(
+                f"{measure}, {kind}, {self.n_rows:,} rows",
+                ("layer", *self.other),
+                ((name, *values) for name, values in zip(self.names, self[measure], strict=True)),
+                spec=".3f",
+            )
+            for measure in self.raw
+        )
 
     def to_frame(self) -> DataFrame:
         """Table of a row per pair of layers and measure.

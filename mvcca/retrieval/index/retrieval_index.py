@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvcca.machine.config import block_slices
+from mvcca.machine.memory import readable
 from mvcca.machine.printable import printable
+from mvcca.machine.tables import Table, in_notebook
 from mvcca.machine.warnings import warn
 from mvcca.retrieval.empty_rows import note_on, without_empty
 from mvcca.retrieval.hubs import BankOfViews, HubCorrection
@@ -414,6 +416,28 @@ class RetrievalIndex:
         views = self._contents.views.items()
         held = ", ".join(f"{name}: {view.n_ranked}" for name, view in views) or "empty"
         return printable(f"RetrievalIndex({self.estimator!r}, {held})")
+
+    def _repr_html_(self) -> str:
+        views = self._contents.views
+        rows = [
+            (
+                name,
+                f"{view.n_ranked:,}",
+                view.n_components,
+                str(view.dtype),
+                readable(view.rows.n_bytes + view.ids.n_bytes),
+            )
+            for name, view in views.items()
+        ]
+        model = " ".join(str(self.estimator).split())
+        table = Table.of(
+            f"Index of {len(views)} views" if views else "Index, empty: add rows with index.add",
+            ("view", "rows", "components", "type", "size"),
+            rows,
+            [f"{model}; ranked by {self._ranking}; {self.backend} search"],
+            words=("view", "type"),
+        )
+        return in_notebook([table])
 
     def _search_with_faiss(
         self, key: Any, gallery: Gallery, rows: np.ndarray, k: int

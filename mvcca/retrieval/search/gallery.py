@@ -91,6 +91,11 @@ class ChunkedRows:
             if end > start
         ]
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all chunks, spare capacity included, in memory or mapped from a file."""
+        return sum(chunk.nbytes for chunk in self.chunks)
+
     def plus(self, added: np.ndarray) -> ChunkedRows:
         """Rows with more at the end. Only the last chunk is ever copied, to enlarge it."""
         chunks, n = list(self.chunks), self.n

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from mvcca.machine.memory import readable
 from mvcca.statistics.passes._blocks import spans
 from mvcca.statistics.passes._tasks import RowTasks, delayed, sent_as_arrays
 from mvcca.views import Views
@@ -171,17 +172,17 @@ class Cluster:
             base = _base_bytes(worker.get("metrics", {}))
             if limit and pause and base > pause * limit:
                 raise MemoryError(
-                    f"The worker {address} has {limit:,} bytes of memory ({_readable(limit)}), of "
-                    f"which it uses {base:,} ({_readable(base)}) before it is given any rows. "
+                    f"The worker {address} has {limit:,} bytes of memory ({readable(limit)}), of "
+                    f"which it uses {base:,} ({readable(base)}) before it is given any rows. "
                     f"Above {pause:.0%} Dask pauses a worker, and this one would never resume. "
                     "Give workers more memory."
                 )
             needed = base + n_threads * (load.block_bytes + load.result_bytes)
             if limit and needed > limit:
                 raise MemoryError(
-                    f"The worker {address} has {limit:,} bytes of memory ({_readable(limit)}) for "
+                    f"The worker {address} has {limit:,} bytes of memory ({readable(limit)}) for "
                     f"{n_threads} thread(s) and needs about {needed:,} bytes "
-                    f"({_readable(needed)}): {load}, per thread. Give workers more memory or fewer "
+                    f"({readable(needed)}): {load}, per thread. Give workers more memory or fewer "
                     "threads, make blocks smaller with mvcca.config_context(block_rows=...), or "
                     "take fewer features."
                 )
@@ -190,10 +191,6 @@ class Cluster:
 def _base_bytes(metrics: dict[str, Any]) -> int:
     """Memory of a worker without the results it holds, as last reported."""
     return max(_BASE_BYTES, metrics.get("memory", 0) - metrics.get("managed_bytes", 0))
-
-
-def _readable(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
 
 
 def _itself(value: Any) -> Any:
