@@ -12,7 +12,8 @@ from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured, header_of
 from mvcca.interop.alignment import Alignment, align_unpaired
-from mvcca.persistence import check_format, save
+from mvcca.machine.written_files import check_format
+from mvcca.persistence import save
 from mvcca.views.files import open_view
 
 

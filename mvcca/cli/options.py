@@ -165,7 +165,7 @@ networks train on auto, cpu, cuda, cuda:1 or mps (default: auto)"""
 
 def add_to_transform(command: ArgumentParser) -> None:
     """Add the options of `mvcca transform`."""
-    _add_model(command)
+    _add_model(command, "fit", "align", "migrate")
     _add_files(command, "--view", "rows to project, of a fitted view; may be repeated", "views")
     text = """scores to write, .npy, .parquet, .arrow or .csv; with several views a name that
 contains {view}, such as scores-{view}.npy"""
@@ -187,7 +187,7 @@ per line"""
 
 def add_to_search(command: ArgumentParser) -> None:
     """Add the options of `mvcca search`."""
-    _add_model(command)
+    _add_model(command, "fit", "align")
     text = "rows to search, of a fitted view; may be repeated"
     _add_files(command, "--gallery", text, "galleries")
     text = """search several galleries as one: row i of each shows the same item, and its
@@ -305,8 +305,11 @@ def add_to_similarity(command: ArgumentParser) -> None:
     command.add_argument("layers", metavar="LAYERS", nargs="+", help=text)
     text = "layers of another network for the same rows (default: each layer with each)"
     _add(command, "--other", text, metavar="LAYERS", nargs="+")
-    text = "measures, separated by commas (default: cka_unbiased)"
+    text = "measures, separated by commas"
     _add(command, "--measures", text, values.names, default="cka_unbiased")
+    text = """ridge of the two mean correlations, in units of a layer's mean variance; layers wider
+than there are objects need one"""
+    _add(command, "--reg", text, values.non_negative, "REG", 0.0)
     _flag(command, "--raw", "the measures as published, which grow with the width of layers")
     text = "coverage of intervals, from ten groups of rows (default: no intervals)"
     _add(command, "--level", text, values.fraction, "F")
@@ -322,7 +325,7 @@ a measure lies above that of unrelated layers."""
 
 def add_to_info(command: ArgumentParser) -> None:
     """Add the options of `mvcca info`."""
-    _add_model(command)
+    _add_model(command, "fit", "align", "migrate")
 
 
 def add_to_methods(_: ArgumentParser) -> None:
@@ -413,8 +416,10 @@ numbers are, and the 0, 1, 2, ... of pandas)"""
     _choose(command, "--header", ("yes", "no"), text)
 
 
-def _add_model(command: ArgumentParser) -> None:
-    command.add_argument("model", metavar="MODEL", help="model file written by `mvcca fit`")
+def _add_model(command: ArgumentParser, *written_by: str) -> None:
+    *others, last = (f"`mvcca {name}`" for name in written_by)
+    text = f"file written by {', '.join(others)} or {last}"
+    command.add_argument("model", metavar="MODEL", help=text)
 
 
 def _add_output(

@@ -31,7 +31,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None]]] = {
         options.add_to_align,
     ),
     "similarity": (
-        "compare layers of networks: how alike are their representations?",
+        "compare layers of networks by how alike their representations are",
         options.add_to_similarity,
     ),
     "info": ("describe a model file", options.add_to_info),

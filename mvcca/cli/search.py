@@ -12,7 +12,7 @@ from mvcca.cli.inputs import by_name, checked_output, configured, header_of, loa
 from mvcca.interop import Hits
 from mvcca.machine.printable import printable
 from mvcca.machine.replacing import replacing
-from mvcca.persistence import check_format
+from mvcca.machine.written_files import check_format
 from mvcca.retrieval import RetrievalIndex
 from mvcca.views import Views
 from mvcca.views.files import open_rows

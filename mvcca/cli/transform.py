@@ -12,11 +12,10 @@ from typing import Any
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import by_name, checked_output, configured, header_of, load_model, model_file
-from mvcca.interop.migration import Migration
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
-from mvcca.persistence import ProjectedRows, check_format
-from mvcca.retrieval import retrieval_vectors
+from mvcca.machine.written_files import check_format
+from mvcca.statistics.passes import ProjectedRows
 from mvcca.views.files import open_view, read_ids
 
 _VIEW = "{view}"
@@ -58,7 +57,11 @@ def run(options: Namespace) -> None:
 def _projection(options: Namespace) -> Callable[[Any], Any]:
     """What maps rows of views by the model or the migration in the file."""
     if options.vectors is None and kind_of(model_file(options.model)) == "migration":
+        from mvcca.interop.migration import Migration  # without scikit-learn, which takes a second
+
         return Migration.load(options.model).transform
+    from mvcca.retrieval import retrieval_vectors
+
     model = load_model(options.model)
     if options.vectors is None:
         return model.transform
