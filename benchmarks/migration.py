@@ -5,6 +5,7 @@ Writes ROWS x 384 float32 vectors, and a sample of 1,000 rows of another model. 
 - `mvcca migrate`: reads the vectors, maps them and writes the result; start-up, the choice among
   18 ridges, the fit to the sample and its measure in a gallery of 100,000 rows are part of it;
 - `mvcca transform`: maps the same vectors by a map that `mvcca migrate` has written;
+- the same in a running process, without the start of Python and its imports;
 - the disk floor: the same bytes read and written, and synchronized, by plain system calls;
 - the GEMM floor: the products of the map alone, on rows in memory, by all BLAS threads.
 
@@ -41,6 +42,11 @@ if __name__ == "__main__":
 import numpy as np
 from _measure import machine
 from threadpoolctl import threadpool_info
+
+from mvcca import open_matrix
+from mvcca.interop.migration import Migration
+from mvcca.machine.replacing import replacing
+from mvcca.statistics.passes import ProjectedRows
 
 WIDTH, SAMPLE = 384, 1_000
 BLOCK = 10_000  # rows
@@ -83,6 +89,14 @@ def transform(directory: Path) -> None:
     subprocess.run([*command, *options], cwd=directory, check=True, stdout=subprocess.DEVNULL)
 
 
+def mapped(directory: Path) -> None:
+    """What `mvcca transform` does once it runs."""
+    old = directory / "old.npy"
+    project = Migration.load(directory / "map.mvcca").transform
+    with replacing(directory / "migrated.npy") as file:
+        ProjectedRows(project, "old", open_matrix(old), str(old)).write(file, ".npy")
+
+
 def disk(directory: Path) -> None:
     n_bytes = BLOCK * WIDTH * 4
     with open(directory / "old.npy", "rb", 0) as old, open(directory / "copy.npy", "wb", 0) as new:
@@ -107,7 +121,7 @@ def cpu_seconds() -> float:
 
 def main(options: argparse.Namespace) -> None:
     directory = Path(tempfile.mkdtemp(dir=options.directory))
-    names = ("migrate", "transform", "disk", "product")
+    names = ("migrate", "transform", "mapped", "disk", "product")
     seconds: dict[str, list[float]] = {name: [] for name in names}
     cpu: dict[str, list[float]] = {name: [] for name in names}
     try:
@@ -117,6 +131,7 @@ def main(options: argparse.Namespace) -> None:
             runs = {
                 "migrate": lambda: migrate(directory),
                 "transform": lambda: transform(directory),
+                "mapped": lambda: mapped(directory),
                 "disk": lambda: disk(directory),
                 "product": lambda: product(options.rows),
             }
@@ -137,7 +152,7 @@ def main(options: argparse.Namespace) -> None:
         used = statistics.median(cpu[name])
         print(f"{name:9s} {statistics.median(values):6.1f} s wall {np.round(values, 1)}", end="")
         print(f" {used:6.1f} s CPU")
-    for command in ("migrate", "transform"):
+    for command in ("migrate", "transform", "mapped"):
         slower = map(max, seconds["disk"], seconds["product"])
         share = [floor / own for floor, own in zip(slower, seconds[command], strict=True)]
         print(f"{command}: {statistics.median(share):.0%} of the speed of the slower floor")

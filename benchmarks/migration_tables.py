@@ -6,7 +6,11 @@ are the share that find their own row first and, after a slash, the share of a q
 rows in the new model, its own row excluded, that are still among the 10 nearest; then the estimate
 of `fit_migration`, from the pairs alone, and how many of its standard errors it is off.
 
+With ``--choices``: the same figures of ridge regression on pairs that were chosen, not drawn, and
+what a mix of re-embedded and migrated rows keeps.
+
     MVCCA_DATA=../shared/data python benchmarks/migration_tables.py [--seeds 2] [--pairs 200 ...]
+        [--choices]
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--pairs", type=int, nargs="+", default=[200, 500, 1000, 5000])
+    parser.add_argument("--choices", action="store_true", help="compare choices of pairs instead")
     return parser.parse_args()
 
 
@@ -30,6 +35,7 @@ import warnings
 import numpy as np
 from _measure import machine
 from real import fetch_multi30k_encoders
+from sklearn.cluster import KMeans
 
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.retrieval import top_k
@@ -64,6 +70,88 @@ def truth(
     return first, shared(found, kept)
 
 
+# ---- which pairs --------------------------------------------------------------------------------
+
+
+def at_random(rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.choice(len(rows), n, replace=False)
+
+
+def nearest_to_centres(rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    seed = int(rng.integers(2**31))
+    centres = KMeans(n, n_init=1, max_iter=50, random_state=seed).fit(rows).cluster_centers_
+    return np.unique(top_k(centres, rows, 1, "euclidean")[1])
+
+
+def by_leverage(rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    left = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[0]
+    leverages = np.einsum("ij,ij->i", left, left, dtype=float)
+    return rng.choice(len(rows), n, replace=False, p=leverages / leverages.sum())
+
+
+def farthest_point(rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    chosen = [int(rng.integers(len(rows)))]
+    squares = np.einsum("ij,ij->i", rows, rows)
+    distances = np.full(len(rows), np.inf)
+    while len(chosen) < n:
+        own = chosen[-1]
+        distances = np.minimum(distances, squares - 2 * rows @ rows[own] + squares[own])
+        chosen.append(int(np.argmax(distances)))
+    return np.array(chosen)
+
+
+def d_optimal(rows: np.ndarray, n: int, _: np.random.Generator) -> np.ndarray:
+    """Greedily the row that adds most to log det (Σ x xᵀ + r I), r of .01 of the mean variance."""
+    centred = (rows - rows.mean(axis=0)).astype(float)
+    gains = np.einsum("ij,ij->i", centred, centred)
+    scaled = centred / (0.01 * gains.mean() / rows.shape[1])  # rows times the inverse
+    gains /= 0.01 * gains.mean() / rows.shape[1]
+    chosen: list[int] = []
+    while len(chosen) < n:
+        own = int(np.argmax(gains))
+        chosen.append(own)
+        products = scaled @ centred[own]
+        scaled -= np.outer(products / (1 + gains[own]), scaled[own])
+        gains = np.einsum("ij,ij->i", centred, scaled)
+        gains[chosen] = -np.inf
+    return np.array(chosen)
+
+
+CHOICES = (at_random, nearest_to_centres, by_leverage, farthest_point, d_optimal)
+
+
+def choices(
+    title: str,
+    old: np.ndarray,
+    new: np.ndarray,
+    own: np.ndarray,
+    n_train: int,
+    options: argparse.Namespace,
+) -> None:
+    """Ridge regression on pairs that were chosen by their old rows."""
+    _, kept = nearest(new[own], new, own)
+    for n_pairs in options.pairs:
+        for choose in CHOICES:
+            rows = []
+            for seed in range(options.seeds):
+                chosen = choose(old[:n_train], n_pairs, np.random.default_rng(seed))
+                with warnings.catch_warnings(action="ignore"):
+                    found = fit_migration(old[chosen], new[chosen], stored=old)
+                rows.append(truth(found, old, new, own, kept))
+            first, neighbors = np.mean(rows, axis=0)
+            print(
+                f"  {title}, {n_pairs:,} pairs, {choose.__name__}: {first:.3f} / {neighbors:.3f}",
+                flush=True,
+            )
+    drawn = np.random.default_rng(0).choice(n_train, 5_000, replace=False)
+    mapped = fit_migration(old[drawn], new[drawn], stored=old).map_items(old)
+    mixed = mapped.copy()
+    mixed[drawn] = new[drawn]
+    for name, items in (("migrated rows", mapped), ("5,000 of them re-embedded", mixed)):
+        first, found = nearest(new[own], items, own)
+        print(f"  {title}, {name}: {first:.3f} / {shared(found, kept):.3f}", flush=True)
+
+
 def main(options: argparse.Namespace) -> None:
     print(machine(1))
     data = fetch_multi30k_encoders()
@@ -74,6 +162,9 @@ def main(options: argparse.Namespace) -> None:
             for name in (source, target)
         )
         own = np.arange(len(old) - n_test, len(old))
+        if options.choices:
+            choices(title, old, new, own, n_train, options)
+            continue
         _, kept = nearest(new[own], new, own)
         print(f"{title}: staying keeps {shared(nearest(old[own], old, own)[1], kept):.3f}")
         for n_pairs in options.pairs:

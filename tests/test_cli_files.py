@@ -32,9 +32,8 @@ from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.blocks import read_array
 from mvcca.cli import main
 from mvcca.comparison.registry import GROUPS, METHODS
-from mvcca.persistence import ProjectedRows
 from mvcca.retrieval import top_k
-from mvcca.statistics.passes import _checkpoint
+from mvcca.statistics.passes import ProjectedRows, _checkpoint
 from mvcca.views.files import read_ids, read_labels
 
 N = 60

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -179,6 +181,21 @@ def test_a_saved_map_maps_files(capsys):
     assert "Unknown view 'left'; the views are ['old', 'new']" in capsys.readouterr().err
     assert main(["search", "map.mvcca", "--gallery", "old=old.npy", "--query", "new=new.npy"]) == 1
     assert "contains a migration; `mvcca transform` maps rows by it" in capsys.readouterr().err
+
+
+def test_a_saved_map_is_described_and_needs_no_scikit_learn(capsys):
+    assert run(capsys, *MIGRATE[:-1], "map.mvcca")[0] == 0
+    assert main(["info", "map.mvcca"]) == 0
+    found = Migration.load("map.mvcca")
+    assert capsys.readouterr().out == f"map.mvcca: migration of items\n{found}\n"
+    assert main(["info", "map.mvcca", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["found_first"] == found.found_first
+    program = (
+        "import sys\nfrom mvcca.cli import main\n"
+        "main(['transform', 'map.mvcca', '--view', 'old=old.npy', '-o', 'o.npy', '-q'])\n"
+        "assert not {'sklearn', 'numba', 'pandas', 'joblib'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ from mvcca.interop import (
     views_of_table,
     write_scores,
 )
+from mvcca.interop.migration import fit_migration
 from mvcca.linear import CovarianceCCA
 
 WIDTHS = {"image": 7, "text": 6}
@@ -301,6 +302,20 @@ def test_an_onnx_graph_keeps_its_digits_under_a_large_mean(tmp_path):
     [scores] = ReferenceEvaluator(str(tmp_path / "text.onnx")).run(None, {"text": text})
     expected = model.transform({"text": text.astype(float)})["text"]
     assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:Of the nearest")
+def test_the_map_of_a_migration_is_exported(tmp_path):
+    pytest.importorskip("onnx", reason="needs onnx: make test-interop")
+    from onnx.reference import ReferenceEvaluator
+
+    rng = np.random.default_rng(0)
+    old = rng.standard_normal((300, 9)) + 5
+    new = old @ rng.standard_normal((9, 7)) + 0.1 * rng.standard_normal((300, 7))
+    found = fit_migration(old, new, normalize=False)
+    save_onnx(found, "old", tmp_path / "map.onnx")
+    graph, rows = ReferenceEvaluator(str(tmp_path / "map.onnx")), old.astype(np.float32)
+    assert_allclose(graph.run(None, {"old": rows})[0], found.map_items(old), atol=1e-4)
 
 
 ONNX_RUNTIME = """

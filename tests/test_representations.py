@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -74,6 +75,31 @@ def test_correlations_are_those_of_cca():
     rho = CCA(None, reg=0.0).fit({"x": x, "y": y}).canonical_correlations_
     assert raw(x, y, "mean_correlation") == pytest.approx(rho.mean(), rel=1e-10)
     assert raw(x, y, "mean_squared_correlation") == pytest.approx((rho**2).mean(), rel=1e-10)
+
+
+@pytest.mark.parametrize("reg", [0.1, 3.0])
+def test_correlations_with_a_ridge_are_those_of_regularized_covariances(reg):
+    x, y = two_layers()
+    centred = [X - X.mean(axis=0) for X in (x, y)]
+    roots = []
+    for X in centred:
+        values, axes = np.linalg.eigh(X.T @ X)
+        roots.append(axes / np.sqrt(values + reg * values.mean()) @ axes.T)
+    rho = np.linalg.svd(roots[0] @ centred[0].T @ centred[1] @ roots[1], compute_uv=False)
+    names = ("mean_correlation", "mean_squared_correlation")
+    found = compared(x, y, names, reg=reg)
+    expected = {"mean_correlation": rho.mean(), "mean_squared_correlation": (rho**2).mean()}
+    for name in names:
+        assert found.raw[name][0, 0] == pytest.approx(expected[name], rel=1e-10)
+
+
+def test_a_ridge_tells_layers_wider_than_the_rows_apart():
+    x, y = two_layers(n=60, p=100, q=120)
+    unrelated = np.random.default_rng(1).permutation(y)
+    assert compared(x, unrelated, "mean_correlation").raw["mean_correlation"] > 0.999
+    z = [compared(x, Y, "mean_correlation", reg=0.3).z["mean_correlation"] for Y in (y, unrelated)]
+    assert z[0] > 6
+    assert abs(z[1]) < 4
 
 
 def test_procrustes_is_the_fit_of_the_best_rotation():
@@ -290,7 +316,9 @@ def test_a_table_lists_pairs_and_draws_a_heat_map():
     assert (frame["low"] <= frame["value"]).all()
     row = frame.query("layer == 'layer1' and other == 'layer0' and measure == 'pwcca'")
     assert row["raw"].item() == pytest.approx(raw(y, x, "pwcca"))
-    assert "cka, calibrated, 120 rows" in str(found)
+    assert "cka, calibrated, 90% intervals, 120 rows" in str(found)
+    width = found.half_width["cka"][0, 1]
+    assert f"{found['cka'][0, 1]:.3f} ± {width:.3f}" in str(found)
     ax = found.plot("cka")
     assert [text.get_text() for text in ax.get_xticklabels()] == ["layer0", "layer1"]
     np.testing.assert_array_equal(ax.images[0].get_array(), found["cka"])
@@ -322,6 +350,7 @@ def test_layers_of_two_networks_keep_their_names(tmp_path):
         ({"x": np.eye(9)}, {"measures": "mutual_knn"}, "over 11 rows"),
         ({"x": np.eye(9)}, {"level": 0.9}, "need 20 rows"),
         ({"x": np.eye(9)}, {"level": 2}, "between 0 and 1"),
+        ({"x": np.eye(9)}, {"reg": -1}, "reg to be a number of at least 0, got -1"),
         ({}, {}, "at least one layer"),
     ],
 )
@@ -384,7 +413,7 @@ def test_the_command_compares_folders_of_layers(capsys, folders):
 def test_the_command_prints_a_table_and_draws_it(capsys, tmp_path):
     code, out, err = run(capsys, "a", "--plot", "map.png", "--level", "0.9")
     assert code == 0, err
-    assert out.startswith("cka_unbiased, calibrated, 120 rows\n")
+    assert out.startswith("cka_unbiased, calibrated, 90% intervals, 120 rows\n")
     assert "0 of 9 pairs are no more alike than unrelated layers (z < 2)" in out
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
@@ -394,7 +423,7 @@ def test_the_command_prints_a_table_and_draws_it(capsys, tmp_path):
     ("arguments", "message"),
     [
         (("a", "--measures", "rsa"), "unknown measure 'rsa'; choose from cka_unbiased"),
-        (("a", "b"), "a layer of this name is also in a/l2.npy"),
+        (("a", "b"), "also in a/l2.npy; to compare two networks, name the files of the second"),
         (("empty",), "expected .npy files of layers, found none"),
         (("a/l2.npy", "--other", "none.npy"), "none.npy: expected a .npy file"),
         (("a", "--plot", "a/l2.npy"), "a/l2.npy"),
@@ -416,6 +445,33 @@ def test_tensors_are_taken_as_they_are():
     tensors = {"x": torch.tensor(x, requires_grad=True), "y": torch.tensor(y)}
     found = compare_representations(LayerSums().update(tensors))
     assert found["cka_unbiased"][0, 1] == pytest.approx(raw(x, y, "cka_unbiased"))
+
+
+def test_the_recipe_with_hooks_sums_up_what_the_layers_return():
+    torch = pytest.importorskip("torch")
+    page = Path(__file__).parents[1] / "docs" / "user_guide" / "representations.rst"
+    recipe = page.read_text(encoding="utf-8").rpartition(".. code-block:: python")[2]
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(6, 8), torch.nn.Linear(8, 5)])
+
+        def forward(self, tokens):
+            return self.layers[1](torch.relu(self.layers[0](tokens)))
+
+    torch.manual_seed(0)
+    loader, model = torch.randn(4, 20, 3, 6).unbind(), Model()
+    names = {"model": model, "loader": loader, "LayerSums": LayerSums}
+    names |= {"compare_representations": compare_representations}
+    exec(dedent(recipe), names)
+    plt.close("all")
+    with torch.no_grad():
+        first = torch.cat([model.layers[0](tokens).mean(dim=1) for tokens in loader])
+        second = torch.cat([model(tokens).mean(dim=1) for tokens in loader])
+    found = compare_representations(names["sums"])["cka_unbiased"][0, 1]
+    assert found == pytest.approx(raw(first.numpy(), second.numpy(), "cka_unbiased"), rel=1e-5)
+    assert not model.layers[0]._forward_hooks
 
 
 @pytest.mark.slow

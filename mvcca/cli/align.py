@@ -15,7 +15,8 @@ from mvcca.cli.inputs import checked_output, configured, header_of, id_of
 from mvcca.cli.notes import ROWS
 from mvcca.comparison.costs import alignment_work, shape_of
 from mvcca.interop.alignment import Alignment, align_unpaired
-from mvcca.persistence import check_format, save
+from mvcca.machine.written_files import check_format
+from mvcca.persistence import save
 from mvcca.views.files import open_identified, open_view, read_table
 
 

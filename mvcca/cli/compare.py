@@ -32,7 +32,7 @@ from mvcca.comparison.registry import METHODS, selected
 from mvcca.comparison.report import NO_PICTURES, has_pictures
 from mvcca.comparison.summary import Summary
 from mvcca.machine.printable import printable, printable_json
-from mvcca.persistence import check_writable
+from mvcca.machine.written_files import check_writable
 from mvcca.retrieval import Measure
 from mvcca.statistics.passes import row_bytes_of
 from mvcca.views import Views

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mvcca.cli.console import note
-from mvcca.comparison.costs import Shapes, Work, costs_of, fit_work
+from mvcca.comparison.costs import Shapes, Work, costs_of
 from mvcca.comparison.progress import Estimate
 from mvcca.machine.memory import available_bytes
 from mvcca.views import Labels, Views
@@ -31,6 +31,8 @@ def note_estimate(estimate: Estimate) -> None:
 
 def note_fit(estimator: Any, views: Views, labels: Labels | None, n_processes: int = 1) -> None:
     """Print a note if a fit takes long, its search of settings included."""
+    from mvcca.comparison.costs import fit_work  # with scikit-learn, which takes a second
+
     note_work(fit_work(estimator, Shapes.of_views(views, labels)), n_processes)
 
 

@@ -1,4 +1,4 @@
-"""`mvcca info`: describe a model file."""
+"""`mvcca info`: describe a file of a model or of a migration."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from argparse import Namespace
 
 from mvcca.cli.console import show
 from mvcca.cli.inputs import model_file
+from mvcca.interop.migration import Migration
+from mvcca.machine.archive import kind_of
 from mvcca.persistence import describe
 
 
 def run(options: Namespace) -> None:
     """Run the command."""
-    found = describe(model_file(options.model))
-    show(options, str(found), found)
+    file = model_file(options.model)
+    if kind_of(file) == "migration":
+        migration = Migration.load(file)
+        text = f"{file}: migration of {migration.direction}\n{migration}"
+        show(options, text, {"file": file} | migration.figures())
+    else:
+        found = describe(file)
+        show(options, str(found), found)

@@ -17,7 +17,7 @@ from mvcca.cli.errors import CommandError, UsageError
 from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
 from mvcca.machine.progress import passing_bars
-from mvcca.persistence import check_writable
+from mvcca.machine.written_files import check_writable
 from mvcca.views import Labels, Views
 from mvcca.views.files import read_ids, read_matched_views, read_views, values_of_ids
 

@@ -16,7 +16,8 @@ from mvcca.cli.inputs import checked_output, configured, header_of, id_of
 from mvcca.comparison.costs import migration_work, shape_of
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
-from mvcca.persistence import ProjectedRows, check_format, write_npy
+from mvcca.machine.written_files import check_format
+from mvcca.statistics.passes import ProjectedRows
 from mvcca.views.files import common_rows, open_identified, open_view, read_row_numbers
 
 
@@ -51,7 +52,7 @@ def run(options: Namespace) -> None:
             random_state=options.seed,
         )
         if not options.json:
-            print(_report(found), flush=True)
+            print(found, flush=True)
         if not (found.is_useful or options.force):
             raise CommandError(
                 f"{output}: not written, since the map finds no more rows than one of permuted "
@@ -73,7 +74,7 @@ def _write_mapped(found: Migration, old: Any, name: str, output: Any) -> tuple[i
     """Map all stored rows block by block; returns the shape of the result."""
     projected = ProjectedRows(found.transform, "old", old, name)
     with replacing(output) as file:
-        write_npy(file, projected.blocks(), projected.shape, projected.dtype)
+        projected.write(file, ".npy")
     return projected.shape
 
 
@@ -118,25 +119,3 @@ def _in_memory(options: Namespace, old: Any, new: Any) -> list[np.ndarray]:
             kind = "sparse ones" if rows.is_sparse else "texts"
             raise CommandError(f"{file}: expected dense rows of numbers, got {kind}")
     return [rows.matrix for rows in pairs]
-
-
-def _report(found: Migration) -> str:
-    name = found.method if found.reg is None else f"{found.method}, reg={found.reg:.3g}"
-    gallery = f"{found.gallery_size:,} rows"
-    if found.gallery_size < found.n_stored:
-        gallery += f" drawn from {found.n_stored:,}"
-    error = 2 * found.found_first_error
-    mapped = {"items": "migrated row", "queries": "row", "both": "row"}[found.direction]
-    lines = [
-        f"{name}: fitted to {found.n_pairs:,} pairs; the figures are of pairs left out of the fit",
-        f"own {mapped} found first among {gallery}: {found.found_first:.3f} ± {error:.3f} "
-        f"({found.n_queries:,} queries)",
-        f"nearest {found.nearest_share:.1%} of rows that are still nearest: "
-        f"{found.neighbors_kept:.3f} (old model: {found.neighbors_kept_before:.3f})",
-    ]
-    lines += [
-        f"with {point.n_pairs:,} pairs: own row first {point.found_first:.3f} ± "
-        f"{2 * point.found_first_error:.3f}"
-        for point in found.learning_curve
-    ]
-    return "\n".join(lines)

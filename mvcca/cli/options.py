@@ -102,7 +102,7 @@ networks train on auto, cpu, cuda, cuda:1 or mps (default: auto)"""
 
 def add_to_transform(command: ArgumentParser) -> None:
     """Add the options of `mvcca transform`."""
-    _add_model(command)
+    _add_model(command, "fit", "align", "migrate")
     _add_files(command, "--view", "rows to project, of a fitted view; may be repeated", "views")
     _add_id(command, "column that identifies the rows, which is written beside their scores")
     text = """scores to write, .npy, .parquet, .arrow or .csv; with several views a name that
@@ -127,7 +127,7 @@ mvcca search does; of queries or of the rows to be searched"""
 
 def add_to_search(command: ArgumentParser) -> None:
     """Add the options of `mvcca search`."""
-    _add_model(command)
+    _add_model(command, "fit", "align")
     text = "rows to search, of a fitted view; may be repeated"
     _add_files(command, "--gallery", text, "galleries")
     _add_files(command, "--query", "queries; may be repeated to query by several views", "queries")
@@ -252,6 +252,9 @@ def add_to_similarity(command: ArgumentParser) -> None:
     _add(command, "--other", text, metavar="LAYERS", nargs="+")
     text = "measures, separated by commas"
     _add(command, "--measures", text, values.names, "NAME,...", default="cka_unbiased")
+    text = """ridge of the two mean correlations, in units of a layer's mean variance; layers wider
+than there are objects need one"""
+    _add(command, "--reg", text, values.non_negative, "REG", 0.0)
     _add(command, "--plot", "heat map of the first measure to write", metavar="FILE")
     settings = command.add_argument_group("settings of the measures")
     _flag(settings, "--raw", "the measures as published, which grow with the width of layers")
@@ -262,7 +265,7 @@ def add_to_similarity(command: ArgumentParser) -> None:
 
 def add_to_info(command: ArgumentParser) -> None:
     """Add the options of `mvcca info`."""
-    _add_model(command)
+    _add_model(command, "fit", "align", "migrate")
 
 
 def add_to_methods(_: ArgumentParser) -> None:
@@ -359,8 +362,10 @@ numbers are, and the 0, 1, 2, ... of pandas, which is reported)"""
     _choose(group, "--header", ("yes", "no"), text)
 
 
-def _add_model(command: ArgumentParser) -> None:
-    command.add_argument("model", metavar="MODEL", help="model file written by `mvcca fit`")
+def _add_model(command: ArgumentParser, *written_by: str) -> None:
+    *others, last = (f"`mvcca {name}`" for name in written_by)
+    text = f"file written by {', '.join(others)} or {last}"
+    command.add_argument("model", metavar="MODEL", help=text)
 
 
 def _add_output(

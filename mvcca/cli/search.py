@@ -15,7 +15,7 @@ from mvcca.comparison.costs import hits_work, shape_of
 from mvcca.interop import Hits
 from mvcca.machine.printable import printable
 from mvcca.machine.replacing import replacing
-from mvcca.persistence import check_format
+from mvcca.machine.written_files import check_format
 from mvcca.retrieval import RetrievalIndex
 from mvcca.views import Views
 from mvcca.views.files import open_identified, open_rows, paired

@@ -46,6 +46,7 @@ def run(options: Namespace) -> None:
             layers["layers"],
             other=layers.get("other"),
             measures=options.measures,
+            reg=options.reg,
             calibrate=not options.raw,
             level=options.level,
             random_state=options.seed,
@@ -66,7 +67,10 @@ def _files(paths: list[str]) -> dict[str, Path]:
             raise CommandError(f"{path}: expected .npy files of layers, found none")
         for file in files:
             if file.stem in found:
-                raise CommandError(f"{file}: a layer of this name is also in {found[file.stem]}")
+                raise CommandError(
+                    f"{file}: a layer of this name is also in {found[file.stem]}; to compare two "
+                    f"networks, name the files of the second one after --other"
+                )
             found[file.stem] = file
     return found
 

@@ -25,11 +25,10 @@ from mvcca.cli.inputs import (
     model_file,
 )
 from mvcca.comparison.costs import projection_work, shape_of
-from mvcca.interop.migration import Migration
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
-from mvcca.persistence import ProjectedRows, check_format
-from mvcca.retrieval import retrieval_vectors
+from mvcca.machine.written_files import check_format
+from mvcca.statistics.passes import ProjectedRows
 from mvcca.views.files import open_rows, read_ids
 
 _VIEW = "{view}"
@@ -82,8 +81,12 @@ def _projection(options: Namespace) -> tuple[Callable[[Any], Any], int]:
     """What maps rows of views by the model or the migration in the file, and about how many columns
     it makes."""
     if options.vectors is None and kind_of(model_file(options.model)) == "migration":
+        from mvcca.interop.migration import Migration  # without scikit-learn, which takes a second
+
         migration = Migration.load(options.model)
         return migration.transform, n_components_of(migration)
+    from mvcca.retrieval import retrieval_vectors
+
     model = load_model(options.model)
     if options.vectors is None:
         return model.transform, n_components_of(model)

@@ -13,7 +13,7 @@ from mvcca.comparison.summary import Summary
 from mvcca.comparison.wording import code, escaped
 from mvcca.machine.printable import printable_json
 from mvcca.machine.replacing import replacing
-from mvcca.persistence import check_format
+from mvcca.machine.written_files import check_format
 
 Results = Sequence[Measurements]
 

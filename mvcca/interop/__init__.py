@@ -18,12 +18,19 @@ A library is imported when a function that needs it is called; if it is missing,
 extra to install.
 """
 
-from mvcca.interop._affine import affine_map
-from mvcca.interop._anndata import views_of_modalities, write_scores
-from mvcca.interop._arrow import views_of_table
-from mvcca.interop._cells import integrate_cells
-from mvcca.interop._hits import Hits
-from mvcca.interop._networks import save_dense, save_onnx, to_linear
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mvcca.machine.on_access import on_access
+
+if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from mvcca.interop._affine import affine_map
+    from mvcca.interop._anndata import views_of_modalities, write_scores
+    from mvcca.interop._arrow import views_of_table
+    from mvcca.interop._cells import integrate_cells
+    from mvcca.interop._hits import Hits
+    from mvcca.interop._networks import save_dense, save_onnx, to_linear
 
 __all__ = [
     "Hits",
@@ -36,3 +43,19 @@ __all__ = [
     "views_of_table",
     "write_scores",
 ]
+
+_MODULES = {
+    "_affine": ("affine_map",),
+    "_anndata": ("views_of_modalities", "write_scores"),
+    "_arrow": ("views_of_table",),
+    "_cells": ("integrate_cells",),
+    "_hits": ("Hits",),
+    "_networks": ("save_dense", "save_onnx", "to_linear"),
+}
+__getattr__ = on_access(
+    __name__, {name: module for module, names in _MODULES.items() for name in names}
+)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -26,8 +26,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import LinearEstimator
 from mvcca.compose import PerView
-from mvcca.interop.centred import CentredMap
 from mvcca.interop.migration.result import Migration
+from mvcca.interop.row_maps import CentredMap
 from mvcca.problem import component_weights
 from mvcca.retrieval.ranking import Ranking, fitted_steps
 

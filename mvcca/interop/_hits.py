@@ -11,7 +11,7 @@ import numpy as np
 
 from mvcca.machine.tables import Table, in_notebook
 from mvcca.machine.warnings import warn
-from mvcca.persistence import write_npy, write_table
+from mvcca.machine.written_files import write_npy, write_table
 from mvcca.retrieval import RetrievalIndex
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.runs import strictly_descending

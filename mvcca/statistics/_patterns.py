@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from mvcca.machine.progress import steps
 from mvcca.machine.warnings import warn
@@ -215,6 +214,8 @@ class _Standardized:
                 mean, covariance = mean + shift, new
                 if change <= tolerance:
                     return mean, covariance
+        from sklearn.exceptions import ConvergenceWarning
+
         warn(
             f'missing="em" stopped after {max_iter} steps, of which the last changed a correlation '
             f"by {change:.1g}: the cells hardly tell some correlations. Drop features that are "

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, check_consistent_length
 
 from mvcca.blocks import is_mapping
 from mvcca.blocks.checks import check_same_rows, of_view, row_labels
@@ -107,6 +106,8 @@ def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
     if y is None:
         return dict.fromkeys(views.names)
     if not per_view:
+        from sklearn.utils import _safe_indexing, check_consistent_length
+
         check_consistent_length(views, y)
         check_same_rows("y", _row_ids(y), "the views", views.ids)
         paired = views.is_paired

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
 
 from mvcca.blocks import to_host
 from mvcca.blocks.checks import (
@@ -98,6 +97,8 @@ def repeated_objects(weights: np.ndarray, reason: str) -> np.ndarray:
 
 def checked_sample_weight(sample_weight: Any, views: Views, reset: bool) -> np.ndarray:
     """Validate sample weights; in a first batch their sum must exceed 1 in every view."""
+    from sklearn.utils.validation import _check_sample_weight
+
     reject_masks(sample_weight)
     check_same_rows("sample_weight", row_labels(sample_weight), "the views", views.ids)
     column = np.empty((len(views), 1))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, inf
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.comparison.data import Data
-from mvcca.comparison.texts import TEXT_COMPONENTS
 from mvcca.similarity import SharedSubsets
 from mvcca.views import Labels, Views
+
+if TYPE_CHECKING:
+    from mvcca.comparison.data import Data
 
 _INDEX_BYTES = 8  # of a number of a sparse row
 _SHARED = 1.3  # power of the number of label sets by which members grow, of COCO's and Zipf's
@@ -127,6 +128,10 @@ def shape_of(block: Any, n_rows: int | None = None) -> ViewShape:
     """The shape of a block, or of a random selection of its rows; rows of files are not read."""
     n_rows = block.shape[0] if n_rows is None else n_rows
     if block.holds_texts():  # reduced before they are fitted
+        from mvcca.comparison.texts import (
+            TEXT_COMPONENTS,  # with scikit-learn, which takes a second
+        )
+
         return ViewShape(n_rows, TEXT_COMPONENTS, TEXT_COMPONENTS)
     width, itemsize = block.shape[1], block.dtype.itemsize
     if not block.is_sparse:

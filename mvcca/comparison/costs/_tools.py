@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 from mvcca.comparison.costs._shapes import ViewShape
 from mvcca.comparison.costs._steps import moments, product, solve
 from mvcca.comparison.costs._work import Work
-from mvcca.retrieval.bank import BANK_ROWS
 
 _SINGLE = 0.5  # of the time of products in double precision
 _COMPARED = 5_000  # rows of each set, at most, that are matched in an alignment
@@ -37,6 +36,8 @@ def hits_work(
     """Projection of both sides and the best items of each query; `corrects`, if hubs are."""
     n_items = sum(view.n_rows for view in galleries.values())
     n_queries = max(view.n_rows for view in queries.values())
+    from mvcca.retrieval.bank import BANK_ROWS  # with scikit-learn, which takes a second
+
     n_rows = n_queries + (BANK_ROWS if corrects else 0)
     work = projection_work(galleries, n_components) + projection_work(queries, n_components)
     work += _SINGLE * product(n_rows, n_components, n_items) + Work(sorts=0.8 * n_rows * n_items)

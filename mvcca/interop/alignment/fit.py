@@ -21,6 +21,7 @@ from mvcca.interop.alignment.pseudo_pairs import (
 from mvcca.interop.alignment.result import LEAST_RETRACED, Alignment, Step
 from mvcca.interop.alignment.starts import centred, refined, relative_start
 from mvcca.machine.progress import steps
+from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.retrieval import ranks
 
@@ -116,13 +117,15 @@ def align_unpaired(
     >>> import numpy as np
     >>> from mvcca.interop.alignment import align_unpaired
     >>> rng = np.random.default_rng(0)
-    >>> items = rng.standard_normal((900, 8)) ** 3
-    >>> x = items[:600] @ rng.standard_normal((8, 12))
-    >>> y = items[300:] @ rng.standard_normal((8, 10))  # row i of y is row 300 + i of x
-    >>> pairs = [(300 + i, i) for i in range(15)]
+    >>> items = rng.standard_normal((900, 12)) ** 3
+    >>> x = items[:600] @ rng.standard_normal((12, 30)) + 0.3 * rng.standard_normal((600, 30))
+    >>> y = items[300:] @ rng.standard_normal((12, 28)) + 0.3 * rng.standard_normal((600, 28))
+    >>> pairs = [(300 + i, i) for i in range(20)]  # row i of y is row 300 + i of x
     >>> alignment = align_unpaired(x, y, pairs=pairs)
-    >>> alignment.model.transform({"x": x[:2]})["x"].shape
-    (2, 8)
+    >>> alignment.used_pseudo_pairs
+    True
+    >>> alignment.model.transform({"x": x[:2]})["x"].shape[0]
+    2
     """
     if method not in METHODS:
         raise ValueError(f"Expected method to be 'cca' or 'procrustes', got {method!r}.")
@@ -135,10 +138,11 @@ def align_unpaired(
     rng = np.random.default_rng(random_state)
     free_x, free_y = (_free(len(rows), seeds[:, j], rng) for j, rows in enumerate((x, y)))
     sets = TwoSets(x, y, seeds, free_x, free_y, method, reg)
-    if len(seeds) < _FEWEST_SEEDS:
-        found = _without_known_pairs(sets, rng)
-    else:
-        found = _with_known_pairs(sets, pseudo_pairs, rng)
+    with threads_to_factorise(max(x.shape[1], y.shape[1])):
+        if len(seeds) < _FEWEST_SEEDS:
+            found = _without_known_pairs(sets, rng)
+        else:
+            found = _with_known_pairs(sets, pseudo_pairs, rng)
     if found.has_failed:
         warn(_failure(found, len(seeds)))
     return found

@@ -5,7 +5,16 @@ will be used: queries of the new model search all stored rows, under a map that 
 the query's own pair.
 """
 
-from mvcca.interop.migration.fit import fit_migration
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from mvcca.interop.migration.result import CurvePoint, Drift, Migration
+from mvcca.machine.on_access import on_access
+
+if TYPE_CHECKING:
+    from mvcca.interop.migration.fit import fit_migration
 
 __all__ = ["CurvePoint", "Drift", "Migration", "fit_migration"]
+
+__getattr__ = on_access(__name__, {"fit_migration": "fit"})  # to map rows takes no scikit-learn

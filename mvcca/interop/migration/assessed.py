@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 
 import numpy as np
 
 from mvcca.interop.migration.gallery import Gallery, Ranks
-from mvcca.interop.migration.local import LocalMaps, local_maps
+from mvcca.interop.migration.local import local_maps
 from mvcca.interop.migration.maps import (
     NEW,
     OLD,
@@ -27,6 +27,7 @@ from mvcca.interop.migration.measured import (
     neighbors_kept,
     ranks_under,
 )
+from mvcca.interop.row_maps import LocalMaps
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -85,12 +86,7 @@ def assess(method: str, direction: str, sample: Sample, regs: Sequence[float]) -
         return _local(sample, regs)
     if direction == "queries":
         return _bilinear(sample, regs)
-    found = (_by_folds(sample, reg, _of_sums(sample, partial(_shared, reg=reg))) for reg in regs)
-    return max(found, key=lambda each: reciprocal(each.ranks))
-
-
-def _shared(sums: Sequence[Moments], reg: float) -> Maps:
-    return Canonical(total(sums)).shared(reg)
+    return _shared(sample, regs)
 
 
 def reciprocal(ranks: Ranks) -> float:
@@ -151,7 +147,7 @@ def _bilinear(sample: Sample, regs: Sequence[float]) -> Assessed:
 
     def ranks_with(reg: float) -> Ranks:
         queries = left_out.queries(reg).astype(items.dtype)
-        return sample.gallery.ranks(sample.places, lambda part: queries[part] @ items.T)
+        return sample.gallery.ranks(sample.places, lambda rows, part: items[rows] @ queries[part].T)
 
     found = {reg: ranks_with(reg) for reg in regs}
     reg = max(found, key=lambda reg: reciprocal(found[reg]))
@@ -167,6 +163,17 @@ def _bilinear(sample: Sample, regs: Sequence[float]) -> Assessed:
         _of_sums(sample, fit),
         is_exact=True,
     )
+
+
+def _shared(sample: Sample, regs: Sequence[float]) -> Assessed:
+    @cache
+    def canonical(left_out: int | None) -> Canonical:
+        return Canonical(total(part for k, part in enumerate(sample.sums) if k != left_out))
+
+    def found(reg: float) -> Assessed:
+        return _by_folds(sample, reg, lambda left_out: canonical(left_out).shared(reg))
+
+    return max(map(found, regs), key=lambda each: reciprocal(each.ranks))
 
 
 def _of_sums(

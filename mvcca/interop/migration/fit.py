@@ -13,6 +13,7 @@ from mvcca.interop.migration.gallery import Gallery
 from mvcca.interop.migration.maps import NEW, OLD
 from mvcca.interop.migration.measured import found_shares
 from mvcca.interop.migration.result import CurvePoint, Migration
+from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 
 _LEAST_PAIRS = 10
@@ -138,6 +139,25 @@ def fit_migration(
         )
     if len(x) < _LEAST_PAIRS:
         raise ValueError(f"{len(x)} pairs, but at least {_LEAST_PAIRS} are needed")
+    with threads_to_factorise(max(x.shape[1], y.shape[1])):
+        found = _fitted(
+            kind, direction, regs, x, y, stored, normalize, learning_curve, random_state
+        )
+    _warn_of(found)
+    return found
+
+
+def _fitted(
+    kind: str,
+    direction: str,
+    regs: list[float],
+    x: np.ndarray,
+    y: np.ndarray,
+    stored: Any,
+    normalize: bool | None,
+    learning_curve: bool,
+    random_state: int,
+) -> Migration:
     rng = np.random.default_rng(random_state)
     queries = np.sort(rng.permutation(len(x))[:_MOST_QUERIES])
     gallery = Gallery.of(_stored(stored, x), x[queries], rng)
@@ -149,7 +169,7 @@ def fit_migration(
 
     first, in_ten, error = found_shares(*whole.ranks)
     kept, before, share = held_out_neighbors(sample, whole)
-    found = Migration(
+    return Migration(
         direction=direction,
         method="affine" if kind == "local" and whole.is_exact else kind,
         reg=whole.reg,
@@ -171,8 +191,6 @@ def fit_migration(
         _items=whole.maps.items,
         _queries=whole.maps.queries,
     )
-    _warn_of(found)
-    return found
 
 
 def _checked(
@@ -223,8 +241,7 @@ def _curve(
         part = Sample.of(x, y, queries, places, sample.gallery, rng)
         found: Assessed = assess(method, direction, part, regs)
         first, _, error = found_shares(*found.ranks)
-        kept, before, _ = held_out_neighbors(part, found)
-        points.append(CurvePoint(n_pairs, first, error, kept, before))
+        points.append(CurvePoint(n_pairs, first, error))
     return tuple(points)
 
 
@@ -258,8 +275,13 @@ def _warn_of(found: Migration) -> None:
 
 
 def _floats(name: str, rows: Any) -> np.ndarray:
-    """Finite numbers in float32 or float64."""
+    """A finite matrix in float32 or float64."""
     rows = np.asarray(rows)
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Expected {name} to be a matrix of numbers, one row per pair, got {rows.dtype} of "
+            f"shape {rows.shape}."
+        )
     rows = rows.astype(np.float32 if rows.dtype == np.float32 else np.float64, copy=False)
     if not np.isfinite(rows).all():
         raise ValueError(f"View {name!r} contains NaN or infinity.")

@@ -12,9 +12,12 @@ from mvcca.blocks import as_block
 from mvcca.machine.threads import each
 
 MOST_ROWS = 100_000  # of a gallery; more stored rows are represented by a random draw
-_TILE_SIZE = 2**22  # scores of one thread
+_TILE_QUERIES, _TILE_ROWS = 128, 1_024  # their cosines stay in cache
+_TIE = 8  # rounding errors by which equal cosines may differ
 
 Ranks = tuple[np.ndarray, np.ndarray]  # number of other rows that score better, and the same
+# Cosines of some rows, a slice or numbers, with a slice of the queries: (n_rows, n_queries).
+Cosines = Callable[[Any, slice], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +47,9 @@ class Gallery:
             number = place if numbers is None else numbers[place]
             raise ValueError(f"Row {number:,} of the stored rows contains NaN or infinity.")
         places: dict[bytes, list[int]] = {_key(row): [] for row in own}
-        for place, row in enumerate(rows):
-            if (known := places.get(_key(row))) is not None:
+        same_start = np.flatnonzero(np.isin(rows[:, 0], own[:, 0]))  # few are compared whole
+        for place in same_start.tolist():
+            if (known := places.get(_key(rows[place]))) is not None:
                 known.append(place)
         added: list[np.ndarray] = []
         for row in own:
@@ -60,26 +64,31 @@ class Gallery:
             np.concatenate(of_each),
         )
 
-    def ranks(self, queries: np.ndarray, scores: Callable[[slice], np.ndarray]) -> Ranks:
-        """Ranks of the own rows of queries, from their scores of all rows.
-
-        `queries` are positions in the order of the own rows; `scores` returns a new array for a
-        slice of `queries`.
-        """
-        size = max(1, _TILE_SIZE // len(self.rows))
-
-        def ranks_of(part: slice) -> Ranks:
-            chosen = queries[part]
-            tile = scores(part)
-            first, last = (np.searchsorted(self.owner, chosen, side) for side in ("left", "right"))
-            own = tile[np.arange(len(chosen)), self.place[first]][:, None]
-            for row, a, b in zip(tile, first, last, strict=True):
-                row[self.place[a:b]] = -np.inf
-            return (tile > own).sum(axis=1), (tile == own).sum(axis=1)
-
-        parts = each(ranks_of, (slice(a, a + size) for a in range(0, len(queries), size)))
-        better, equal = (np.concatenate(part) for part in zip(*parts, strict=True))
+    def ranks(self, queries: np.ndarray, cosines: Cosines) -> Ranks:
+        """Ranks of the own rows of queries, which are positions in the order of the own rows."""
+        found = [
+            self._ranks(queries[start : start + _TILE_QUERIES], start, cosines)
+            for start in range(0, len(queries), _TILE_QUERIES)
+        ]
+        better, equal = (np.concatenate(part) for part in zip(*found, strict=True))
         return better, equal
+
+    def _ranks(self, queries: np.ndarray, start: int, cosines: Cosines) -> Ranks:
+        """Ranks of the queries from one place on."""
+        part = slice(start, start + len(queries))
+        first, last = (np.searchsorted(self.owner, queries, side) for side in ("left", "right"))
+        own = np.diagonal(cosines(self.place[first], part))
+        margin = _TIE * np.finfo(own.dtype).eps
+
+        def counts(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+            tile = cosines(rows, part)
+            better = np.count_nonzero(tile > own + margin, axis=0)
+            return better, np.count_nonzero(tile >= own - margin, axis=0)
+
+        starts = range(0, len(self.rows), _TILE_ROWS)
+        tiles = each(counts, (slice(a, a + _TILE_ROWS) for a in starts))
+        better, as_good = np.sum(tiles, axis=0)
+        return better, as_good - better - (last - first)
 
 
 def _key(row: np.ndarray) -> bytes:

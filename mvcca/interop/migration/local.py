@@ -6,12 +6,10 @@ residuals follow the old rows of a neighborhood; a ridge regression for each clu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from mvcca.interop.centred import CentredMap
 from mvcca.interop.migration.maps import NEW, OLD, ridge_map, ridges_of
+from mvcca.interop.row_maps import CentredMap, LocalMaps
 from mvcca.linear.ridges import LEAST_REMAINING, Ridges
 from mvcca.statistics import Moments
 from mvcca.views import Views
@@ -19,31 +17,6 @@ from mvcca.views import Views
 _REGS = np.geomspace(1e-2, 1e4, 13)  # in units of the mean variance within a cluster
 _ROWS_PER_CLUSTER, _MOST_CLUSTERS = 150, 16
 _CLUSTERED_ROWS = 20_000
-
-
-@dataclass(frozen=True, eq=False)
-class LocalMaps:
-    """The affine map of the nearest center, for each row."""
-
-    centers: np.ndarray  # (n_maps, n_features)
-    maps: tuple[CentredMap, ...]
-
-    def nearest(self, rows: np.ndarray) -> np.ndarray:
-        """Number of the map of each row."""
-        lengths = np.einsum("ij,ij->i", self.centers, self.centers) / 2
-        with np.errstate(over="ignore", invalid="ignore"):  # the maps raise
-            return np.asarray(np.argmin(lengths - rows @ self.centers.T, axis=1))
-
-    def apply(self, rows: np.ndarray, name: str, *, to_unit: bool = False) -> np.ndarray:
-        """Mapped rows of a view, in the precision of the rows; raises if they are not finite."""
-        own = self.nearest(rows)
-        n_outputs = self.maps[0].W.shape[1]
-        dtype = np.float32 if rows.dtype == np.float32 else np.float64
-        mapped = np.empty((len(rows), n_outputs), dtype=dtype)
-        for number, each in enumerate(self.maps):
-            chosen = np.flatnonzero(own == number)
-            mapped[chosen] = each.apply(rows[chosen], name, to_unit=to_unit)
-        return mapped
 
 
 def local_maps(old: np.ndarray, new: np.ndarray, ridges: Ridges, reg: float) -> LocalMaps | None:

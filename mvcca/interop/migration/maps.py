@@ -9,25 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 from operator import add
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
-from mvcca.interop.centred import CentredMap
+from mvcca.interop.row_maps import CentredMap, RowMap
 from mvcca.linear.ridges import Ridges
 from mvcca.machine import lapack
 from mvcca.measures import unit_rows
 from mvcca.statistics import Moments, column_slices
 
 OLD, NEW = "old", "new"
-
-
-class RowMap(Protocol):
-    """What maps rows of a view, in their precision; raises if they are not finite."""
-
-    def apply(self, rows: np.ndarray, name: str, *, to_unit: bool = False) -> np.ndarray:
-        """The mapped rows, on request scaled to length 1."""
 
 
 class Maps(NamedTuple):

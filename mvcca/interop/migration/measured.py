@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from mvcca.interop.migration.gallery import Gallery, Ranks
+from mvcca.interop.migration.gallery import Cosines, Gallery, Ranks
 from mvcca.interop.migration.maps import NEW, OLD, Canonical, Maps, ridge_map
 from mvcca.linear.ridges import LEAST_REMAINING, Ridges
 from mvcca.measures import unit_rows
@@ -53,8 +53,8 @@ class LeftOut:
         left_out = self._new - self._residuals(reg) / self._remaining(reg)[:, None]
         return cosines_of(left_out, self._new)
 
-    def cosines(self, reg: float, rows: np.ndarray) -> Callable[[slice], np.ndarray]:
-        """Cosines of some of the new rows with all mapped rows.
+    def cosines(self, reg: float, rows: np.ndarray) -> Cosines:
+        """Cosines of all mapped rows with the new rows, each under the map without its pair.
 
         With c_j = h_ji / (1 - h_ii), the row f(x_j) - c_j e_i has with y_i the inner product
         f(x_j)·y_i - c_j e_i·y_i, and the squared length ‖f(x_j)‖² - 2 c_j f(x_j)·e_i + c_j² ‖e_i‖².
@@ -64,29 +64,29 @@ class LeftOut:
         duals = self._ridges.duals(reg, self._coordinates) / remaining
         constants = 1 / self._ridges.n_pairs / remaining - duals @ self._ridges.means[OLD][:, None]
         mapped = ridge_map(self._ridges, reg).apply(rows, OLD).astype(dtype, copy=False)
-        largest = np.abs(mapped).max() or 1  # its square may overflow
+        largest = max(mapped.max(), -mapped.min()) or 1  # its square may overflow
         mapped /= largest
-        lengths = np.einsum("ij,ij->i", mapped, mapped)
+        lengths = np.einsum("ij,ij->i", mapped, mapped)[:, None]
         queries, e = unit_rows(self._new.astype(dtype)), self._residuals(reg) / largest
-        products = np.einsum("ij,ij->i", queries, e)[:, None]
-        squares = np.einsum("ij,ij->i", e, e)[:, None]
+        products, squares = (np.einsum("ij,ij->i", left, e) for left in (queries, e))
         duals, constants, doubled, products, squares = (
-            part.astype(dtype) for part in (duals, constants, -2 * e, products, squares)
+            part.astype(dtype) for part in (duals, constants[:, 0], -2 * e, products, squares)
         )
+        least = np.finfo(dtype).eps * lengths + np.finfo(dtype).tiny  # what rounding leaves of 0
 
-        def cosines(chosen: slice) -> np.ndarray:
-            c = duals[chosen] @ rows.T
+        def cosines(some: Any, chosen: slice) -> np.ndarray:
+            x, f = rows[some], mapped[some]
+            c = x @ duals[chosen].T
             c += constants[chosen]
             scores = c * squares[chosen]
-            squared = doubled[chosen] @ mapped.T
+            squared = f @ doubled[chosen].T
             squared += scores
             squared *= c
-            squared += lengths
-            np.matmul(queries[chosen], mapped.T, out=scores)
+            squared += lengths[some]
+            np.sqrt(np.maximum(squared, least[some], out=squared), out=squared)
+            np.matmul(f, queries[chosen].T, out=scores)
             scores -= np.multiply(c, products[chosen], out=c)
-            is_positive = squared > 0
-            np.sqrt(squared, out=squared, where=is_positive)
-            return np.divide(scores, squared, out=scores, where=is_positive)
+            return np.divide(scores, squared, out=scores)
 
         return cosines
 
@@ -142,7 +142,7 @@ def cosines_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def ranks_under(maps: Maps, gallery: Gallery, places: np.ndarray, new: np.ndarray) -> Ranks:
     """Ranks of the own rows of the queries `places` of the gallery; `new` are their new rows."""
     items, queries = maps.items_of(gallery.rows), maps.queries_of(new)
-    return gallery.ranks(places, lambda part: queries[part] @ items.T)
+    return gallery.ranks(places, lambda rows, part: items[rows] @ queries[part].T)
 
 
 def neighbors_kept(maps: Maps, old: np.ndarray, new: np.ndarray) -> tuple[float, float, float]:

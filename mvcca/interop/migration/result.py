@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mvcca.interop.centred import CentredMap
-from mvcca.interop.migration.local import LocalMaps
-from mvcca.interop.migration.maps import RowMap
+from mvcca.interop.row_maps import CentredMap, LocalMaps, RowMap
 from mvcca.machine.archive import not_ours, read_archive, write_archive
+from mvcca.machine.axes import tidy_axes
+from mvcca.machine.optional import optional
 from mvcca.machine.tables import Table, in_notebook
 from mvcca.measures import unit_rows
 from mvcca.views import Views
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 _KIND, _FORMAT = "migration", 1
 _PARTS = ("center", "W", "offset")
@@ -26,13 +30,11 @@ _WORN = 3.0  # standard errors
 
 
 class CurvePoint(NamedTuple):
-    """A point of the learning curve: what a map of fewer pairs would have kept."""
+    """A point of the learning curve: `found_first` of a map of fewer pairs, and its error."""
 
     n_pairs: int
     found_first: float
     found_first_error: float
-    neighbors_kept: float
-    neighbors_kept_before: float
 
 
 class Drift(NamedTuple):
@@ -100,7 +102,7 @@ class Migration:
     cosine, cosine_deviation : float
         Mean cosine of the mapped rows of left-out pairs, and its standard deviation over pairs.
     learning_curve : tuple of CurvePoint
-        The figures of maps fitted to fewer pairs; empty unless asked for.
+        `found_first` of maps fitted to fewer pairs; empty unless asked for.
     """
 
     direction: str
@@ -121,8 +123,30 @@ class Migration:
     cosine: float
     cosine_deviation: float
     learning_curve: tuple[CurvePoint, ...]
-    _items: RowMap | None
-    _queries: RowMap | None
+    _items: RowMap | None = field(repr=False)
+    _queries: RowMap | None = field(repr=False)
+
+    def __str__(self) -> str:
+        """The report that `mvcca migrate` prints."""
+        name = self.method if self.reg is None else f"{self.method}, reg={self.reg:.3g}"
+        gallery = f"{self.gallery_size:,} rows"
+        if self.gallery_size < self.n_stored:
+            gallery += f" drawn from {self.n_stored:,}"
+        mapped = {"items": "migrated row", "queries": "row", "both": "row"}[self.direction]
+        lines = [
+            f"{name}: fitted to {self.n_pairs:,} pairs; the figures are of pairs left out of the "
+            "fit",
+            f"own {mapped} found first among {gallery}: {self.found_first:.3f} ± "
+            f"{2 * self.found_first_error:.3f} ({self.n_queries:,} queries)",
+            f"nearest {self.nearest_share:.1%} of rows that are still nearest: "
+            f"{self.neighbors_kept:.3f} (old model: {self.neighbors_kept_before:.3f})",
+        ]
+        lines += [
+            f"with {point.n_pairs:,} pairs: own row first {point.found_first:.3f} ± "
+            f"{2 * point.found_first_error:.3f}"
+            for point in self.learning_curve
+        ]
+        return "\n".join(lines)
 
     @property
     def is_useful(self) -> bool:
@@ -133,12 +157,12 @@ class Migration:
         error = np.sqrt(2) * self.found_first_error
         return bool(self.found_first - self.found_first_permuted > 2 * error)
 
-    def map_items(self, rows: np.ndarray) -> np.ndarray:
+    def map_items(self, rows: Any) -> np.ndarray:
         """Map stored vectors of the old model; with direction "queries" they stay as they are.
 
         Parameters
         ----------
-        rows : ndarray, shape (n_rows, n_features of the old model)
+        rows : array-like, shape (n_rows, n_features of the old model)
             Vectors of the old model.
 
         Returns
@@ -149,16 +173,16 @@ class Migration:
         Raises
         ------
         ValueError
-            If a number is NaN or infinite.
+            If the rows have another shape, or a number is NaN or infinite.
         """
         return self._mapped(self._items, rows, "old")
 
-    def map_queries(self, rows: np.ndarray) -> np.ndarray:
+    def map_queries(self, rows: Any) -> np.ndarray:
         """Map vectors of the new model; with direction "items" they stay as they are.
 
         Parameters
         ----------
-        rows : ndarray, shape (n_rows, n_features of the new model)
+        rows : array-like, shape (n_rows, n_features of the new model)
             Vectors of the new model.
 
         Returns
@@ -169,7 +193,7 @@ class Migration:
         Raises
         ------
         ValueError
-            If a number is NaN or infinite.
+            If the rows have another shape, or a number is NaN or infinite.
         """
         return self._mapped(self._queries, rows, "new")
 
@@ -227,6 +251,51 @@ class Migration:
         difference = float(cosines.mean()) - self.cosine
         z = difference / max(float(error), np.finfo(float).tiny)
         return Drift(float(cosines.mean()), self.cosine, z, z < -_WORN)
+
+    def to_frame(self) -> DataFrame:
+        """Table of `found_first` by number of pairs.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns n_pairs, found_first and found_first_error; a row for each point of the learning
+            curve, and the last one for all pairs.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pandas = optional("pandas", "to_frame", "pandas")
+        return pandas.DataFrame(self._curve(), columns=CurvePoint._fields)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw `found_first` by number of pairs, with bars of two standard errors.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = tidy_axes(ax, grid="y")
+        n_pairs, first, errors = np.array(self._curve()).T
+        ax.errorbar(n_pairs, first, 2 * errors, marker="o", capsize=3)
+        ax.set(xlabel="Pairs", ylabel=f"Own row found first among {self.gallery_size:,} rows")
+        return ax
+
+    def _curve(self) -> list[CurvePoint]:
+        """The learning curve with all pairs at its end."""
+        whole = CurvePoint(self.n_pairs, self.found_first, self.found_first_error)
+        return [*self.learning_curve, whole]
 
     def centred_map(self, view: str) -> CentredMap:
         """The affine map of the view "old" or "new", before any scaling to length 1."""
@@ -291,7 +360,7 @@ class Migration:
             not_ours(path, "does not hold a migration that this version of mvcca can read")
         maps: dict[str, Any] = {f"_{name}": _map_of(arrays, name) for name in _MAPS}
         figures: dict[str, Any] = dict(content["figures"])
-        figures["learning_curve"] = tuple(CurvePoint(**p) for p in figures["learning_curve"])
+        figures["learning_curve"] = tuple(map(_curve_point, figures["learning_curve"]))
         return cls(**figures, **maps)
 
     def figures(self) -> dict[str, Any]:
@@ -321,18 +390,27 @@ class Migration:
         caption = f"Migration of {self.direction}: {name}"
         found = [Table.of(caption, ("figure", "value"), figures, [note], words=("figure",))]
         if self.learning_curve:
-            columns = ("pairs", "own row first", "± two standard errors", "neighbors kept")
+            columns = ("pairs", "own row first", "± two standard errors")
             points = [
-                (p.n_pairs, p.found_first, 2 * p.found_first_error, p.neighbors_kept)
-                for p in self.learning_curve
+                (p.n_pairs, p.found_first, 2 * p.found_first_error) for p in self.learning_curve
             ]
             found.append(Table.of("Maps of fewer pairs", columns, points, spec=".3f"))
         return in_notebook(found)
 
-    def _mapped(self, own: RowMap | None, rows: np.ndarray, name: str) -> np.ndarray:
+    def _mapped(self, own: RowMap | None, rows: Any, name: str) -> np.ndarray:
+        rows = np.asarray(rows)
         if own is None:
             return rows
+        if rows.ndim != 2 or rows.shape[1] != own.n_features:
+            raise ValueError(
+                f"Expected rows of the {name} model of shape (n_rows, {own.n_features}), got shape "
+                f"{rows.shape}. A single vector is a row: vector[None]."
+            )
         return own.apply(rows, name, to_unit=self.normalize)
+
+
+def _curve_point(stored: Mapping[str, Any]) -> CurvePoint:
+    return CurvePoint(*(stored[name] for name in CurvePoint._fields))
 
 
 def _arrays_of(own: RowMap | None) -> dict[str, np.ndarray]:

@@ -30,11 +30,12 @@ class Spectrum(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Spectra of two layers, and the correlations of their principal components."""
+    """Spectra of two layers, the correlations of their principal components, and a ridge."""
 
     x: Spectrum
     y: Spectrum
     T: np.ndarray
+    reg: float = 0.0  # in units of the mean variance of each layer
 
 
 class Found(NamedTuple):
@@ -54,10 +55,10 @@ def spectrum_of(name: str, scatter: np.ndarray, n_rows: int) -> Spectrum:
     return Spectrum(values[kept], vectors[:, kept])
 
 
-def pair_of(x: Spectrum, y: Spectrum, cross: np.ndarray) -> Pair:
+def pair_of(x: Spectrum, y: Spectrum, cross: np.ndarray, reg: float) -> Pair:
     """Two layers with cross-products `cross`."""
     T = x.vectors.T @ cross @ y.vectors
-    return Pair(x, y, T / np.sqrt(x.values)[:, None] / np.sqrt(y.values))
+    return Pair(x, y, T / np.sqrt(x.values)[:, None] / np.sqrt(y.values), reg)
 
 
 def procrustes(pair: Pair) -> float:
@@ -74,13 +75,13 @@ def predictivity(pair: Pair) -> float:
 
 
 def mean_correlation(pair: Pair) -> float:
-    """Mean canonical correlation."""
-    return float(lapack.singular_values(pair.T).mean())
+    """Mean canonical correlation, with a ridge that of regularized CCA."""
+    return float(lapack.singular_values(_with_ridge(pair)).mean())
 
 
 def mean_squared_correlation(pair: Pair) -> float:
-    """Mean squared canonical correlation."""
-    return float((pair.T**2).sum() / min(pair.T.shape))
+    """Mean squared canonical correlation, with a ridge that of regularized CCA."""
+    return float((_with_ridge(pair) ** 2).sum() / min(pair.T.shape))
 
 
 def svcca(pair: Pair) -> float:
@@ -107,6 +108,17 @@ BY_SPECTRA: dict[str, Callable[[Pair], float]] = {
 }
 MEASURES = ("cka_unbiased", "cka", *BY_SPECTRA, "mutual_knn")
 NOT_SYMMETRIC = ("predictivity", "pwcca")
+
+
+def _with_ridge(pair: Pair) -> np.ndarray:
+    """(Λ_x + r_x)^-½ V_xᵀ C_xy V_y (Λ_y + r_y)^-½."""
+    if not pair.reg:
+        return pair.T
+    of_x, of_y = (
+        np.sqrt(own.values / (own.values + pair.reg * own.values.sum() / len(own.vectors)))
+        for own in (pair.x, pair.y)
+    )
+    return np.asarray(of_x[:, None] * pair.T * of_y)
 
 
 def _n_main(x: Spectrum) -> int:

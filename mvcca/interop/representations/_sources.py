@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any, Protocol, Self
 
 import numpy as np
 
+from mvcca.machine.threads import one_by_one
 from mvcca.statistics import Moments, column_slices
 from mvcca.views import Views
 
@@ -32,6 +35,11 @@ class Source(Protocol):
     @property
     def n_rows(self) -> int:
         """Number of rows."""
+        ...
+
+    @property
+    def widest(self) -> int:
+        """Number of columns of the widest block."""
         ...
 
     def blocks_of(self, layer: int) -> tuple[int, int]:
@@ -57,14 +65,22 @@ class Rows:
         self.n_rows = next(iter(heights.values()))
         if len(set(heights.values())) > 1:
             raise ValueError(f"Expected layers with as many rows each, got {heights}.")
+        self._parts = [
+            slice(start, start + _ROWS) for start in range(0, max(self.n_rows, 1), _ROWS)
+        ]
         self._means = [_mean(rows) for rows in self.matrices]
         self._lengths = [
-            np.concatenate([np.einsum("ij,ij->i", block, block) for block in self._centred(p)])
+            np.concatenate([_lengths(self._centred(p, rows)) for rows in self._parts])
             for p in range(len(self.names))
         ]
         for name, lengths in zip(self.names, self._lengths, strict=True):
             if not np.isfinite(lengths.sum()):
                 raise ValueError(f"Layer {name!r} contains NaN, infinity, or numbers above 1e150.")
+
+    @property
+    def widest(self) -> int:
+        """Number of columns of the widest layer."""
+        return max(rows.shape[1] for rows in self.matrices)
 
     def blocks_of(self, layer: int) -> tuple[int, int]:
         """The layer itself, twice."""
@@ -72,10 +88,13 @@ class Rows:
 
     def cross(self, P: int, Q: int) -> np.ndarray:
         """Centred cross-products of two layers."""
-        total = np.zeros((self.matrices[P].shape[1], self.matrices[Q].shape[1]))
-        for x, y in zip(self._centred(P), self._centred(Q), strict=True):
-            total += x.T @ y
-        return total
+
+        def product(part: slice) -> np.ndarray:
+            return self._centred(P, part).T @ self._centred(Q, part)
+
+        if len(self._parts) == 1:  # on one thread, if the layers are narrow
+            return product(self._parts[0])
+        return reduce(add, one_by_one(product, self._parts))
 
     def lengths(self, P: int, Q: int) -> float:
         """Sum of products of the squared lengths of centred rows."""
@@ -88,10 +107,8 @@ class Rows:
             {name: rows[kept] for name, rows in zip(self.names, self.matrices, strict=True)}
         )
 
-    def _centred(self, P: int) -> Iterator[np.ndarray]:
-        rows, mean = self.matrices[P], self._means[P]
-        for start in range(0, self.n_rows, _ROWS):
-            yield np.asarray(rows[start : start + _ROWS], dtype=float) - mean
+    def _centred(self, P: int, rows: slice) -> np.ndarray:
+        return np.asarray(self.matrices[P][rows], dtype=float) - self._means[P]
 
 
 class LayerSums:
@@ -193,7 +210,7 @@ class LayerSums:
         if self._moments is None:
             self._origins = [block.mean(axis=0) for block in blocks]
         blocks = [block - origin for block, origin in zip(blocks, self._origins, strict=True)]
-        lengths = np.column_stack([np.einsum("ij,ij->i", block, block) for block in blocks])
+        lengths = np.column_stack([_lengths(block) for block in blocks])
         views = {str(P): block for P, block in enumerate(blocks)} | {_LENGTHS: lengths}
         added = Moments.of(Views(views))
         self._moments = added if self._moments is None else self._moments + added
@@ -234,6 +251,11 @@ class LayerSums:
             self._moments = self._moments + _moved(other._moments, shifts)
         self._about_mean = None
         return self
+
+    @property
+    def widest(self) -> int:
+        """Number of columns of the widest layer, or of a sketch."""
+        return 0 if self._moments is None else max(self._moments.widths.values())
 
     def blocks_of(self, layer: int) -> tuple[int, int]:
         """The two sketches of a layer, or the layer itself twice."""
@@ -308,6 +330,11 @@ def checked(name: str, rows: Any) -> Any:
             f"{rows.dtype} of shape {rows.shape}. Flatten or average further axes first."
         )
     return rows
+
+
+def _lengths(rows: np.ndarray) -> np.ndarray:
+    """Squared lengths."""
+    return np.einsum("ij,ij->i", rows, rows)
 
 
 def _mean(rows: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from mvcca.interop.representations._sources import LayerSums, Rows, Source
 from mvcca.machine.optional import optional
 from mvcca.machine.progress import steps
 from mvcca.machine.tables import Table, in_notebook
+from mvcca.machine.threads import threads_to_factorise
 from mvcca.plotting import draw_heatmap
 from mvcca.views import Views
 
@@ -93,16 +95,20 @@ class SimilarityTable:
             }
 
     def __str__(self) -> str:
-        width = max(map(len, (*self.other, "0.000"))) + 2
         left = max(map(len, self.names))
+        kind = "calibrated" if self.is_calibrated else "not calibrated"
+        if self.level is not None:
+            kind += f", {self.level:.0%} intervals"
         lines = []
         for measure in self.raw:
-            kind = "calibrated" if self.is_calibrated else "not calibrated"
+            cells = [[self._cell(measure, i, j) for j in range(len(self.other))]
+                     for i in range(len(self.names))]  # fmt: skip
+            width = max(map(len, (*self.other, *chain(*cells)))) + 2
             lines.append(f"{measure}, {kind}, {self.n_rows:,} rows")
             lines.append(" " * left + "".join(f"{name:>{width}}" for name in self.other))
             lines += [
-                f"{name:<{left}}" + "".join(f"{value:{width}.3f}" for value in values)
-                for name, values in zip(self.names, self[measure], strict=True)
+                f"{name:<{left}}" + "".join(f"{cell:>{width}}" for cell in row)
+                for name, row in zip(self.names, cells, strict=True)
             ]
             lines.append("")
         return "\n".join(lines[:-1])
@@ -118,6 +124,10 @@ class SimilarityTable:
             )
             for measure in self.raw
         )
+
+    def _cell(self, measure: str, i: int, j: int) -> str:
+        text = f"{self[measure][i, j]:.3f}"
+        return text if self.level is None else f"{text} ± {self.half_width[measure][i, j]:.3f}"
 
     def to_frame(self) -> DataFrame:
         """Table of a row per pair of layers and measure.
@@ -191,6 +201,7 @@ def compare_representations(
     *,
     other: Mapping[str, Any] | Sequence[Any] | Views | None = None,
     measures: str | Iterable[str] = ("cka_unbiased",),
+    reg: float = 0.0,
     calibrate: bool = True,
     level: float | None = None,
     random_state: int = 0,
@@ -200,23 +211,23 @@ def compare_representations(
     With centred rows of two layers in :math:`X` and :math:`Y`, :math:`C_{xy} = X^⊤Y`, and
     canonical correlations :math:`ρ_i`, the measures are
 
-    ============================  ===========================================  ====================
-    name                          value                                        invariant to
-    ============================  ===========================================  ====================
-    ``cka_unbiased``              CKA with the unbiased HSIC₁                  rotation, scale [1]_
-    ``cka`` (also: RV)            ‖C_xy‖² / (‖C_xx‖ ‖C_yy‖)                    rotation, scale [2]_
-    ``procrustes``                ‖C_xy‖_* / √(tr C_xx tr C_yy)                rotation, scale
-    ``mean_correlation``          mean of ρ_i                                  invertible maps
-    ``mean_squared_correlation``  mean of ρ_i²                                 invertible maps
-    ``svcca``                     mean of ρ_i of the principal components      rotation, scale [3]_
-                                  that explain 99 % of the variance
-    ``pwcca``                     mean of ρ_i weighted by Σ_j \|⟨h_i, x_j⟩\|   maps of the columns'
-                                  of variates and neurons of the row's layer   layer [4]_
-    ``predictivity``              R² of the column's layer by least squares    maps of the row's
-                                  on the row's                                 layer
-    ``mutual_knn``                share of the 10 nearest rows that are the    as cosines [5]_
-                                  same
-    ============================  ===========================================  ====================
+    ============================  =============================================  ==================
+    name                          value                                          invariant to
+    ============================  =============================================  ==================
+    ``cka_unbiased``              CKA with the unbiased HSIC₁ [1]_               rotation, scale
+    ``cka`` (also: RV)            ‖C_xy‖² / (‖C_xx‖ ‖C_yy‖) [2]_                 rotation, scale
+    ``procrustes``                ‖C_xy‖_* / √(tr C_xx tr C_yy)                  rotation, scale
+    ``mean_correlation``          mean of ρ_i                                    invertible maps
+    ``mean_squared_correlation``  mean of ρ_i²                                   invertible maps
+    ``svcca``                     mean of ρ_i of the principal components that   rotation, scale
+                                  explain 99 % of the variance [3]_
+    ``pwcca``                     mean of ρ_i weighted by Σ_j \|⟨h_i, x_j⟩\| of  maps of the
+                                  variates and neurons of the row's layer [4]_   column's layer
+    ``predictivity``              R² of the column's layer by least squares on   maps of the row's
+                                  the row's                                      layer
+    ``mutual_knn``                share of the 10 nearest rows that are the      as cosines
+                                  same [5]_
+    ============================  =============================================  ==================
 
     Most grow with the number of features even if layers are unrelated: CKA of independent normal
     rows is .44 with 512 rows and 400 features. Each measure :math:`s` is therefore calibrated by
@@ -233,6 +244,10 @@ def compare_representations(
         Layers of another network for the same rows. By default each layer is compared with each.
     measures : str or iterable of str, default=("cka_unbiased",)
         Names of measures. Sketched sums have only "cka_unbiased"; "mutual_knn" needs rows.
+    reg : float, default=0.0
+        Ridge of the two mean correlations, in units of the mean variance of each layer. With layers
+        wider than the number of rows, all correlations are 1 without one. With one, these measures
+        are invariant to rotations and scale only, and below 1 for equal layers.
     calibrate : bool, default=True
         Whether to calibrate. Without, no random bases are drawn, which takes most of the time for
         wide layers.
@@ -284,7 +299,10 @@ def compare_representations(
         raise ValueError(f"Unknown measure {unknown[0]!r}; expected some of {', '.join(MEASURES)}.")
     source, own, others = _source(layers, other)
     _check_measures(source, names, level)
-    found = _measured(source, own, others, names, calibrate, random_state)
+    if not 0 <= reg < np.inf:
+        raise ValueError(f"Expected reg to be a number of at least 0, got {reg!r}.")
+    with threads_to_factorise(source.widest):
+        found = _measured(source, own, others, names, reg, calibrate, random_state)
     values, expected, deviation = (
         {name: found[name][..., part] for name in names} for part in range(3)
     )
@@ -300,7 +318,8 @@ def compare_representations(
     if level is None:
         return table
     assert isinstance(source, Rows)
-    width = _half_widths(source, own, others, table, level, random_state)
+    with threads_to_factorise(source.widest):
+        width = _half_widths(source, own, others, table, reg, level, random_state)
     return replace(table, half_width=width, level=level)
 
 
@@ -370,6 +389,7 @@ def _measured(
     own: list[int],
     others: list[int],
     names: list[str],
+    reg: float,
     calibrate: bool,
     random_state: int,
 ) -> dict[str, np.ndarray]:
@@ -405,7 +425,7 @@ def _measured(
         needed = [name for name in by_spectra if not (mirrored and name not in NOT_SYMMETRIC)]
         if needed:
             cross = source.cross(source.blocks_of(i)[0], source.blocks_of(j)[0])
-            pair = pair_of(spectrum(i), spectrum(j), cross)
+            pair = pair_of(spectrum(i), spectrum(j), cross, reg)
             for name in needed:
                 measure, of_random = BY_SPECTRA[name], (np.nan, np.nan)
                 if calibrate:
@@ -419,6 +439,7 @@ def _half_widths(
     own: list[int],
     others: list[int],
     table: SimilarityTable,
+    reg: float,
     level: float,
     random_state: int,
 ) -> dict[str, np.ndarray]:
@@ -428,7 +449,7 @@ def _half_widths(
     values: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for group in np.array_split(order, _N_GROUPS):
         rest = source.without(group)
-        found = _measured(rest, own, others, names, table.is_calibrated, random_state)
+        found = _measured(rest, own, others, names, reg, table.is_calibrated, random_state)
         for name in names:
             value, expected = found[name][..., 0], found[name][..., 1]
             calibrated = (value - expected) / (1 - expected)

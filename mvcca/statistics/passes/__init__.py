@@ -3,6 +3,7 @@
 `accumulate` adds up a statistic of every block, and `fold` updates a state with every block. Blocks
 that are not in memory are read ahead by threads, or processed by the workers of a Dask cluster, and
 a pass can resume from its checkpoint. What is added up is defined in `mvcca.statistics`.
+`ProjectedRows` applies a function, such as a model, to every block, and writes the results.
 """
 
 from mvcca.statistics.passes._accumulate import accumulate, fold, watched
@@ -17,10 +18,12 @@ from mvcca.statistics.passes._checkpoint import (
     not_kept,
     refuse_other_files,
 )
+from mvcca.statistics.passes._projected import ProjectedRows
 from mvcca.statistics.passes._read_ahead import blocks_read_ahead
 from mvcca.statistics.passes._workers import workers
 
 __all__ = [
+    "ProjectedRows",
     "accumulate",
     "blocks_read_ahead",
     "checkpoint_of_fit",

@@ -17,7 +17,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import joblib
 import numpy as np
 
 from mvcca.blocks import Block, as_block
@@ -122,7 +121,9 @@ def checkpointed(
     if _folder.get() is None:
         yield start, 0, _forget
         return
-    # joblib hashes what a partial function holds, such as random features, as well.
+    import joblib
+
+    # It hashes what a partial function holds, such as random features, as well.
     what = (type(start).__name__, joblib.hash(made_by), _shapes(start), slices)
     with checkpointed_steps(repr(what), start, views, along, len(slices)) as kept:
         yield kept

@@ -1,9 +1,9 @@
-"""Affine maps that keep the means of rows apart from their bias, and apply them in blocks."""
+"""Maps of rows, applied in blocks. Affine maps keep the means of rows apart from their bias."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,18 @@ _TILE_ROWS = 512  # stay in cache between centring, product and check
 _PART_ROWS = 4 * _TILE_ROWS  # of one thread
 
 
+class RowMap(Protocol):
+    """What maps rows of a view, in their precision; raises if they are not finite."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the rows."""
+        ...
+
+    def apply(self, rows: np.ndarray, name: str, *, to_unit: bool = False) -> np.ndarray:
+        """The mapped rows, on request scaled to length 1."""
+
+
 @dataclass(frozen=True, eq=False)
 class CentredMap:
     """The map x ↦ (x - center)ᵀW + offset."""
@@ -21,6 +33,11 @@ class CentredMap:
     center: np.ndarray  # (n_features,)
     W: np.ndarray  # (n_features, n_outputs)
     offset: np.ndarray  # (n_outputs,)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the rows."""
+        return len(self.W)
 
     @property
     def bias(self) -> np.ndarray:
@@ -71,8 +88,39 @@ class CentredMap:
                 if to_unit:
                     tile[:] = unit_rows(tile)
 
-        each(
-            fill,
-            (slice(a, min(a + _PART_ROWS, len(rows))) for a in range(0, len(rows), _PART_ROWS)),
-        )
+        if len(rows) <= _PART_ROWS:  # few rows gain nothing from threads
+            fill(slice(0, len(rows)))
+            return mapped
+        starts = range(0, len(rows), _PART_ROWS)
+        each(fill, (slice(a, min(a + _PART_ROWS, len(rows))) for a in starts))
+        return mapped
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMaps:
+    """The affine map of the nearest center, for each row."""
+
+    centers: np.ndarray  # (n_maps, n_features)
+    maps: tuple[CentredMap, ...]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the rows."""
+        return self.centers.shape[1]
+
+    def nearest(self, rows: np.ndarray) -> np.ndarray:
+        """Number of the map of each row."""
+        lengths = np.einsum("ij,ij->i", self.centers, self.centers) / 2
+        with np.errstate(over="ignore", invalid="ignore"):  # the maps raise
+            return np.asarray(np.argmin(lengths - rows @ self.centers.T, axis=1))
+
+    def apply(self, rows: np.ndarray, name: str, *, to_unit: bool = False) -> np.ndarray:
+        """Mapped rows of a view, in the precision of the rows; raises if they are not finite."""
+        own = self.nearest(rows)
+        n_outputs = self.maps[0].W.shape[1]
+        dtype = np.float32 if rows.dtype == np.float32 else np.float64
+        mapped = np.empty((len(rows), n_outputs), dtype=dtype)
+        for number, own_map in enumerate(self.maps):
+            chosen = np.flatnonzero(own == number)
+            mapped[chosen] = own_map.apply(rows[chosen], name, to_unit=to_unit)
         return mapped

@@ -50,21 +50,35 @@ def write_npy(
     file: BinaryIO, blocks: Iterable[np.ndarray], shape: tuple[int, int], dtype: np.dtype
 ) -> None:
     """Write a matrix given as blocks of rows; one is written while the next is computed."""
+
+    def write(rows: np.ndarray) -> None:
+        start = file.tell()
+        file.write(rows.data)
+        _start_storing(file, start)
+
     header = {
         "descr": np.lib.format.dtype_to_descr(dtype),
         "fortran_order": False,
         "shape": tuple(map(int, shape)),
     }
     np.lib.format.write_array_header_1_0(file, header)
+    file.flush()
     with ThreadPoolExecutor(1, "mvcca-write") as writer:  # while the next block is computed
-        written: Future[int] | None = None
+        written: Future[None] | None = None
         for block in blocks:
             rows = np.ascontiguousarray(block, dtype=dtype)
             if written is not None:
                 written.result()
-            written = writer.submit(file.write, rows.data)
+            written = writer.submit(write, rows)
         if written is not None:
             written.result()
+
+
+def _start_storing(file: BinaryIO, start: int) -> None:
+    """Let the disk store what was written from a place on, while the rest is computed."""
+    if hasattr(os, "posix_fadvise"):
+        # Linux starts to store pages that it is told to drop, and drops none before it has.
+        os.posix_fadvise(file.fileno(), start, file.tell() - start, os.POSIX_FADV_DONTNEED)
 
 
 def write_table(file: BinaryIO, suffix: str, tables: Iterable[Table]) -> None:

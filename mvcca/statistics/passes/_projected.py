@@ -9,8 +9,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mvcca.blocks import SourceError
-from mvcca.persistence._tables import write_npy, write_table
-from mvcca.statistics.passes import blocks_read_ahead, row_blocks, watched
+from mvcca.machine.written_files import write_npy, write_table
+from mvcca.statistics.passes._accumulate import watched
+from mvcca.statistics.passes._blocks import row_blocks, row_bytes_of
+from mvcca.statistics.passes._read_ahead import blocks_read_ahead
 from mvcca.views import Views, as_views
 
 
@@ -34,7 +36,8 @@ class ProjectedRows:
     def blocks(self) -> Iterator[np.ndarray]:
         """Scores of consecutive blocks of rows; the next blocks are read meanwhile."""
         views = Views({self.name: self._rows})
-        slices = list(row_blocks(views))
+        of_results = self.shape[1] * self.dtype.itemsize
+        slices = list(row_blocks(views, row_bytes=row_bytes_of(views) + of_results))
         return watched(self._read_ahead(views, slices), views, slices)
 
     def write(self, file: BinaryIO, suffix: str, ids: np.ndarray | None = None) -> None:
