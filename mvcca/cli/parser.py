@@ -41,7 +41,7 @@ _GROUPS: dict[str, dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
             options.add_to_migrate,
         ),
         "similarity": (
-            "compare layers of networks by how alike their representations are",
+            "compare layers of networks: how alike are their representations?",
             options.add_to_similarity,
         ),
     },
