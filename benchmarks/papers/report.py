@@ -216,9 +216,8 @@ def time_left(table: Table, effort: Effort, folder: Path = RESULTS) -> str:
         if not n_left:
             continue
         total += n_left * (_SECONDS if seconds is None else seconds)
-        known = f"{seconds:.0f} s each, measured"
-        if seconds is None:
-            known = f"{_SECONDS:.0f} s each, a guess"
+        is_known = seconds is not None
+        known = f"{seconds:.0f} s each, measured" if is_known else f"{_SECONDS:.0f} s each, a guess"
         lines.append(f"  {problem.name}: {solver.name}, {n_left} fits, {known}")
     return "\n".join([f"{table.key}: {total / 3600:.1f} CPU hours left", *lines])
 
