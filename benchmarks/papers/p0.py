@@ -75,7 +75,7 @@ def _deep(name: str, problem: Problem, grid: Mapping[str, Sequence[Any]]) -> Sol
     if name != "DCCA":
         first |= {"margin": 0.7 if renders else 0.5}
     batches = (50, 100) if renders else (250, 500, 1000)
-    rates = (1e-3, 2e-3, 8e-3) if renders else (1e-3, 3e-3, 1e-2)
+    rates = (4e-3, 8e-3, 1.6e-2) if renders else (1e-3, 3e-3, 1e-2)
     grid = {"learning_rate": rates, "batch_size": batches, **grid}
     return Solver(name, build, first, grid, is_deep=True, keep=_correlations)
 
