@@ -707,7 +707,7 @@ def test_warnings_are_printed_once_with_the_methods_they_concern(capsys):
 
 BROKEN = {
     "absent.npy": (None, "no such file"),
-    "folder.npy": (lambda: Path("folder.npy").mkdir(), "not a file"),
+    "folder.npy": (lambda: Path("folder.npy").mkdir(), "expected a folder of .txt files"),
     "image.dat": (lambda: Path("image.dat").touch(), "expected a file ending in .npy, .npz"),
     "empty.mat": (lambda: Path("empty.mat").touch(), "cannot be opened"),
     "cut.mat": (
@@ -732,24 +732,30 @@ BROKEN = {
     "complex.npy": (lambda: np.save("complex.npy", np.ones((N, 2)) * 1j), "expected real numbers"),
     "nan.npy": (
         lambda: np.save("nan.npy", np.where(np.eye(N, 3, -4), np.nan, 1)),
-        "contains NaN or infinity, first in row 5, column 1",
+        "contains NaN: first in row 4, column 0; 3 such values in 3 of 120 rows. Fill in",
     ),
     "nan.npz": (
         lambda: sparse.save_npz("nan.npz", sparse.csr_array(np.where(np.eye(N, 3), np.inf, 0))),
-        "contains NaN or infinity",
+        "contains infinity or a value too large for float64: first in row 0, column 0; 3 such",
     ),
     "no rows.npy": (lambda: np.save("no rows.npy", np.ones((0, 3))), "is empty"),
     "no rows.csv": (lambda: Path("no rows.csv").touch(), "it is empty"),
     "word.csv": (
         lambda: Path("word.csv").write_text("a,b\n1,2\n3,x\n"),
-        "expected a number in row 3, column 2, got 'x'",
+        "expected a number in row 1 (line 3), column 'b', got 'x'",
     ),
     "hole.csv": (
         lambda: Path("hole.csv").write_text("1,2\n3,\n"),
-        "expected a number in row 2, column 2, got ''",
+        "expected a number in row 1 (line 2), column 1, got '': a value is missing. Fill in",
     ),
-    "ragged.csv": (lambda: Path("ragged.csv").write_text("1,2\n3\n"), "row 2 has 1 columns"),
-    "index.csv": (lambda: Path("index.csv").write_text(",a\n0,1\n1,2\n"), "likely a row index"),
+    "ragged.csv": (
+        lambda: Path("ragged.csv").write_text("1,2\n3\n"),
+        "line 2 has 1 cells, expected 2 as in the lines above",
+    ),
+    "index.csv": (
+        lambda: Path("index.csv").write_text(",a\n0,1\n1,2\n"),
+        "its first column has no name, like an index that pandas writes. If it names",
+    ),
     "latin.csv": (lambda: Path("latin.csv").write_bytes(b"\xe9,b\n1,2\n"), "cannot be read"),
     "short.npy": (
         lambda: np.save("short.npy", np.ones((7, 2))),

@@ -383,7 +383,7 @@ def test_a_grid_search_over_other_parameters_holds_it():
 
 
 def test_warnings_are_given_once():
-    with pytest.warns(UserWarning, match="at most") as caught:
+    with pytest.warns(UserWarning, match="more than these data have") as caught:
         FoldSearchCV(CCA(), {"n_components": [20], "reg": RIDGES}, cv=FOLDS).fit(PAIR)
     assert len({str(own.message) for own in caught}) == len(caught)
     assert caught[0].filename == __file__

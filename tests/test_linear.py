@@ -641,7 +641,7 @@ def test_label_methods_need_no_pairs(method):
     ],
 )
 def test_too_many_components_are_clipped_and_said_so(method, y, bound):
-    with pytest.warns(UserWarning, match=f"at most {bound}"):
+    with pytest.warns(UserWarning, match=f"fitted {bound}"):
         method.fit(correlated(), y)
     assert method.n_components_ == bound == len(method.eigenvalues_)
 

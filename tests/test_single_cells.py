@@ -241,7 +241,7 @@ def test_bad_values_and_parameters_are_refused(cells):
 
 
 def test_fewer_components_than_asked_for_are_warned_of(cells):
-    with pytest.warns(UserWarning, match="Only 3 components exist"):
+    with pytest.warns(UserWarning, match="is more than these data have; fitted 3"):
         shared = cell_cca(cells[0][:3], cells[1], 5, max_z=None)
     assert shared.transform(cells[1], "query").shape == (70, 3)
 

@@ -39,11 +39,11 @@ def deep():
 
 
 WARNINGS = {
-    "components": (lambda: MVCCA(50).fit(VIEWS), "more than the data"),
-    "components of PLS": (lambda: PLS(50).fit(X, Y), "more than the data"),
+    "components": (lambda: MVCCA(50).fit(VIEWS), "more than these data"),
+    "components of PLS": (lambda: PLS(50).fit(X, Y), "more than these data"),
     "components of CMOLRS": (
         lambda: CMOLRS(50, n_epochs=1, random_state=0).fit(VIEWS, CLASSES),
-        "more than the data",
+        "more than these data",
     ),
     "certain correlation": (lambda: CCA(1).fit(X[:8], Y[:8]), "mean nothing"),
     "lost digits": (lambda: CCA(1).partial_fit(collinear(), Y), "collinear"),
@@ -60,7 +60,7 @@ WARNINGS = {
         "all of them are landmarks",
     ),
     "neighbours": (lambda: NCCA(1, n_neighbors=80).fit(X, Y), "all of them are neighbours"),
-    "fit_transform": (lambda: CCA(50).fit_transform(X, Y), "more than the data"),
+    "fit_transform": (lambda: CCA(50).fit_transform(X, Y), "more than these data"),
     "small batches, noticed below torch": (deep, "Batches of 10 rows"),
 }
 

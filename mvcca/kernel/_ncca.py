@@ -19,7 +19,7 @@ from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
 from mvcca.model_selection import GOALS, SEARCHED, Goal, Space, searched
-from mvcca.problem import Maps
+from mvcca.problem import Maps, warn_of_fewer_components
 from mvcca.problem.linalg import fixed_signs
 from mvcca.views import Views, holds_views
 from mvcca.views.validation import checked_sample_weight
@@ -311,10 +311,7 @@ class NCCA(MultiViewEstimator):
                 "of the other. Check that rows correspond, or lower n_neighbors or bandwidth."
             )
         if self.n_components is not None and found < self.n_components:
-            warn(
-                f"n_components={self.n_components}, but only {found} components exist in these "
-                f"data; fitted {found}."
-            )
+            warn_of_fewer_components(self.n_components, found)
         kept = slice(1, found + 1)
         return U[:, kept], sigma[kept], V[:, kept]
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from mvcca.blocks import Block, as_block
 from mvcca.blocks.checks import few
 from mvcca.machine import lapack
-from mvcca.machine.warnings import warn
+from mvcca.problem import warn_of_fewer_components
 from mvcca.problem.linalg import fixed_signs
 from mvcca.statistics import FeatureMoments, PreparedRows, ScaledFeatures, StandardizedRows
 from mvcca.statistics.passes import checkpoint_of_fit
@@ -203,10 +203,7 @@ def cell_cca(
         K, L = (StandardizedRows.of(rows[n], prepared[n]).scatter() for n in _NAMES)
     solved = _solved(K, L, int(n_components), check_random_state(random_state))
     if len(solved.singular_values) < n_components:
-        warn(
-            f"Only {len(solved.singular_values)} components exist in these data; fitted these "
-            f"instead of {n_components}."
-        )
+        warn_of_fewer_components(n_components, len(solved.singular_values))
     return replace(solved, genes=used, _prepared=prepared)
 
 

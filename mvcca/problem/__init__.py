@@ -21,6 +21,7 @@ from mvcca.problem._maps import (
     expected_covariances,
     expected_moments,
     profile_vectors,
+    warn_of_fewer_components,
 )
 from mvcca.problem._problem import Problem
 from mvcca.problem._ridge import shrinkages
@@ -86,4 +87,5 @@ __all__ = [
     "shrinkages",
     "solve_by_products",
     "steps_of_products",
+    "warn_of_fewer_components",
 ]

@@ -266,10 +266,7 @@ class Maps:
                 "zero. Check that rows, or labels, correspond."
             )
         if n_components is not None and self.bound < n_components:
-            warn(
-                f"n_components={n_components}, but only {self.bound} components exist in these "
-                f"data; fitted {self.bound}."
-            )
+            warn_of_fewer_components(n_components, self.bound)
         if not signs:
             return self
         assert self.variances is not None
@@ -305,6 +302,11 @@ class Maps:
             if len(self.weights) == 2:
                 found["canonical_correlations_"] = self.values
         return {name: value for name, value in found.items() if value is not None}
+
+
+def warn_of_fewer_components(asked: int, fitted: int) -> None:
+    """Say that data have fewer components than were asked for."""
+    warn(f"n_components={asked} is more than these data have; fitted {fitted}.")
 
 
 def component_weights(correlations: np.ndarray) -> np.ndarray:
