@@ -84,13 +84,14 @@ docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html; 
 	MPLBACKEND=Agg $(PY) -m sphinx -b html -W --keep-going docs docs/_build/html
 
 bench: $(VENV)/.installed-test ## time and memory beside floors and peers (make bench ARGS="--tasks a")
-	@$(PY) benchmarks/peers $(ARGS)
+	@$(PY) -m benchmarks.peers $(ARGS)
 
 bench-peers: $(VENV)/.installed-test ## install the peers that make bench compares with, in .bench
-	@$(PY) benchmarks/peers --install
+	@$(PY) -m benchmarks.peers --install
 
-bench-all: $(VENV)/.installed-test ## run every other benchmark
-	@for script in benchmarks/[!_]*.py; do echo "== $$script" && $(PY) $$script || exit; done
+bench-all: $(VENV)/.installed-test ## run every other benchmark, but for the tables of the papers
+	@for script in $$(grep -l __main__ benchmarks/alignment/*.py benchmarks/defaults/*.py benchmarks/scale/*.py); do \
+	    name=$$(echo $${script%.py} | tr / .); echo "== $$name"; $(PY) -m $$name || exit; done
 
 clean: ## remove what these commands wrote, except the environment
 	rm -rf dist docs/_build docs/gallery docs/generated docs/sg_execution_times.rst

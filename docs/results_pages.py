@@ -46,10 +46,13 @@ def whole(file: Path) -> Section:
 
 
 def all_sections(root: Path = ROOT) -> list[Section]:
-    """Sections of all files with results."""
+    """Sections of all files with results, whose links to files lead to the pages of these."""
     folder = root / "benchmarks"
-    sections = sections_of((folder / "RESULTS.md").read_text(encoding="utf-8"))
-    return [*sections, *map(whole, sorted((folder / "results").glob("*.md")))]
+    files = {file.name: whole(file) for file in sorted((folder / "results").glob("*.md"))}
+    text = (folder / "RESULTS.md").read_text(encoding="utf-8")
+    for name, section in files.items():
+        text = text.replace(f"](results/{name})", f"]({section.slug}.md)")
+    return [*sections_of(text), *files.values()]
 
 
 def write_pages(folder: Path, sections: Iterable[Section], labels: Mapping[str, Section]) -> None:

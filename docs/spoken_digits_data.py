@@ -2,7 +2,7 @@
 
 Takes 0 to 9 of every digit and speaker, with pairs of the 48 frames averaged.
 
-    PYTHONPATH=benchmarks MVCCA_DATA=../shared/data python docs/spoken_digits_data.py
+    PYTHONPATH=. MVCCA_DATA=../shared/data python docs/spoken_digits_data.py
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from real._files import read
+
+from benchmarks.real._files import read
 
 TAKES = 10
 

@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items):
 
 def pytest_runtest_setup(item):
     for marker in item.iter_markers("needs_data"):
-        from real import data_home
+        from benchmarks.real import data_home
 
         (filename,) = marker.args
         if not (data_home() / filename).exists():

@@ -8,8 +8,8 @@ import os
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from real import fetch_multi30k_encoders
 
+from benchmarks.real import fetch_multi30k_encoders
 from mvcca import CCA, RetrievalIndex, Views, evaluate_retrieval, load
 from mvcca.cli import main
 from mvcca.interop.alignment import align_unpaired

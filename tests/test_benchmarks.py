@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shlex
 import subprocess
 import sys
@@ -10,106 +12,88 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
-SCRIPTS = sorted(
-    path.relative_to(FOLDER).as_posix()
-    for path in (*FOLDER.glob("[!_]*.py"), *FOLDER.glob("peers/*.py"))
-    if '__name__ == "__main__"' in path.read_text()
-)
+from benchmarks.papers import catalogue
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "benchmarks"
+
+
+def module_of(path: Path) -> str:
+    """Name that `python -m` takes, a package for its ``__init__`` and ``__main__``."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(part for part in parts if part not in ("__init__", "__main__"))
+
+
+MODULES = {  # asv finds its own
+    path: module_of(path) for path in sorted(FOLDER.rglob("*.py")) if "asv_suite" not in path.parts
+}
+SCRIPTS = [
+    name.removeprefix("benchmarks.")
+    for path, name in MODULES.items()
+    if '__name__ == "__main__"' in path.read_text("utf-8")
+]
 MNIST, CAPTIONS = ("mnist.npz",), ("coco_val2017_captions.npz",)
 # The least that a script can do, the files and the libraries that it needs.
 SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-    "alignment.py": ("--seeds 1 --pairs 100", ("multi30k_encoders.npz",), ()),
-    "command_times.py": ("--scale 0.05 --commands search migrate similarity", (), ()),
-    "choosing.py": ("--data digits --rows 150 --folds 2 --methods cca pls", (), ()),
-    "compare_regret.py": ("--rows 300 --cv 3 --methods pls lgcfl", (), ()),
-    "cca_accumulation.py": ("--threads 1 --repeats 1 --rows 5000", (), ()),
-    "compare_defaults.py": ("--data digits --rows 150", (), ()),
-    "compare_speed.py": ("--folds 2 --repeats 1", (), ()),
-    "dask_workers.py": ("--rows 40000 --rounds 1", (), ("distributed", "zarr")),
-    "deep_ablation.py": (
-        "--rows 500 --valid-rows 200 --hidden 16 --scaling-hidden 4 --epochs 2 --seeds 2 "
-        '--regs 1e-2 --variants DCCA "Global Scale"',
-        MNIST,
-        ("torch",),
-    ),
-    "deep_captions.py": ("--methods MLCCA SAM --seeds 2 --epochs 1", CAPTIONS, ("torch",)),
-    "deep_epoch.py": ("--rows 800 --repeats 1", (), ("torch",)),
-    "deep_mnist.py": ("--rows 1000 --epochs 1 --components 5", MNIST, ("torch",)),
-    "deep_multi30k.py": (
-        "--rows 300 --methods CCA --seeds 2 --epochs 1",
-        ("multi30k.npz",),
-        ("torch",),
-    ),
-    "deep_retrieval.py": (
-        "--rows 500 --methods dcca --reference dcca --components 5 --seeds 2 --epochs 1",
-        MNIST,
-        ("torch",),
-    ),
-    "deep_spoken_digits.py": (
-        "--methods MLCCA --seeds 2",
-        ("mnist.npz", "spoken_digits.npz"),
-        ("torch",),
-    ),
-    "deep_validation.py": ("--data digits --methods DCCA --seeds 1", (), ("torch",)),
-    "deep_wikipedia.py": (
-        "--views sift+lda --methods MLCCA --seeds 2",
-        ("wikipedia.npz",),
-        ("torch",),
-    ),
-    "estimated_times.py": ("--data digits --methods cca nkcca --rows 300", (), ()),
-    "expected_correlations.py": ("--data digits", (), ()),
-    "fold_search_speed.py": ("--small --repeats 1", (), ()),
-    "gpu.py": ("--rows 100000 --repeats 1", ("coco2014_labels.npz",), ()),
-    "index_updates.py": ("--rows 4000 --columns 8 --added 10 --adds 10", (), ()),
-    "interval_coverage.py": ("--seeds 2 --resamples 5 --rows 200", (), ()),
-    "jrl_wide.py": ("--rows 150 --features 300 --views 2 --small 100 200 2 --repeats 1", (), ()),
-    "kernel_mnist.py": ("--rows 500 --ranks 60 --ridges 1e-2 --methods fourier", MNIST, ()),
-    "kernels.py": ("--repeats 1", (), ()),
-    "label_space.py": ("--rows 400 --features 1100 --repeats 1", (), ()),
-    "label_covariance.py": ("--rows 2000 --threads 1 --repeats 1", ("coco2014_labels.npz",), ()),
-    "many_views.py": ("digits", (), ()),
-    "match_probability.py": ('--data "MNIST halves"', MNIST, ()),
-    "migration_tables.py": ("--seeds 1 --pairs 100", ("multi30k_encoders.npz",), ()),
-    "migration.py": ("--rows 10000 --repeats 1", (), ()),
-    "missing_cells.py": ("--seeds 2 --rows 100 --draws 1", ("mfeat.npz",), ()),
-    "mnist_folds.py": ("--rows 2000 --folds 2 --methods cca", MNIST, ()),
-    "ncca_mnist.py": ("--rows 500 --components 2", MNIST, ()),
-    "out_of_core.py": ("--rows 0.04 --threads 1", (), ()),
-    "permutation_speed.py": (
-        "--rows 100 --widths 5 4 --permutations 50 --refits 5 --repeats 1",
-        (),
-        (),
-    ),
-    "ranking.py": ("--rows 2000 --columns 16 --repeats 1 --bank 500", (), ("faiss",)),
-    "representations.py": (
+    "alignment.frozen_encoders": ("--seeds 1 --pairs 100", ("multi30k_encoders.npz",), ()),
+    "alignment.migration": ("--rows 10000 --repeats 1", (), ()),
+    "alignment.migration_tables": ("--seeds 1 --pairs 100", ("multi30k_encoders.npz",), ()),
+    "alignment.representations": (
         "--layers 3 --width 300 --rows 2000 --seeds 2 --permutations 50",
         ("multi30k_encoders.npz",),
         (),
     ),
-    "ranking_quality.py": ("digits --splits 1", (), ()),
-    "real_data.py": ("scene", ("scene.npz",), ()),
-    "routes.py": ("--most 600", (), ()),
-    "single_cells.py": ("--cells 2000 --genes 200 --components 4", (), ("h5py",)),
-    "supervised_halves.py": ("digits --seeds 1", (), ()),
-    "tuning_regret.py": ("--data digits --methods CCA --goals object", (), ()),
-    "unpaired.py": (
+    "alignment.unpaired": (
         "--pairs 20 --draws --rows 600",
         ("multi30k_encoders.npz",),
         (),
     ),
-    "vocabularies.py": ("", ("coco_val2017_captions.npz", "coco_label_vectors.npz"), ()),
-    "wide.py": ("--rows 300 --features 1200 --components 5", (), ()),
-    "wide_pls.py": ("--dense 200 300 --rows 3000 --features 2000 --repeats 1 --files", (), ()),
-    "wikipedia.py": ("--features sift --methods CCA", ("wikipedia.npz",), ()),
-    "peers/__main__.py": ("--small --tasks a --packages mvcca floor --repeats 1", (), ()),
+    "defaults.choosing": ("--data digits --rows 150 --folds 2 --methods cca pls", (), ()),
+    "defaults.compare": ("--data digits --rows 150", (), ()),
+    "defaults.compare_regret": ("--rows 300 --cv 3 --methods pls lgcfl", (), ()),
+    "defaults.deep_validation": ("--data digits --methods DCCA --seeds 1", (), ("torch",)),
+    "defaults.expected_correlations": ("--data digits", (), ()),
+    "defaults.interval_coverage": ("--seeds 2 --resamples 5 --rows 200", (), ()),
+    "defaults.many_views": ("digits", (), ()),
+    "defaults.match_probability": ('--data "MNIST halves"', MNIST, ()),
+    "defaults.missing_cells": ("--seeds 2 --rows 100 --draws 1", ("mfeat.npz",), ()),
+    "defaults.ranking_quality": ("digits --splits 1", (), ()),
+    "defaults.real_data": ("scene", ("scene.npz",), ()),
+    "defaults.tuning_regret": ("--data digits --methods CCA --goals object", (), ()),
+    "defaults.vocabularies": ("", ("coco_val2017_captions.npz", "coco_label_vectors.npz"), ()),
+    "papers": ("p0 --table 3 --quick --problems captions --solvers CCA PLS", CAPTIONS, ("torch",)),
+    "peers": ("--small --tasks a --packages mvcca floor --repeats 1", (), ()),
+    "scale.cca_accumulation": ("--threads 1 --repeats 1 --rows 5000", (), ()),
+    "scale.command_times": ("--scale 0.05 --commands search migrate similarity", (), ()),
+    "scale.compare": ("--folds 2 --repeats 1", (), ()),
+    "scale.dask_workers": ("--rows 40000 --rounds 1", (), ("distributed", "zarr")),
+    "scale.deep_epoch": ("--rows 800 --repeats 1", (), ("torch",)),
+    "scale.estimated_times": ("--data digits --methods cca nkcca --rows 300", (), ()),
+    "scale.fold_search": ("--small --repeats 1", (), ()),
+    "scale.gpu": ("--rows 100000 --repeats 1", ("coco2014_labels.npz",), ()),
+    "scale.index_updates": ("--rows 4000 --columns 8 --added 10 --adds 10", (), ()),
+    "scale.jrl_wide": ("--rows 150 --features 300 --views 2 --small 100 200 2 --repeats 1", (), ()),
+    "scale.kernels": ("--repeats 1", (), ()),
+    "scale.label_covariance": ("--rows 2000 --threads 1 --repeats 1", ("coco2014_labels.npz",), ()),
+    "scale.label_space": ("--rows 400 --features 1100 --repeats 1", (), ()),
+    "scale.out_of_core": ("--rows 0.04 --threads 1", (), ()),
+    "scale.permutation_test": (
+        "--rows 100 --widths 5 4 --permutations 50 --refits 5 --repeats 1",
+        (),
+        (),
+    ),
+    "scale.ranking": ("--rows 2000 --columns 16 --repeats 1 --bank 500", (), ("faiss",)),
+    "scale.routes": ("--most 600", (), ()),
+    "scale.single_cells": ("--cells 2000 --genes 200 --components 4", (), ("h5py",)),
+    "scale.wide": ("--rows 300 --features 1200 --components 5", (), ()),
+    "scale.wide_pls": ("--dense 200 300 --rows 3000 --features 2000 --repeats 1 --files", (), ()),
 }
-RUN_BY_OTHERS = {"peers/measure.py", "peers/deep_epoch.py"}  # with files that they write
+RUN_BY_OTHERS = {"peers.measure", "peers.deep_epoch"}  # with files that they write
 
 
 def run(script: str, *arguments: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess:
-    command = [sys.executable, *options, str(FOLDER / script), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=FOLDER.parent)
+    command = [sys.executable, *options, "-m", f"benchmarks.{script}", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -124,6 +108,58 @@ def test_help_comes_before_slow_imports(script):
 
 def test_every_script_has_a_smallest_setting():
     assert set(SCRIPTS) == SMALLEST.keys() | RUN_BY_OTHERS
+
+
+def imported_by(path: Path) -> set[str]:
+    """Modules that a file imports, and all that it may have imported from them."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            folder = path.relative_to(ROOT).parts[: -node.level] if node.level else ()
+            module = ".".join([*folder, *filter(None, [node.module])])
+            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def test_every_module_is_a_script_or_serves_one():
+    used = set().union(*map(imported_by, MODULES))
+    used |= {f"benchmarks.papers.{paper}" for paper in catalogue.PAPERS}
+    used |= {f"benchmarks.{script}" for script in SCRIPTS}
+    packages = {path for path in MODULES if path.stem == "__init__"}
+    orphans = [path for path, name in MODULES.items() if name not in used and path not in packages]
+    assert not orphans
+
+
+def test_modules_of_benchmarks_are_imported_by_their_whole_name():
+    """So that one way of running finds all of them."""
+    stems = {path.stem for path in MODULES} - {"__init__", "__main__"}
+    known = set(MODULES.values())
+    for path in MODULES:
+        for name in imported_by(path):
+            assert name.split(".")[0] not in stems, (path, name)
+            assert not name.startswith("benchmarks.") or {name, name.rpartition(".")[0]} & known, (
+                path,
+                name,
+            )
+
+
+def test_texts_name_scripts_that_are_there():
+    """What `earlier.md` names is in the history of the repository, as it says."""
+    texts = [ROOT / "README.md", ROOT / "Makefile", *MODULES]
+    for folder, suffix in (("benchmarks", "md"), ("docs", "rst"), ("docs", "md"), ("mvcca", "py")):
+        texts += (ROOT / folder).rglob(f"*.{suffix}")
+    known = set(MODULES.values())
+    for text in texts:
+        if text.name == "earlier.md" or "generated" in text.parts:
+            continue
+        content = text.read_text("utf-8")
+        paths = set(re.findall(r"\bbenchmarks/[a-z0-9_/]+\.py\b", content))
+        assert not [path for path in paths if not (ROOT / path).is_file()], text
+        # In commands, and in backticks.
+        names = set(re.findall(r"(?:-m |`)(benchmarks(?:\.[a-z0-9_]+)*)(?![\w/])", content))
+        assert names <= known, text
 
 
 @pytest.mark.slow

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import real
 from scipy import sparse
 from scipy.io import savemat
 
 import mvcca
+from benchmarks import real
 from mvcca import CCA, MLCCA, Labels, Views, datasets, evaluate_retrieval
 from mvcca.cli import main, values
 from mvcca.cli.console import Progress

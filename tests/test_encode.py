@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from real import fetch_multi30k_encoders
 from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.utils._param_validation import InvalidParameterError
 
 import mvcca
+from benchmarks.real import fetch_multi30k_encoders
 from mvcca import CCA, PerView, RetrievalIndex, Views
 from mvcca.compose import Encode
 

@@ -39,7 +39,7 @@ def test_an_example_is_short_needs_no_files_and_explains_itself(path):
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     assert len(lines) < 150
-    assert "from real import" not in text  # the documentation is built without real data
+    assert "benchmarks" not in text  # the documentation is built without real data
     assert lines[2] == "=" * len(lines[1])
     assert text.count("\n# %%\n# ") >= 2
 
@@ -156,6 +156,17 @@ def test_a_file_of_results_is_one_page(pages, tmp_path):
     assert [section.title for section in found] == ["Claims", "Tables and figures of P0"]
     assert found[0].text.strip() == "a"
     assert found[1].text.startswith("## Table 1")
+
+
+def test_links_between_results_lead_to_pages(pages, tmp_path):
+    folder = tmp_path / "benchmarks" / "results"
+    folder.mkdir(parents=True)
+    (folder / "p0.md").write_text("## Table 1\n\na\n", "utf-8")
+    (folder.parent / "RESULTS.md").write_text("## Papers\n\n[P0](results/p0.md)\n", "utf-8")
+    papers, p0 = pages["all_sections"](tmp_path)
+    assert f"[P0]({p0.slug}.md)" in papers.text
+    for section in pages["all_sections"]():  # and all files that are linked are there
+        assert "](results/" not in section.text
 
 
 def test_a_page_of_results_has_a_target_for_each_chart_drawn_from_it(pages, tmp_path):

@@ -48,7 +48,7 @@ def planted(seed, n, p, rho, q=None, draw=None):
 
 
 def study():
-    from real import fetch_brain_cognition
+    from benchmarks.real import fetch_brain_cognition
 
     data = fetch_brain_cognition()
     thickness, scores = (

@@ -7,7 +7,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from real import fetch_mnist_halves
 from scipy import linalg
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
@@ -16,6 +15,7 @@ from sklearn.covariance import LedoitWolf, ledoit_wolf_shrinkage
 from sklearn.cross_decomposition import CCA as SklearnCCA
 from sklearn.datasets import load_linnerud
 
+from benchmarks.real import fetch_mnist_halves
 from mvcca import CCA, KCCA, MLCCA, MVCCA, MVMLCCA, Views
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_multilabel_views
 from mvcca.linear import CovarianceCCA, with_labels_as_view

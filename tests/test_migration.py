@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from real import fetch_multi30k_encoders
 
+from benchmarks.real import fetch_multi30k_encoders
 from mvcca import CCA, AffineMap, Procrustes
 from mvcca.interop import affine_map, to_linear
 from mvcca.interop.migration import Migration, fit_migration, gallery

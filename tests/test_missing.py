@@ -355,7 +355,7 @@ WITH_RIDGE = {250: 0.69, 1000: 0.744, 4000: 0.757}
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_pairs_a_ridge_means_and_em_are_as_good_as_in_simulations():
-    from missing_cells import figures_of_cells
+    from benchmarks.defaults.missing_cells import figures_of_cells
 
     for n_rows, expected in SIMULATED.items():
         found = [figures_of_cells(seed, n_rows) for seed in range(30 if n_rows < 4000 else 10)]
@@ -544,7 +544,7 @@ def test_moments_about_zero_may_have_holes(model):
 
 def brain_with_holes(every):
     """Thickness, test scores and a confound; complete, and without 10 % of the cells."""
-    from real import data_home
+    from benchmarks.real import data_home
 
     with np.load(data_home() / "brain_cognition.npz") as stored:
         regions = ["MeanThickness" not in name for name in stored["thickness_names"]]

@@ -31,7 +31,7 @@ def cars():
 
 
 def brain():
-    from real import fetch_brain_cognition
+    from benchmarks.real import fetch_brain_cognition
 
     thickness, scores = (block for _, block in fetch_brain_cognition().views.items())
     reduced = PCA(svd_solver="full").fit(thickness)

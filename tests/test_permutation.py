@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from real import data_home
 from scipy import linalg, stats
 from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
 
+from benchmarks.real import data_home
 from mvcca.datasets import make_gaussian_views, make_multilabel_views
 from mvcca.inspection import loadings as loadings_of
 from mvcca.inspection import permutation_test

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from real import (
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.real import (
     data_home,
     fetch_coco_captions,
     fetch_coco_label_vectors,
@@ -19,13 +26,6 @@ from real import (
     fetch_spoken_digits,
     fetch_wikipedia,
 )
-from scipy.sparse import issparse
-from sklearn.base import clone
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-
 from mvcca import (
     CCA,
     KCCA,

@@ -10,9 +10,9 @@ from textwrap import dedent
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from real import fetch_multi30k_encoders
 from scipy import sparse
 
+from benchmarks.real import fetch_multi30k_encoders
 from mvcca import CCA, Procrustes
 from mvcca.cli import main
 from mvcca.interop.representations import MEASURES, LayerSums, compare_representations

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import real
 from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
+from benchmarks import real
 from mvcca import CCA, Views, load, save
 from mvcca.cli import main
 from mvcca.datasets import make_gaussian_views

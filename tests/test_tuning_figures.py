@@ -1,4 +1,4 @@
-"""Fits, rankings and searches against plain NumPy (`benchmarks/tuning_oracle.py`)."""
+"""Fits, rankings and searches against plain NumPy (`benchmarks/defaults/tuning_oracle.py`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-import tuning_oracle as oracle
 from sklearn.model_selection import StratifiedKFold
 
+from benchmarks.defaults import tuning_oracle as oracle
 from mvcca import CCA, MLCCA, MVCCA, evaluate_retrieval
 from mvcca.datasets import load_digits_views
 

@@ -5,8 +5,8 @@ alternate, so that ratios are valid even if the speed of the machine drifts. The
 minimum work of a covariance-based method; see `packages.floor`. Packages that are not installed are
 skipped.
 
-    python benchmarks/peers [--tasks a c] [--packages mvcca floor] [--repeats 3] [--limit 60]
-    python benchmarks/peers --install
+    python -m benchmarks.peers [--tasks a c] [--packages mvcca floor] [--repeats 3] [--limit 60]
+    python -m benchmarks.peers --install
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,16 +36,14 @@ def arguments() -> argparse.Namespace:
 if __name__ == "__main__":
     OPTIONS = arguments()  # before imports that take seconds
 
-from environments import install, interpreter
-from packages import PACKAGES, TWO_VIEWS_ONLY
-from tasks import TASKS, Task, write
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-from _arguments import names_in
-from _measure import machine
+from benchmarks._arguments import names_in
+from benchmarks._measure import machine
+from benchmarks.peers.environments import install, interpreter
+from benchmarks.peers.packages import PACKAGES, TWO_VIEWS_ONLY
+from benchmarks.peers.tasks import TASKS, Task, write
 
 SLOW = 10  # seconds, above which a fit is not repeated
-MEASURE = Path(__file__).with_name("measure.py")
+MEASURE = "benchmarks.peers.measure"  # needs nothing but the package and NumPy
 
 Run = dict[str, Any]
 
@@ -59,7 +56,9 @@ def main(options: argparse.Namespace) -> None:
         return
     missing = [package for package in options.packages if interpreter(package) is None]
     if missing:
-        print(f"Not installed: {', '.join(missing)}. To install: python benchmarks/peers --install")
+        print(
+            f"Not installed: {', '.join(missing)}. To install: python -m benchmarks.peers --install"
+        )
     print(machine(1))
     for name in options.tasks:
         task = TASKS[name].shrunk() if options.small else TASKS[name]
@@ -105,7 +104,7 @@ def _in_turns(
 def _run(package: str, threads: int, folder: Path, limit: float) -> Run:
     variables = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = os.environ | dict.fromkeys(variables, str(threads))
-    command = [str(interpreter(package)), str(MEASURE), package, str(folder)]
+    command = [str(interpreter(package)), "-m", MEASURE, package, str(folder)]
     try:
         done = subprocess.run(
             command, env=environment, timeout=limit, capture_output=True, text=True

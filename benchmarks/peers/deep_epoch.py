@@ -1,8 +1,8 @@
 """Train one epoch of cca-zoo's DCCA per input line, and print its CPU seconds.
 
-    python deep_epoch.py FILE.npz N_EPOCHS
+    python -m benchmarks.peers.deep_epoch FILE.npz N_EPOCHS
 
-Run by `benchmarks/deep_mnist.py --floor` in the environment of cca-zoo. Network, batches and
+Run by `benchmarks.scale.deep_epoch --peer` in the environment of cca-zoo. Network, batches and
 ridge are those of mvcca; the objective, a sum of squared correlations, and the optimizer, Adam,
 are those of cca-zoo.
 """

@@ -1,6 +1,6 @@
 """One fit of one package in a separate process; prints time and memory as a line of JSON.
 
-    python measure.py PACKAGE FOLDER
+    python -m benchmarks.peers.measure PACKAGE FOLDER
 
 Imports, reading the data and a first fit of 50 rows are not measured.
 """
@@ -28,8 +28,9 @@ if __name__ == "__main__":
     OPTIONS = arguments()  # before imports that take seconds
 
 import numpy as np
-from packages import PACKAGES
-from tasks import read_task, read_views
+
+from benchmarks.peers.packages import PACKAGES
+from benchmarks.peers.tasks import read_task, read_views
 
 
 def main(package: str, folder: Path) -> None:

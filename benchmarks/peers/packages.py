@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from tasks import Task
+
+from benchmarks.peers.tasks import Task
 
 Views = list[np.ndarray]
 Projection = Callable[[Views], Views]

@@ -308,7 +308,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
 
     If objects lack whole views only, the default retrieves as well: it learns from the objects of
     each pair of views. With few rows, neither is better than a ridge and imputed means
-    (``benchmarks/missing_cells.py``).
+    (``benchmarks/defaults/missing_cells.py``).
 
     Both equal a fit to complete rows if nothing is missing. Sums over rows add, so that
     `partial_fit`, files, Dask arrays and folds give what one fit gives. Rows are used as float64

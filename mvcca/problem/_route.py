@@ -1,7 +1,8 @@
 """Which way to solve CCA with a ridge, and PLS: by matrices over features or rows, or by products.
 
 Times are computed from numbers of multiplications and their speed on one core; memory is counted.
-The constants of CCA are fitted by ``benchmarks/routes.py``, those of PLS by ``wide_pls.py``.
+The constants of CCA are fitted by ``benchmarks/scale/routes.py``, those of PLS by
+``wide_pls.py`` beside it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ from mvcca.views import Labels
 
 Subsets: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # members, their ends, weights
 
-# A member of a subset takes as long as these entries of a tile: `benchmarks/label_covariance.py`.
+# A member of a subset takes as long as these entries of a tile, measured by
+# `benchmarks/scale/label_covariance.py`.
 _ENTRIES_PER_MEMBER = 40
 _LARGEST_EXPONENT = 600.0  # of the weights of subsets, so that they and their inverses are floats
 _MEMBERS_AT_ONCE = 2**23  # less than a second's work, between which an interrupt is noticed

@@ -1,6 +1,6 @@
 """Work of commands that are no fits of one estimator: searches, alignments, migrations, tests.
 
-Constants were fitted to CPU times of 6 to 9 problems each (`benchmarks/command_times.py`).
+Constants were fitted to CPU times of 6 to 9 problems each (`benchmarks/scale/command_times.py`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,121 @@
+"""How often do intervals of nominal 90 % cover correlations and loadings? Beside the bootstrap.
+
+Two Gaussian views of p features each, with one component of correlation ρ, on which the first
+feature of each view has a loading of .6. "inverse" is `correlation_intervals`, with its mean
+width, and "corrected" is `loading_intervals`; "percentile" are the 5th and 95th percentiles over
+resamples, without either correction. "new rows": share of intervals held_out_low to held_out_high
+that hold the correlation of the fitted variates in the population.
+
+    python -m benchmarks.defaults.interval_coverage [--seeds 300] [--resamples 200]
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=300)
+    parser.add_argument("--resamples", type=int, default=200)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 200], help="1000 200")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
+import numpy as np
+
+from benchmarks._measure import machine
+from mvcca.inspection import correlation_intervals, loading_intervals
+
+WIDTHS = {1000: (5, 20), 200: (5, 10, 20)}
+CORRELATIONS = (0.3, 0.5, 0.8)
+LOADING = 0.6
+TURN = np.array([[LOADING, -0.8], [0.8, LOADING]])
+
+
+def sample(rng: np.random.Generator, n: int, p: int, rho: float) -> list[np.ndarray]:
+    X, Y = rng.normal(size=(2, n, p))
+    Y[:, 0] = rho * X[:, 0] + np.sqrt(1 - rho**2) * Y[:, 0]
+    for V in (X, Y):
+        V[:, :2] = V[:, :2] @ TURN
+    return [X, Y]
+
+
+def first_component(X: np.ndarray, Y: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Correlation, weights of both views, and loadings of the first view, by QR and SVD."""
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    (Q, R), (U, S) = np.linalg.qr(X), np.linalg.qr(Y)
+    left, r, right = np.linalg.svd(Q.T @ U)
+    weights = np.array([np.linalg.solve(R, left[:, 0]), np.linalg.solve(S, right[0])])
+    return r[0], weights, X.T @ Q @ left[:, 0] / np.linalg.norm(X, axis=0)
+
+
+def percentiles(X: np.ndarray, Y: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Ends (2, 2) of the percentile intervals of the correlation and the first loading."""
+    weights, drawn = first_component(X, Y)[1], []
+    for _ in range(n):
+        rows = rng.integers(len(X), size=len(X))
+        r, other, loadings = first_component(X[rows], Y[rows])
+        scores = zip((X, Y), weights, other, strict=True)
+        sign = np.sign(sum(np.corrcoef(V @ a, V @ b)[0, 1] for V, a, b in scores))
+        drawn.append((r, sign * loadings[0]))
+    return np.percentile(drawn, [5, 95], axis=0).T
+
+
+def covers(ends: tuple[float, float], truth: float) -> bool:
+    return bool(ends[0] <= truth <= ends[1])
+
+
+def turned(weights: np.ndarray) -> np.ndarray:
+    """Weights of the independent features, of unit length."""
+    back = np.concatenate([TURN @ weights[:2], weights[2:]])
+    return back / np.linalg.norm(back)
+
+
+def judged(seed: int, n: int, p: int, rho: float, n_resamples: int) -> list[float]:
+    """Whether each interval covers, and the width of that of the correlation."""
+    rng = np.random.default_rng(seed)
+    X, Y = sample(rng, n, p, rho)
+    found = correlation_intervals(X, Y, random_state=seed)
+    loadings = loading_intervals(X, Y, n_resamples=n_resamples, random_state=seed)
+    of_r, of_loading = percentiles(X, Y, n_resamples, rng)
+    _, (a, b), own = first_component(X, Y)
+    a, b = turned(a), turned(b)
+    sign = np.sign(a[0])  # of the component of percentiles; that of loading_intervals may differ
+    ours = sign * np.sign(own[0] * loadings.in_sample["X"][0, 0])
+    return [
+        covers(of_r, rho),
+        covers((found.low[0], found.high[0]), rho),
+        found.high[0] - found.low[0],
+        covers((found.held_out_low[0], found.held_out_high[0]), rho * a[0] * b[0]),
+        covers(of_loading, sign * LOADING),
+        covers((loadings.low["X"][0, 0], loadings.high["X"][0, 0]), ours * LOADING),
+    ]
+
+
+def main(options: argparse.Namespace) -> None:
+    warnings.simplefilter("ignore")  # components near the noise edge
+    print(machine(1), "\n")
+    print(
+        "| n, p | rho | percentile | inverse (width) | new rows | loading, percentile "
+        "| loading, corrected |\n|---|---|---|---|---|---|---|",
+        flush=True,
+    )
+    for n in options.rows:
+        for p in WIDTHS.get(n, (5,)):
+            for rho in CORRELATIONS:
+                found = [judged(s, n, p, rho, options.resamples) for s in range(options.seeds)]
+                bootstrap, inverse, width, new, raw, corrected = np.mean(found, axis=0)
+                print(
+                    f"| {n}, {p} | {rho} | {bootstrap:.2f} | {inverse:.2f} ({width:.2f}) "
+                    f"| {new:.2f} | {raw:.2f} | {corrected:.2f} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main(OPTIONS)
