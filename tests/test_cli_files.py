@@ -1171,17 +1171,6 @@ def test_ctrl_c_while_writing_leaves_nothing(capsys, monkeypatch):
     assert not list(Path().glob("*scores*"))
 
 
-@pytest.mark.usefixtures("model")
-def test_progress_is_for_terminals(capsys, monkeypatch):
-    command = ["transform", "model.mvcca", "--view", "text=text.npy", "-o", "scores.npy"]
-    succeed(capsys, *command)
-    pytest.importorskip("tqdm")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    code, _, err = run(capsys, *command)
-    assert code == 0
-    assert "rows/s" in err
-
-
 # ---- names of columns ---------------------------------------------------------------------------
 
 

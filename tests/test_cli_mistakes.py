@@ -140,7 +140,7 @@ MISTAKES = {
     ),
     "decimal commas": (
         fit("a=decimals.csv", "b=b.csv", more=ID),
-        "decimals.csv: expected a number in row 0 (line 2), column 'd0'",
+        "decimals.csv: expected a number in row 0 (id 'n0', line 2), column 'd0'",
         "; decimals need a point. To convert: pandas.read_csv(FILE, sep=';', decimal=',')",
     ),
     "an empty file": (fit("a=empty.csv", "b=b.csv", more=ID), "empty.csv: ", "it is empty"),

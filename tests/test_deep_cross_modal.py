@@ -342,10 +342,7 @@ def test_a_level_of_cmdn_reconstructs_all_views_and_labels_from_each_code():
             code = code + scores[n] @ layers[n].weight.T
         code = torch.sigmoid(code)
         for n, X in scores.items():
-            errors = [
-                float((X[i] - decoders[n](code[i])) @ (X[i] - decoders[n](code[i])))
-                for i in range(6)
-            ]
+            errors = [(X[i] - decoders[n](code[i])).square().sum().item() for i in range(6)]
             error += sum(errors) / 6 / n_features
         labels += cross_entropy(classifier(code), TARGETS[CODES])
     assert terms["reconstruction"].item() == pytest.approx(error)

@@ -452,26 +452,17 @@ def test_the_recipe_with_hooks_sums_up_what_the_layers_return():
     page = Path(__file__).parents[1] / "docs" / "user_guide" / "representations.rst"
     recipe = page.read_text(encoding="utf-8").rpartition(".. code-block:: python")[2]
 
-    class Model(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = torch.nn.ModuleList([torch.nn.Linear(6, 8), torch.nn.Linear(8, 5)])
-
-        def forward(self, tokens):
-            return self.layers[1](torch.relu(self.layers[0](tokens)))
-
     torch.manual_seed(0)
-    loader, model = torch.randn(4, 20, 3, 6).unbind(), Model()
-    names = {"model": model, "loader": loader, "LayerSums": LayerSums}
-    names |= {"compare_representations": compare_representations}
+    names = {"LayerSums": LayerSums, "compare_representations": compare_representations}
     exec(dedent(recipe), names)
     plt.close("all")
+    model, loader = names["model"], names["loader"]
     with torch.no_grad():
-        first = torch.cat([model.layers[0](tokens).mean(dim=1) for tokens in loader])
+        first = torch.cat([model[0](tokens).mean(dim=1) for tokens in loader])
         second = torch.cat([model(tokens).mean(dim=1) for tokens in loader])
     found = compare_representations(names["sums"])["cka_unbiased"][0, 1]
     assert found == pytest.approx(raw(first.numpy(), second.numpy(), "cka_unbiased"), rel=1e-5)
-    assert not model.layers[0]._forward_hooks
+    assert not model[0]._forward_hooks
 
 
 @pytest.mark.slow

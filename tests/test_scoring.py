@@ -117,7 +117,7 @@ def fitted(cls, X, y):
     return model.fit(X, y) if model.requires.labels else model.fit(X)
 
 
-@pytest.mark.filterwarnings("ignore:.*label-weighted covariance in the constraint")
+@pytest.mark.filterwarnings("ignore:.*distinct label sets")
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_every_ranking_goes_by_the_similarity_that_the_estimator_declares(cls):
     X, y = Views(views()), classes()
