@@ -1,20 +1,28 @@
 """What the papers say in words, and whether the stored records agree.
 
 A claim agrees if the 95 % interval of the paired difference over seeds lies on its side of zero,
-disagrees if it lies on the other side, and is undecided otherwise, or with fewer than three seeds.
+disagrees if it lies on the other side, and is undecided otherwise, with fewer than three seeds, or
+where all seeds have the same split and nothing is drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scipy.stats import ttest_rel
 
 from benchmarks.papers import catalogue
 from benchmarks.papers.protocol import Problem, Table
-from benchmarks.papers.report import RESULTS, differences, effort_stored, interval, rows_of
+from benchmarks.papers.report import (
+    RESULTS,
+    differences,
+    effort_stored,
+    interval,
+    not_run,
+    rows_of,
+)
 
 _LEAST_SEEDS = 3
 
@@ -27,7 +35,7 @@ class Claim:
     words: str
     better: str
     worse: str
-    why: str = ""  # the likely cause where it disagrees
+    why: Mapping[str, str] = field(default_factory=dict)  # likely cause by problem, "" for others
 
     @property
     def table(self) -> Table:
@@ -35,9 +43,25 @@ class Claim:
         return next(table for table in catalogue.tables() if table.key == self.key)
 
 
+_FEW_WORDS = (
+    "linear CCA leads all networks: those of 3,500 short texts are best after 15 to 60 epochs, and "
+    "what the layer adds is lost in overfitting"
+)
+_SMOOTHED = (
+    "the published constraint averages rows of similar labels, and leaves the variance within "
+    "classes free, so that ridges of 100 to 1,000 are chosen"
+)
+_AS_SAMPLE = f'{_SMOOTHED}; within="sample" makes up most of the difference'
+
 CLAIMS = [
     *(
-        Claim(key, f"The CCA layer retrieves better than {other}{where}", "CCAL", solver)
+        Claim(
+            key,
+            f"The CCA layer retrieves better than {other}{where}",
+            "CCAL",
+            solver,
+            {"captions": _FEW_WORDS},
+        )
         for key, where in (
             ("p0-table-2", " with many pairs"),
             ("p0-table-3", ""),
@@ -93,11 +117,30 @@ CLAIMS = [
         "Labels in the covariance are better than labels as a view",
         "MVMLCCA",
         "MVCCA",
+        {"": f"{_SMOOTHED}; labels as a view are tuned as well here"},
     ),
-    Claim("p4-table-2", "Labels in the covariance are better than CCA", "MVMLCCA", "CCA"),
-    Claim("p4-table-2", "MVMLCCA is as good as MLCCA, or better", "MVMLCCA", "MLCCA"),
+    Claim(
+        "p4-table-2",
+        "Labels in the covariance are better than CCA",
+        "MVMLCCA",
+        "CCA",
+        {"": f"{_SMOOTHED}; CCA gains more by the likelihood"},
+    ),
+    Claim(
+        "p4-table-2",
+        "MVMLCCA is as good as MLCCA, or better",
+        "MVMLCCA",
+        "MLCCA",
+        {"": _AS_SAMPLE},
+    ),
     Claim("p4-table-5", "Labels help within a view", "MVMLCCA", "CCA"),
-    Claim("p4-table-6", "MVMLCCA relates vocabularies better than MLCCA", "MVMLCCA", "MLCCA"),
+    Claim(
+        "p4-table-6",
+        "MVMLCCA relates vocabularies better than MLCCA",
+        "MVMLCCA",
+        "MLCCA",
+        {"": _SMOOTHED},
+    ),
     Claim("p4-table-6", 'The same with within="sample"', 'MVMLCCA, within="sample"', "MLCCA"),
 ]
 
@@ -123,6 +166,12 @@ class Verdict:
             return "undecided"
         return "agrees" if self.gain > 0 else "disagrees"
 
+    @property
+    def why(self) -> str:
+        """The likely cause, if the claim does not hold."""
+        causes = self.claim.why
+        return causes.get(self.problem.name, causes.get("", ""))
+
 
 def verdicts(folder: Path = RESULTS) -> Iterator[Verdict]:
     """All claims on all problems of their tables, by every ranking."""
@@ -141,8 +190,8 @@ def _verdict(claim: Claim, problem: Problem, ranking: str, rows: dict) -> Verdic
     if not {claim.better, claim.worse} <= rows.keys():
         return Verdict(claim, problem, ranking, 0)
     gains = differences(rows, claim.better, claim.worse, ranking, claim.table.select)
-    if len(gains) < _LEAST_SEEDS or not gains.std():
-        return Verdict(claim, problem, ranking, len(gains))
+    if len(gains) < _LEAST_SEEDS or not gains.std():  # the same rows, and nothing is drawn
+        return Verdict(claim, problem, ranking, len(gains), float(gains.mean()))
     mean, half = interval(gains)
     p = float(ttest_rel(gains, 0 * gains).pvalue)
     return Verdict(claim, problem, ranking, len(gains), mean, half, p)
@@ -161,10 +210,14 @@ def page(folder: Path = RESULTS) -> str:
         "|---" * 9 + "|",
     ]
     for one in verdicts(folder):
+        if one.says == "not run":
+            continue
         unit = 1 if one.claim.table.select == "correlation" else 100
         gain = ""
-        if one.gain is not None and one.half is not None:
-            gain = f"{unit * one.gain:+.2f} ± {unit * one.half:.2f}"
+        if one.gain is not None:
+            gain = f"{unit * one.gain:+.2f}"
+        if one.half is not None:
+            gain += f" ± {unit * one.half:.2f}"
         cells = [
             one.claim.key.replace("-", " ", 1).replace("-", " ").upper().replace("TABLE", "table"),
             one.claim.words,
@@ -174,7 +227,9 @@ def page(folder: Path = RESULTS) -> str:
             gain,
             str(one.n_seeds) if one.n_seeds else "",
             "" if one.p is None else f"{one.p:.1g}",
-            one.claim.why if one.says == "disagrees" else "",
+            one.why if one.says == "disagrees" else "",
         ]
         lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "## What was not run, or in part", ""]
+    lines += [f"- {line}" for line in not_run(folder)]
     return "\n".join(lines) + "\n"

@@ -102,6 +102,7 @@ def mnist_halves(n_train: int) -> Problem:
         f"MNIST halves, {n_train:,} training, 2,000 validation and 2,000 test images",
         partial(_mnist, n_train, 2000),
         ("mnist.npz",),
+        guess=n_train / 100,
     )
 
 
@@ -110,12 +111,14 @@ MNIST = Problem(
     "MNIST halves, 50,000 training, 10,000 validation and 10,000 test images",
     partial(_mnist, 50_000, None),
     ("mnist.npz",),
+    guess=900.0,
 )
 MNIST_FOLDS = Problem(
     "mnist-folds",
     "MNIST halves, seven folds of 10,000 test images; 50,000 train and 10,000 validate",
     _mnist_fold,
     ("mnist.npz",),
+    guess=900.0,
 )
 
 
@@ -168,6 +171,7 @@ def multi30k(n_train: int) -> Problem:
         "sentences: TF-IDF, 300 singular vectors, standardized",
         partial(_multi30k, n_train),
         ("multi30k.npz", "multi30k_tokens.npz"),
+        guess=n_train / 50,
     )
 
 
@@ -246,6 +250,7 @@ def nottingham(n_train: int) -> Problem:
         "test excerpts",
         partial(_nottingham, n_train),
         ("nottingham.npz",),
+        guess=n_train * 0.9,
     )
 
 

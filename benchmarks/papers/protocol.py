@@ -56,6 +56,7 @@ class Problem:
     title: str
     load: Callable[[int, int | None], Split]  # of a seed and, for trials, a number of rows
     files: tuple[str, ...] = ()  # in the directory MVCCA_DATA
+    guess: float = 20.0  # CPU seconds of a deep fit, until one is measured
 
     def split(self, seed: int, n_rows: int | None = None) -> Split:
         """The rows of a seed; n_rows is the largest number of each part."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from benchmarks.papers.runs import (
 )
 
 _PERCENT = ("r@", "mrr")
-_SECONDS = 60.0  # of a fit that was never run
 
 
 def rows_of(
@@ -212,14 +211,38 @@ def p_value(
 def time_left(table: Table, effort: Effort, folder: Path = RESULTS) -> str:
     """CPU hours of what is not stored, with what they are based on."""
     total, lines = 0.0, []
-    for problem, solver, n_left, seconds in seconds_left(table, effort, folder):
-        if not n_left:
-            continue
-        total += n_left * (_SECONDS if seconds is None else seconds)
-        is_known = seconds is not None
-        known = f"{seconds:.0f} s each, measured" if is_known else f"{_SECONDS:.0f} s each, a guess"
-        lines.append(f"  {problem.name}: {solver.name}, {n_left} fits, {known}")
+    for problem, solver, n_left, seconds, is_known in seconds_left(table, effort, folder):
+        if n_left:
+            total += n_left * seconds
+            how = "measured" if is_known else "a guess"
+            lines.append(
+                f"  {problem.name}: {solver.name}, {n_left} fits, {seconds:.0f} s each, {how}"
+            )
     return "\n".join([f"{table.key}: {total / 3600:.1f} CPU hours left", *lines])
+
+
+def not_run(folder: Path = RESULTS) -> Iterator[str]:
+    """What is not stored of all tables, problem by problem, with its CPU hours."""
+    from benchmarks.papers import catalogue
+
+    for table in catalogue.tables():
+        hours: dict[str, float] = {}
+        for problem, _, n_left, seconds, _ in seconds_left(table, Effort.of(table), folder):
+            hours[problem.name] = hours.get(problem.name, 0.0) + n_left * seconds / 3600
+        for problem in table.problems:
+            stored = effort_stored(table, problem, folder)
+            if not hours[problem.name]:
+                continue
+            part = "not run"
+            if stored is not None:
+                part = f"{stored.n_seeds} of {table.n_seeds} seeds, {stored.n_trials} of "
+                part += f"{table.n_trials} trials"
+            kind, _, number = table.number.partition(" ")
+            yield (
+                f"{table.paper.upper()} {table.number}, {problem.name}: {part}; "
+                f"{hours[problem.name]:.1f} CPU hours are left of `python -m benchmarks.papers "
+                f"{table.paper} --{kind} {number} --problems {problem.name}`"
+            )
 
 
 def write_pages(folder: Path = RESULTS) -> None:

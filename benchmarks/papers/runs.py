@@ -39,6 +39,11 @@ class Effort:
     n_rows: int | None = None
     device: str = "cpu"
 
+    @classmethod
+    def of(cls, table: Table) -> Effort:
+        """All seeds and trials of a table."""
+        return cls(table.n_seeds, table.n_trials)
+
     def training(self, table: Table) -> Training:
         """The training of a table, cut short in a trial."""
         if self.max_epochs is None:
@@ -46,6 +51,7 @@ class Effort:
         return replace(table.training, max_epochs=self.max_epochs, refinements=0)
 
 
+_GUESS = 2.0  # CPU seconds of a fit without networks
 QUICK = Effort(n_seeds=1, n_trials=1, max_epochs=2, n_rows=200)
 
 
@@ -228,7 +234,7 @@ def _say(table: Table, problem: Problem, fit: Fit, record: Record) -> None:
 
 
 def seconds_left(table: Table, effort: Effort, folder: Path = RESULTS) -> Iterator[Any]:
-    """CPU seconds of what is not stored, by problem and solver, with how they are known."""
+    """Fits not stored, by problem and solver: how many, CPU seconds of one, if measured."""
     store = Store(folder, table)
     for problem in table.problems:
         stored = store.records(problem)
@@ -241,4 +247,5 @@ def seconds_left(table: Table, effort: Effort, folder: Path = RESULTS) -> Iterat
             n_later = len(done) if done else n_chosen * (effort.n_seeds - 1)
             n_left += n_later - sum(fit.key in stored for fit in done)
             known = [r["cpu_seconds"] for r in stored.values() if r["solver"] == solver.name]
-            yield problem, solver, n_left, float(np.median(known)) if known else None
+            guess = problem.guess if solver.is_deep else _GUESS
+            yield problem, solver, n_left, float(np.median(known or [guess])), bool(known)
