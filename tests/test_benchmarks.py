@@ -35,7 +35,11 @@ SCRIPTS = [
 MNIST, CAPTIONS = ("mnist.npz",), ("coco_val2017_captions.npz",)
 # The least that a script can do, the files and the libraries that it needs.
 SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-    "alignment.frozen_encoders": ("--seeds 1 --pairs 100", ("multi30k_encoders.npz",), ()),
+    "alignment.frozen_encoders": (
+        "--seeds 1 --pairs 100",
+        ("multi30k_encoders.npz",),
+        ("torch",),
+    ),
     "alignment.migration": ("--rows 10000 --repeats 1", (), ()),
     "alignment.migration_tables": ("--seeds 1 --pairs 100", ("multi30k_encoders.npz",), ()),
     "alignment.representations": (

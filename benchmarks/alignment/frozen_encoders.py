@@ -12,10 +12,12 @@ ridge, or k and p, on the 1,014 validation sentences, an advantage for them.
   sides, and the inverse of the whitening in each space;
 - CSA (Li, Chinchali and Topcu, ICLR 2025), as we read it: Σ ρ_i a_i b_i / (‖a‖ ‖b‖);
 - relative (Moschella et al., ICLR 2023): cosines to all training pairs;
-- ASIF (Norelli et al., NeurIPS 2023): the k largest of these, to a power p.
+- ASIF (Norelli et al., NeurIPS 2023): the k largest of these, to a power p;
+- linear and MLP heads: trained by InfoNCE with Adam in batches of at most 1,024 pairs, the
+  temperature and the number of epochs chosen.
 
     MVCCA_DATA=../shared/data python -m benchmarks.alignment.frozen_encoders [--seeds 3]
-        [--pairs 200 ...]
+        [--pairs 200 ...] [--methods "linear heads" ...]
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import partial
 from typing import Any
 
 
@@ -30,6 +34,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--pairs", type=int, nargs="+", default=[200, 1000, 10_000])
+    parser.add_argument("--methods", nargs="+", help="beside the default (default: all)")
     return parser.parse_args()
 
 
@@ -37,15 +42,20 @@ if __name__ == "__main__":
     OPTIONS = arguments()  # before imports that take seconds
 
 import numpy as np
+import torch
+from torch import nn
 
 from benchmarks._measure import machine
 from benchmarks.real import fetch_multi30k_encoders
 from mvcca import CCA, AffineMap, Procrustes, Views, evaluate_retrieval
+from mvcca.deep.encoders import mlp
+from mvcca.deep.functional import info_nce
 from mvcca.measures import unit_rows
 
 ENCODERS = (("en_minilm", "de_e5"), ("en_wordllama", "de_e5"), ("en_wordllama", "en_minilm"))
 CCA_RIDGES = (1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0, 10.0)
 MAP_RIDGES = (1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0)
+EPOCHS, TEMPERATURES = (10, 30, 100), (0.03, 0.07, 0.15)
 ASIF = tuple((k, p) for k in (30, 100, 300, 1000) for p in (1, 2, 4, 8))
 
 Vectors = Callable[[Views], Views]  # whose inner products rank
@@ -146,24 +156,62 @@ def to_anchors(train: Views, sparse: tuple[int, int] | None) -> Vectors:
     return vectors
 
 
-OTHERS: dict[str, tuple[Callable[[Views, Any], Vectors], Sequence[Any]]] = {
+def heads(train: Views, setting: tuple[tuple[int, ...], float]) -> list[Vectors]:
+    """Networks on both sides after some numbers of epochs, from centred rows of length 1."""
+    hidden, temperature = setting
+    means = {name: train[name].mean(axis=0) for name in train.names}
+
+    def centred(views: Views, name: str) -> torch.Tensor:
+        return torch.tensor(unit_rows(views[name] - means[name]), dtype=torch.float32)
+
+    torch.manual_seed(0)
+    nets = nn.ModuleList([mlp(train[name].shape[1], hidden, 256) for name in train.names])
+    first, second = (centred(train, name) for name in train.names)
+    optimizer = torch.optim.AdamW(nets.parameters(), lr=1e-3, weight_decay=1e-2)
+    kept = []
+    for epoch in range(1, max(EPOCHS) + 1):
+        nets.train()
+        for rows in torch.randperm(len(train)).split(1024):
+            optimizer.zero_grad()
+            info_nce(nets[0](first[rows]), nets[1](second[rows]), temperature).backward()
+            optimizer.step()
+        if epoch in EPOCHS:
+            kept.append(deepcopy(nets).eval())
+
+    def vectors(views: Views, own: nn.ModuleList) -> Views:
+        with torch.no_grad():
+            found = [net(centred(views, n)) for net, n in zip(own, train.names, strict=True)]
+        rows = (unit_rows(F.numpy().astype(float)) for F in found)
+        return Views(dict(zip(train.names, rows, strict=True)))
+
+    return [partial(vectors, own=own) for own in kept]
+
+
+OTHERS: dict[str, tuple[Callable[[Views, Any], Vectors | list[Vectors]], Sequence[Any]]] = {
     "ridge both ways": (ridge_both_ways, MAP_RIDGES),
     "Procrustes": (rotation, (None,)),
     "VecMap-like": (vecmap, CCA_RIDGES),
     "CSA": (csa, CCA_RIDGES),
     "relative": (to_anchors, (None,)),
     "ASIF": (to_anchors, ASIF),
+    "linear heads": (heads, [((), temperature) for temperature in TEMPERATURES]),
+    "MLP heads": (heads, [((512,), temperature) for temperature in TEMPERATURES]),
 }
 
 
-def figures(train: Views, valid: Views, test: Views) -> dict[str, float]:
+def figures(
+    train: Views, valid: Views, test: Views, methods: Sequence[str] | None
+) -> dict[str, float]:
     """R@1 on the test rows of the default, and of the others without and with CSLS."""
     model = CCA(n_components=None, reg="cv").fit(train)
     table = evaluate_retrieval(test, estimator=model, measures="r@1")
     found = {"default": float(table.mean()["r@1"])}
     bank = train[:2000]  # in random order
     for name, (fit, settings) in OTHERS.items():
-        fitted = [fit(train, each) for each in settings]
+        if methods is not None and name not in methods:
+            continue
+        made = [fit(train, each) for each in settings]
+        fitted = [v for one in made for v in (one if isinstance(one, list) else [one])]
         for label, rows in ((name, None), (f"{name}, CSLS", bank)):
             chosen = fitted[0]
             if len(fitted) > 1:
@@ -187,7 +235,7 @@ def main(options: argparse.Namespace) -> None:
             # All pairs are the same pairs for every seed.
             for seed in range(options.seeds if n_pairs < len(train) else 1):
                 rows = np.random.default_rng(seed).permutation(len(train))[:n_pairs]
-                runs.append(figures(train[rows], valid, test))
+                runs.append(figures(train[rows], valid, test, options.methods))
             columns.append({name: [run[name] for run in runs] for name in runs[0]})
         for name in columns[0]:
             cells = []
