@@ -1413,7 +1413,7 @@ def test_a_bandwidth_of_almost_nothing_tells_equal_labels_from_all_others(estima
 
 @over([est for est in LABELLED if est in SIZED and est in BOUNDED])
 def test_too_many_neighbours_or_too_many_components_say_how_many_there_are(estimator):
-    with pytest.warns(UserWarning, match="n_components=50, but only"):
+    with pytest.warns(UserWarning, match="n_components=50 is more than these data have"):
         model = clone(estimator).set_params(n_components=50).fit(blocks_for(estimator), LABELS)
     assert model.n_components_ == len(model.eigenvalues_) < 50
 
@@ -2209,7 +2209,12 @@ def test_four_fits_at_once_give_what_one_after_the_other_gives(estimators):
     fit_all = partial(_fit_all, estimators=estimators)
     serial = [fit_all(seed) for seed in range(2)]
     with ThreadPoolExecutor(4) as pool:
-        np.testing.assert_equal(list(pool.map(fit_all, [0, 1, 0, 1])), 2 * serial)
+        at_once = list(pool.map(fit_all, [0, 1, 0, 1]))
+    # The last bits may depend on where a thread has its memory: BLAS aligns what it multiplies.
+    for found, expected in zip(at_once, 2 * serial, strict=True):
+        for one, other in zip(found, expected, strict=True):
+            for name, scores in other.items():
+                np.testing.assert_allclose(one[name], scores, rtol=1e-9, atol=1e-10)
 
 
 @over([*VARIANTS, NCCA()])

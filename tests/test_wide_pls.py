@@ -125,7 +125,7 @@ def test_more_components_than_views_share_are_warned_of():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(60, 3))
     X, Y = (sp.csr_array(z @ rng.normal(size=(3, width))) for width in (200, 150))
-    with pytest.warns(UserWarning, match="at most 3"):
+    with pytest.warns(UserWarning, match="fitted 3"):
         model = PLS(8).fit(X, Y)
     assert model.n_components_ == 3
 
