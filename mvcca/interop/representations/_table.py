@@ -211,23 +211,23 @@ def compare_representations(
     With centred rows of two layers in :math:`X` and :math:`Y`, :math:`C_{xy} = X^⊤Y`, and
     canonical correlations :math:`ρ_i`, the measures are
 
-    ============================  =============================================  ==================
-    name                          value                                          invariant to
-    ============================  =============================================  ==================
-    ``cka_unbiased``              CKA with the unbiased HSIC₁ [1]_               rotation, scale
-    ``cka`` (also: RV)            ‖C_xy‖² / (‖C_xx‖ ‖C_yy‖) [2]_                 rotation, scale
-    ``procrustes``                ‖C_xy‖_* / √(tr C_xx tr C_yy)                  rotation, scale
-    ``mean_correlation``          mean of ρ_i                                    invertible maps
-    ``mean_squared_correlation``  mean of ρ_i²                                   invertible maps
-    ``svcca``                     mean of ρ_i of the principal components that   rotation, scale
-                                  explain 99 % of the variance [3]_
-    ``pwcca``                     mean of ρ_i weighted by Σ_j \|⟨h_i, x_j⟩\| of  maps of the
-                                  variates and neurons of the row's layer [4]_   column's layer
-    ``predictivity``              R² of the column's layer by least squares on   maps of the row's
-                                  the row's                                      layer
-    ``mutual_knn``                share of the 10 nearest rows that are the      as cosines
-                                  same [5]_
-    ============================  =============================================  ==================
+    ============================  ===========================================  ====================
+    name                          value                                        invariant to
+    ============================  ===========================================  ====================
+    ``cka_unbiased``              CKA with the unbiased HSIC₁                  rotation, scale [1]_
+    ``cka`` (also: RV)            ‖C_xy‖² / (‖C_xx‖ ‖C_yy‖)                    rotation, scale [2]_
+    ``procrustes``                ‖C_xy‖_* / √(tr C_xx tr C_yy)                rotation, scale
+    ``mean_correlation``          mean of ρ_i                                  invertible maps
+    ``mean_squared_correlation``  mean of ρ_i²                                 invertible maps
+    ``svcca``                     mean of ρ_i of the principal components      rotation, scale [3]_
+                                  that explain 99 % of the variance
+    ``pwcca``                     mean of ρ_i weighted by Σ_j \|⟨h_i, x_j⟩\|   maps of the columns'
+                                  of variates and neurons of the row's layer   layer [4]_
+    ``predictivity``              R² of the column's layer by least squares    maps of the row's
+                                  on the row's                                 layer
+    ``mutual_knn``                share of the 10 nearest rows that are the    as cosines [5]_
+                                  same
+    ============================  ===========================================  ====================
 
     Most grow with the number of features even if layers are unrelated: CKA of independent normal
     rows is .44 with 512 rows and 400 features. Each measure :math:`s` is therefore calibrated by
