@@ -109,13 +109,14 @@ def _remembering(problem: Problem) -> list[Solver]:
             {
                 "n_components": n_components,
                 "hidden_layer_sizes": list(sizes),
+                "standardize": "auto",
                 "memory": memory,
                 "learning_rate": rate,
             },
             {},
         )
         for rate in (1e-3, 5e-3)
-        for memory in (0.0, 0.5, 0.9)
+        for memory in (0.0, 0.9)
     ]
 
 
