@@ -167,6 +167,19 @@ def top_level() -> list[str]:
     return sorted(entry.name for entry in PACKAGE.iterdir() if entry.name != "__pycache__")
 
 
+def placeholders() -> list[str]:
+    """Marks in sources and pages that text was to follow."""
+    root = PACKAGE.parent
+    pages = [root / "README.md", *(root / "docs").glob("*.rst"), *(root / "docs").glob("*/*.rst")]
+    written = [page for page in pages if page.parent.name not in ("generated", "gallery")]
+    return [
+        f"{file.relative_to(root)}:{number}"
+        for file in [*sources(), *written]
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
+        if re.search("@" + "@|TO" + "DO|FIX" + "ME", line)
+    ]
+
+
 def code_lines(source: Path) -> int:
     """Lines with code: no blank lines, comments or docstrings."""
     text = source.read_text(encoding="utf-8")
@@ -298,6 +311,7 @@ def main(arguments: list[str]) -> None:
         "copies of estimators": copied_estimators(),
         "private imports across rooms": private_imports(),
         "private imports of tests": private_imports_of_tests(),
+        "unfinished texts": placeholders(),
     }
     write = sys.stdout.write
     for title, found in lists.items():

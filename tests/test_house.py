@@ -22,3 +22,7 @@ def test_no_estimator_is_copied_to_serve_as_a_model():
 
 def test_rooms_import_only_what_other_rooms_offer():
     assert not house.private_imports()
+
+
+def test_no_text_is_unfinished():
+    assert not house.placeholders()
