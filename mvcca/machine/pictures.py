@@ -1,8 +1,9 @@
 """Figures of HTML pages: vector graphics in the page, whose text and colours follow its scheme.
 
 Colours of `mvcca.machine.axes` become variables of ``page.css``. Text stays text: the browser draws
-it in the page's font, which has letters that matplotlib's font lacks. Legends leave the axes and
-become lists beside them, so that long names break and never cover what is drawn.
+it in the page's font, which has letters that matplotlib's font lacks. Titles and legends leave the
+axes: pages have headings, and lists beside the axes, in which long names break and never cover what
+is drawn.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class Picture(NamedTuple):
             figure = Figure(figsize=(width, height), layout="constrained")
             ax = figure.subplots()
             draw(ax)
+            ax.set_title("")  # the page has headings and captions
             legend = {}
             if (found := ax.get_legend()) is not None:
                 texts = [text.get_text().replace(r"\$", "$") for text in found.get_texts()]
