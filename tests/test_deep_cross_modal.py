@@ -155,6 +155,7 @@ def test_the_stored_projection_is_that_of_the_last_batch_or_the_running_statisti
 def test_the_warm_up_of_dynamic_ranking_has_the_losses_of_ccal_bit_for_bit():
     views = planted()[0]
     options = {**NETS, "max_epochs": 4, "margin": 0.6, "memory": 0.8, "optimizer": "rmsprop"}
+    options["learning_rate"] = 2e-3
     plain = CCAL(3, **options).fit(views).history_["loss"]
     for sees in ("z", "x", "zx"):
         model = DSRankingCCA(3, sees=sees, warm_up=3, scaling_layer_sizes=(4,), **options)
@@ -166,7 +167,8 @@ def test_the_warm_up_of_dynamic_ranking_has_the_losses_of_ccal_bit_for_bit():
 def test_dynamic_ranking_scales_half_of_the_epochs_by_default():
     views = planted()[0]
     model = DSRankingCCA(3, scaling_layer_sizes=(4,), **{**NETS, "max_epochs": 4}).fit(views)
-    plain = CCAL(3, margin=0.7, memory=0.9, optimizer="rmsprop", **{**NETS, "max_epochs": 4})
+    options = {**NETS, "max_epochs": 4, "learning_rate": 1e-3}
+    plain = CCAL(3, margin=0.7, optimizer="rmsprop", **options)
     losses = [m.history_["loss"] for m in (model, plain.fit(views))]
     np.testing.assert_array_equal(losses[0][:2], losses[1][:2])
     assert losses[0][2] != losses[1][2]

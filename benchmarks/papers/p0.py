@@ -60,6 +60,8 @@ def _deep(name: str, problem: Problem, grid: Mapping[str, Sequence[Any]]) -> Sol
         if renders:
             nets = networks(n_components, sizes, seed, learned=name == "Learned")
             setting = setting | {"encoders": nets}
+        if name == "CCAL":
+            setting = {"memory": 0.0} | setting  # the published layer has none
         return cls(**setting, random_state=seed)
 
     first: Setting = {

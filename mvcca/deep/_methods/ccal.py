@@ -44,9 +44,10 @@ class CCAL(RankingEstimator, CCAScores):
     reg : float or mapping of str to float, default=1e-3
         Ridge of the CCA layer and of its final projection, in units of the mean variance of each
         view's network outputs; one number, or one per view.
-    memory : float, default=0.0
+    memory : float, default=0.9
         Weight of earlier batches in the running means and covariances of the layer; see
-        `mvcca.deep.layers.CCALayer`. [2]_ tunes it between 0.85 and 0.97.
+        `mvcca.deep.layers.CCALayer`. [2]_ tunes it between 0.85 and 0.97. With 0, the layer sees
+        each batch alone, as in [1]_.
     projection : {"refit", "stored"}, default="refit"
         Projection of the model: linear CCA of the networks' outputs for all training rows, as in
         the published implementation, or the statistics that the layer has at the end of training.
@@ -73,6 +74,7 @@ class CCAL(RankingEstimator, CCAScores):
     ``batch_size``            1000, the last one filled up with random rows
     ``hidden_layer_sizes``    none for images, (1024, 1024) with ELU for texts
     ``learning_rate``         1e-3 or 2e-3
+    ``memory``                0
     ``weight_decay``          2e-4
     ``symmetric``             False, in the released implementation
     ``max_epochs``            at most 1000, with `mvcca.deep.callbacks.Refinement`
@@ -96,7 +98,8 @@ class CCAL(RankingEstimator, CCAScores):
     """
 
     reg: float | Mapping[str, float] = 1e-3
-    memory: float = 0.0
+    memory: float = 0.9
+    learning_rate: float | Mapping[str, float] = 5e-3
     projection: str = "refit"
 
     requires = replace(CCAScores.requires, views=(2, 2))
@@ -192,7 +195,7 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
     scaling_layer_sizes: Sequence[int] = (256,)
     warm_up: int | str = "auto"
     margin: float = 0.7
-    memory: float = 0.9
+    learning_rate: float | Mapping[str, float] = 1e-3
     optimizer: Any = "rmsprop"
 
     _unscaled = "CCAL"
