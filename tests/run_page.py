@@ -98,6 +98,8 @@ def commands_of(source: str) -> Iterator[tuple[list[str], str]]:
     for part in re.split(r"^\$ ", source.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
         line, _, shown = part.partition("\n")
         name, *arguments = shlex.split(line, comments=True)
+        if ">" in arguments:  # what is printed goes to a file of the reader
+            arguments = arguments[: arguments.index(">")]
         if name == "mvcca":
             yield arguments, shown
 
