@@ -27,8 +27,8 @@ from mvcca.inspection import (
 )
 
 mpl.use("Agg")
-CELLS = [
-    (n, p, rho)
+CELLS = [  # those of many rows, some ten seconds each, are for make test-long
+    pytest.param(n, p, rho, marks=pytest.mark.long if n == 1000 else ())
     for n, p in [(1000, 5), (200, 5), (200, 10), (200, 20), (1000, 20)]
     for rho in (0.3, 0.5, 0.8)
 ]
@@ -289,14 +289,14 @@ def test_intervals_cover_the_loading(n, p, rho):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "p", "rho"), [(200, 5, 0.5), (200, 10, 0.8), (1000, 20, 0.5)])
+@pytest.mark.parametrize(("n", "p", "rho"), [CELLS[4], CELLS[8], CELLS[13]])
 def test_intervals_cover_a_loading_of_zero(n, p, rho):
     assert coverage(of_loading(n, p, [rho], variable=1), 0, 300) >= 0.87
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("truth", "variable"), [(0.6, 0), (0.0, 1)])
-@pytest.mark.parametrize(("n", "p", "rho"), [(200, 5, 0.5), (200, 10, 0.8), (1000, 20, 0.5)])
+@pytest.mark.parametrize(("n", "p", "rho"), [CELLS[4], CELLS[8], CELLS[13]])
 def test_intervals_cover_the_weight(n, p, rho, truth, variable):
     def interval(seed):
         with warnings.catch_warnings():
