@@ -44,9 +44,12 @@ class Claim:
 
 
 _FEW_WORDS = (
-    "linear CCA leads all networks: those of 3,500 short texts are best after 15 to 60 epochs, and "
-    "what the layer adds is lost in overfitting"
+    "linear methods lead all networks: those of 3,500 short texts are best after 15 to 60 epochs, "
+    "and then fit their training pairs alone"
 )
+_AHEAD_OF_SAM = {
+    "": "2,173 articles and features of frozen networks; JRL is ranked by labels that it propagates"
+}
 _SMOOTHED = (
     "the published constraint averages rows of similar labels, and leaves the variance within "
     "classes free, so that ridges of 100 to 1,000 are chosen"
@@ -83,11 +86,11 @@ CLAIMS = [
         "SAM, fixed margin",
     ),
     *(
-        Claim("p1-table-1", f"SAM is better than {name}", "SAM", name)
+        Claim("p1-table-1", f"SAM is better than {name}", "SAM", name, _AHEAD_OF_SAM)
         for name in ("CCA", "KCCA", "LGCFL", "JRL", "DCCA", "CMDN", "Deep-SM", "ACMR", "CCL")
     ),
-    Claim("p2-table-a", "MSDS is better than CCA", "MSDS v1", "CCA"),
-    Claim("p2-table-a", "MSDS is better than PLS", "MSDS v1", "PLS"),
+    Claim("p2-table-a", "MSDS is better than CCA", "MSDS v1", "CCA", {"captions": _FEW_WORDS}),
+    Claim("p2-table-a", "MSDS is better than PLS", "MSDS v1", "PLS", {"captions": _FEW_WORDS}),
     Claim("p2-table-a", "MSDS is better than correspondence autoencoders", "MSDS v1", "Corr-AE"),
     Claim(
         "p2-table-a", "Features learned from words are better than given ones", "MSDS v2", "MSDS v1"
