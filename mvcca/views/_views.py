@@ -409,6 +409,7 @@ def holds_views(X: Any) -> bool:
     """Whether X is a container of views rather than one matrix."""
     if isinstance(X, Views):
         return True
+    reject_annotated(X)
     if is_mapping(X):
         return True
     # A list of matrices is a list of views; a list of rows is one matrix.
