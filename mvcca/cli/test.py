@@ -42,9 +42,7 @@ def run(options: Namespace) -> None:
     with configured(options):
         result = study(
             views,
-            confounds=None
-            if rest is None
-            else rest.numbers(categories=True, remedy=f"{_LEAVE_OUT}, or impute them"),
+            confounds=None if rest is None else _confounds(rest),
             groups=groups,
             within=options.within,
             rank_gaussian=options.rank,

@@ -8,8 +8,9 @@ it. Names are imported on first access, since ``mvcca --help`` reads the registr
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mvcca.machine.on_access import on_access
 
 if TYPE_CHECKING:
     from mvcca.comparison.cases import Case as Case
@@ -21,20 +22,25 @@ if TYPE_CHECKING:
     from mvcca.comparison.registry import methods as methods
     from mvcca.comparison.result import ComparisonResult as ComparisonResult
 
-_MODULE_OF = {
-    "Case": "cases",
-    "ComparisonResult": "result",
-    "Difference": "measurements",
-    "Method": "registry",
-    "Presentation": "data",
-    "compare": "pipeline",
-    "example_data": "cases",
-    "methods": "registry",
-}
-__all__ = sorted(_MODULE_OF)
+__all__ = [
+    "Case",
+    "ComparisonResult",
+    "Difference",
+    "Method",
+    "Presentation",
+    "compare",
+    "example_data",
+    "methods",
+]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'mvcca.comparison' has no attribute {name!r}")
-    return getattr(import_module(f"mvcca.comparison.{_MODULE_OF[name]}"), name)
+__getattr__ = on_access(
+    __name__,
+    {
+        "cases": ["Case", "example_data"],
+        "data": ["Presentation"],
+        "measurements": ["Difference"],
+        "pipeline": ["compare"],
+        "registry": ["Method", "methods"],
+        "result": ["ComparisonResult"],
+    },
+)

@@ -44,16 +44,16 @@ __all__ = [
     "write_scores",
 ]
 
-_MODULES = {
-    "_affine": ("affine_map",),
-    "_anndata": ("views_of_modalities", "write_scores"),
-    "_arrow": ("views_of_table",),
-    "_cells": ("integrate_cells",),
-    "_hits": ("Hits",),
-    "_networks": ("save_dense", "save_onnx", "to_linear"),
-}
 __getattr__ = on_access(
-    __name__, {name: module for module, names in _MODULES.items() for name in names}
+    __name__,
+    {
+        "_affine": ("affine_map",),
+        "_anndata": ("views_of_modalities", "write_scores"),
+        "_arrow": ("views_of_table",),
+        "_cells": ("integrate_cells",),
+        "_hits": ("Hits",),
+        "_networks": ("save_dense", "save_onnx", "to_linear"),
+    },
 )
 
 

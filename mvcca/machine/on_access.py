@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 
-def on_access(package: str, module_of: Mapping[str, str]) -> Callable[[str], Any]:
+def on_access(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a package (PEP 562) whose names import their module on access.
+
+    `names` lists those of each module of the package.
 
     Commands and models in files need few of these modules, and scikit-learn, which others import,
     takes a second. The package lists the names for type checkers as well.
     """
+    module_of = {name: module for module, of_module in names.items() for name in of_module}
 
     def imported(name: str) -> Any:
         if name not in module_of:

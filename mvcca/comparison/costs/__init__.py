@@ -4,8 +4,8 @@
 `Work`. Counts add up: ten fits and thirty rankings are ``10 * fit_work(...) + 30 *
 ranking_work(...)``. `costs_of` converts them to seconds by the speed of this machine, which it
 measures once per process, in about 0.2 s, if it matters. Numbers of iterations are typical ones, so
-that most estimates are right within a factor of two. Names are imported on
-first access, since estimators come with scikit-learn, which takes a second.
+that most estimates are right within a factor of two. Names are imported on first access, since
+estimators come with scikit-learn, which takes a second.
 """
 
 from typing import TYPE_CHECKING
@@ -53,20 +53,20 @@ __all__ = [
     "without_search",
 ]
 
-_MODULES = {
-    "_budget": ("parse_budget",),
-    "_estimates": ("fit_work", "ranking_work", "search_work", "without_search"),
-    "_shapes": ("Shapes", "ViewShape", "shape_of"),
-    "_tools": (
-        "alignment_work",
-        "hits_work",
-        "migration_work",
-        "projection_work",
-        "similarity_work",
-        "study_work",
-    ),
-    "_work": ("Cost", "Rates", "Work", "costs_of", "measured_rates"),
-}
 __getattr__ = on_access(
-    __name__, {name: module for module, names in _MODULES.items() for name in names}
+    __name__,
+    {
+        "_budget": ("parse_budget",),
+        "_estimates": ("fit_work", "ranking_work", "search_work", "without_search"),
+        "_shapes": ("Shapes", "ViewShape", "shape_of"),
+        "_tools": (
+            "alignment_work",
+            "hits_work",
+            "migration_work",
+            "projection_work",
+            "similarity_work",
+            "study_work",
+        ),
+        "_work": ("Cost", "Rates", "Work", "costs_of", "measured_rates"),
+    },
 )

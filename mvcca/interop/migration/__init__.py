@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 
 __all__ = ["CurvePoint", "Drift", "Migration", "fit_migration"]
 
-__getattr__ = on_access(__name__, {"fit_migration": "fit"})  # to map rows takes no scikit-learn
+__getattr__ = on_access(__name__, {"fit": ["fit_migration"]})  # to map rows takes no scikit-learn
