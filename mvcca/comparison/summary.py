@@ -105,7 +105,7 @@ class Summary:
             list(map(in_one_line, result.data.describe())),
             list(map(in_one_line, _settings(result))),
             measured_on(result),
-            Table(CAPTION, ["method", *columns], lines, _WORDS),
+            Table(CAPTION, ["method", *columns], lines, ("method", *_WORDS)),
             len(measures),
             [*_notes(result), *(in_one_line(_meaning(n)) for n in result.chance[0].notes)],
             warnings,
@@ -121,8 +121,7 @@ class Summary:
         width = max(40, width or shutil.get_terminal_size().columns)
         parts = [fill(self.verdict, width), "", self.title]
         parts += [fill(text, width, subsequent_indent="  ") for text in self.about]
-        for table in self._tables(width, bold):
-            parts += ["", *table]
+        parts += self._tables(width, bold)
         parts += ["", *(fill(text, width, subsequent_indent="  ") for text in self.notes)]
         parts += [fill(text, width, subsequent_indent="    ") for text in self._numbered_warnings]
         return "\n".join(parts)
@@ -191,31 +190,13 @@ class Summary:
     def _numbered_warnings(self) -> list[str]:
         return [f"[{number}] {text}" for number, text in enumerate(self.warnings, start=1)]
 
-    def _tables(self, width: int, bold: bool) -> Iterator[list[str]]:
+    def _tables(self, width: int, bold: bool) -> Iterator[str]:
         """Tables that are not wider than `width`: measures first, then what else is known."""
         first = self.table.widths()[0]
         others = self.table.select(self._others, with_reasons=False)
         for whole in (self.table.select(range(self.n_measures)), others):
-            for part in whole.parts(width - first, breaks=False):
-                if part.lines:
-                    yield list(_text_lines(part, first, width, bold))
-
-
-def _text_lines(table: Table, first: int, width: int, bold: bool) -> Iterator[str]:
-    """Lines of a table whose first column has a given width; a mark stands beside its number."""
-    widths = table.widths()[1:]
-    header = Line(table.columns[0], list(map(Cell, table.columns[1:])))
-    for line in [header, *table.lines]:
-        if line.reason:
-            text = f"{line.name.ljust(first)}  skipped: {line.reason}"
-            yield fill(text, width, subsequent_indent=" " * (first + 2))
-            continue
-        texts = [line.name.ljust(first)]
-        for cell, column, own in zip(line.cells, table.columns[1:], widths, strict=True):
-            padding = " " * (own - len(str(cell)))
-            shown = f"\x1b[1m{cell}\x1b[0m" if bold and cell.is_best else str(cell)
-            texts.append(shown + padding if column in table.words else padding + shown)
-        yield "  ".join(texts).rstrip()
+            if whole.lines:
+                yield "\n" + whole.as_text(width, first=first, bold=bold)
 
 
 def _in_markdown(cell: Cell) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
+from textwrap import fill
 from typing import Any
 
 from mvcca.machine.pages import template
@@ -124,26 +125,42 @@ class Table:
         columns = zip(heads, *cells, strict=True)
         return [max([len(self.columns[0]), *names]), *map(max, columns)]
 
-    def as_text(self, width: int | None = None) -> str:
+    def as_text(
+        self, width: int | None = None, *, first: int | None = None, bold: bool = False
+    ) -> str:
         """Aligned lines of text, without the caption, and the notes.
 
         Columns that do not fit into `width` characters follow in further tables below, which repeat
-        the names of the lines.
+        the names of the lines. The first column has `first` characters; by default, as many as its
+        longest name. With `bold`, a terminal shows the best values in bold.
         """
-        widths = self.widths()
-        if width is not None:
-            parts = self.parts(width - widths[0], breaks=False)
-            return "\n\n".join(part.as_text() for part in parts)
-        rows = [list(self.columns)]
-        rows += [[line.name, *map(str, line.cells)] for line in self.lines]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if name in self.words else cell.rjust(width)
-                for cell, width, name in zip(row, widths, self.columns, strict=True)
-            )
-            for row in rows
-        ]
-        return "\n".join([*(line.rstrip() for line in lines), *self.notes])
+        if width is None:
+            return "\n".join([*self._text_lines(width, first, bold), *self.notes])
+        parts = self.parts(width - (first or self.widths()[0]), breaks=False)
+        return "\n\n".join(
+            "\n".join([*part._text_lines(width, first, bold), *part.notes])
+            for part in parts
+            if part.lines
+        )
+
+    def _text_lines(self, width: int | None, first: int | None, bold: bool) -> Iterator[str]:
+        """The heading and the lines; a mark stands beside its number."""
+        own = self.widths()
+        widths = [first or own[0], *own[1:]]
+        heading = Line(self.columns[0], list(map(Cell, self.columns[1:])))
+        for line in [heading, *self.lines]:
+            cells = [Cell(line.name), *line.cells]
+            if line.reason:
+                text = f"{line.name:<{widths[0]}}  skipped: {line.reason}"
+                indent = " " * (widths[0] + _GAP)
+                yield fill(text, width, subsequent_indent=indent) if width else text
+                continue
+            texts = []
+            for cell, of_column, name in zip(cells, widths, self.columns, strict=True):
+                padding = " " * (of_column - len(str(cell)))
+                shown = f"\x1b[1m{cell}\x1b[0m" if bold and cell.is_best else str(cell)
+                texts.append(shown + padding if name in self.words else padding + shown)
+            yield (" " * _GAP).join(texts).rstrip()
 
 
 def in_notebook(tables: Iterable[Table], sentences: Iterable[str] = ()) -> str:
