@@ -316,9 +316,10 @@ def test_a_table_lists_pairs_and_draws_a_heat_map():
     assert (frame["low"] <= frame["value"]).all()
     row = frame.query("layer == 'layer1' and other == 'layer0' and measure == 'pwcca'")
     assert row["raw"].item() == pytest.approx(raw(y, x, "pwcca"))
-    assert "cka, calibrated, 90% intervals, 120 rows" in str(found)
     width = found.half_width["cka"][0, 1]
-    assert f"{found['cka'][0, 1]:.3f} ± {width:.3f}" in str(found)
+    for shown in (str(found), found._repr_html_()):
+        assert "cka, calibrated, 90% intervals, 120 rows" in shown
+        assert f"{found['cka'][0, 1]:.3f} ± {width:.3f}" in shown
     ax = found.plot("cka")
     assert [text.get_text() for text in ax.get_xticklabels()] == ["layer0", "layer1"]
     np.testing.assert_array_equal(ax.images[0].get_array(), found["cka"])
@@ -465,7 +466,7 @@ def test_the_recipe_with_hooks_sums_up_what_the_layers_return():
     assert not model[0]._forward_hooks
 
 
-@pytest.mark.slow
+@pytest.mark.needs_data("multi30k_encoders.npz")
 def test_figures_of_two_encoders_are_those_computed_elsewhere():
     test = fetch_multi30k_encoders()["test"].views.select(["en_minilm", "en_wordllama"])
     published = {

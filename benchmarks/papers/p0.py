@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from benchmarks.papers import solvers as own
 from benchmarks.papers.problems import CAPTIONS, mnist_halves, multi30k, nottingham
 from benchmarks.papers.protocol import (
+    NOT_RUN,
     Figure,
     Missing,
     Problem,
@@ -207,7 +208,7 @@ def _coefficients(records: Mapping[str, list[Any]]) -> str:
     """Canonical correlations of the scores of the test rows."""
     kept = {name: own[0]["kept"] for name, own in records.items() if own[0]["kept"]}
     if not kept:
-        return "Not run yet."
+        return NOT_RUN
     shown = sorted({0, *range(9, max(map(len, kept.values())), 10)})
     lines = [f"| method | {' | '.join(f'ρ{i + 1}' for i in shown)} | sum |"]
     lines.append("|---" * (len(shown) + 2) + "|")

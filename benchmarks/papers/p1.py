@@ -12,7 +12,16 @@ import numpy as np
 
 from benchmarks.papers import solvers as own
 from benchmarks.papers.problems import CAPTIONS, SPOKEN_DIGITS, wikipedia
-from benchmarks.papers.protocol import Figure, Missing, Problem, Setting, Solver, Table, Training
+from benchmarks.papers.protocol import (
+    Figure,
+    Missing,
+    Problem,
+    Setting,
+    Solver,
+    Table,
+    Training,
+    of_kept,
+)
 
 _TRAINING = Training(max_epochs=100, patience=100, monitor="map")
 _RATES = (3e-4, 1e-3, 3e-3)
@@ -163,11 +172,8 @@ _GRID = Table(
 )
 
 
-def _by_epoch(records: Mapping[str, list[Any]]) -> str:
+def _by_epoch(kept: Mapping[str, Any]) -> str:
     """Mean margin and share of the adaptive margin, every tenth epoch."""
-    kept = records["SAM"][0]["kept"] if records.get("SAM") else None
-    if kept is None:
-        return "Not run yet."
     epochs = [0, *range(9, len(kept["margin"]), 10)]
     lines = ["| epoch | mean margin | α |", "|---|---|---|"]
     lines += [
@@ -176,11 +182,8 @@ def _by_epoch(records: Mapping[str, list[Any]]) -> str:
     return "\n".join(lines)
 
 
-def _spread(records: Mapping[str, list[Any]]) -> str:
+def _spread(kept: Mapping[str, Any]) -> str:
     """Smallest and largest distance of two categories by epoch."""
-    kept = records["SAM"][0]["kept"] if records.get("SAM") else None
-    if kept is None:
-        return "Not run yet."
     lines = [
         "| epoch | nearest categories | distance | farthest | distance |",
         "|---|---|---|---|---|",
@@ -195,11 +198,8 @@ def _spread(records: Mapping[str, list[Any]]) -> str:
     return "\n".join(lines)
 
 
-def _heat(records: Mapping[str, list[Any]]) -> str:
+def _heat(kept: Mapping[str, Any]) -> str:
     """Distances of all categories in the chosen epoch."""
-    kept = records["SAM"][0]["kept"] if records.get("SAM") else None
-    if kept is None:
-        return "Not run yet."
     distances = np.array(kept["categories"][kept["best_epoch"] - 1])
     numbers = range(len(distances))
     lines = [f"| class | {' | '.join(map(str, numbers))} |", "|---" * (len(distances) + 1) + "|"]
@@ -209,9 +209,9 @@ def _heat(records: Mapping[str, list[Any]]) -> str:
 
 TABLES = [_TABLE, _GRID]
 FIGURES = [
-    Figure("p1", "figure 4", "Margin by epoch", _TABLE, _by_epoch),
-    Figure("p1", "figure 5", "Distances of categories by epoch", _TABLE, _spread),
-    Figure("p1", "figure 6", "Distances of all pairs of categories", _TABLE, _heat),
+    Figure("p1", "figure 4", "Margin by epoch", _TABLE, of_kept("SAM", _by_epoch)),
+    Figure("p1", "figure 5", "Distances of categories by epoch", _TABLE, of_kept("SAM", _spread)),
+    Figure("p1", "figure 6", "Distances of all pairs of categories", _TABLE, of_kept("SAM", _heat)),
 ]
 MISSING = [
     Missing("p1", "table 1, Pascal", "the features of Pascal Sentences cannot be had here"),

@@ -19,6 +19,7 @@ from mvcca.measures import total_correlation
 
 Setting = dict[str, Any]
 DEFAULT = "default"  # the ranking that an estimator has by itself; others are similarities
+NOT_RUN = "Not run yet."  # instead of a table or a figure without records
 Figures = dict[str, dict[str, dict[str, float]]]  # by ranking, measure and direction
 
 
@@ -205,3 +206,13 @@ class Figure:
     title: str
     table: Table
     show: Callable[[Mapping[str, list[Any]]], str]  # Markdown, from records by solver
+
+
+def of_kept(solver: str, show: Callable[[Any], str]) -> Callable[[Mapping[str, list[Any]]], str]:
+    """What a figure shows of what the first run of a solver kept."""
+
+    def shown(records: Mapping[str, list[Any]]) -> str:
+        kept = records[solver][0]["kept"] if records.get(solver) else None
+        return NOT_RUN if kept is None else show(kept)
+
+    return shown

@@ -10,7 +10,16 @@ import numpy as np
 from scipy.stats import t as student
 from scipy.stats import ttest_rel
 
-from benchmarks.papers.protocol import DEFAULT, Figure, Missing, Problem, Solver, Table, mean
+from benchmarks.papers.protocol import (
+    DEFAULT,
+    NOT_RUN,
+    Figure,
+    Missing,
+    Problem,
+    Solver,
+    Table,
+    mean,
+)
 from benchmarks.papers.runs import (
     RESULTS,
     Effort,
@@ -73,11 +82,9 @@ def page_of(table: Table, effort: Effort | None = None, folder: Path = RESULTS) 
 
 def _of_problem(table: Table, problem: Problem, effort: Effort | None, folder: Path) -> list[str]:
     own = effort or effort_stored(table, problem, folder)
-    if own is None:
-        return [f"### {problem.title}", "", "Not run yet.", ""]
-    rows = rows_of(table, problem, own, folder)
-    if not rows:
-        return [f"### {problem.title}", "", "Not run yet.", ""]
+    rows = rows_of(table, problem, own, folder) if own else {}
+    if not own or not rows:
+        return [f"### {problem.title}", "", NOT_RUN, ""]
     lines = [f"### {problem.title}", "", _how(table, own, rows), ""]
     for ranking in table.rankings:
         lines += [] if ranking == "none" else [f"Ranked by {_name_of(ranking)}:", ""]

@@ -240,7 +240,7 @@ def seconds_left(table: Table, effort: Effort, folder: Path = RESULTS) -> Iterat
         stored = store.records(problem)
         for solver in table.solvers(problem):
             first = trials(table, problem, solver, effort)
-            # Each ranking may choose a setting of its own.
+            # Each ranking may choose different settings.
             n_chosen = min(len(table.rankings), len(first))
             n_left = sum(fit.key not in stored for fit in first)
             done = later(table, problem, solver, effort, stored)

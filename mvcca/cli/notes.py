@@ -87,8 +87,8 @@ correlations with their own set's variate.
 
 ALIGN = f"""Rows that are each other's nearest under a model become pseudo-pairs, to which the next
 model is fitted. With at least 10 known pairs, each is left out once to measure how well rows
-match. Without, the alignment is started again from some of its own pairs; if it does not come back
-to the same matches it has failed, and nothing is written without --force.
+match. Without known pairs, the alignment is run again from some of the pairs that it found; if this
+does not lead to the same matches, it has failed, and nothing is written without --force.
 
 {_IDS}
 {_ROWS}"""

@@ -13,7 +13,8 @@ from sklearn.utils import check_random_state
 
 from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._tables import frame_of, new_axes
+from mvcca.inspection._tables import frame_of
+from mvcca.machine.axes import tidy_axes
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
@@ -112,7 +113,7 @@ class CorrelationIntervals(ShownAsTables):
         -------
         matplotlib Axes
         """
-        ax = new_axes(ax)
+        ax = tidy_axes(ax, grid="y")
         place = np.arange(1, len(self.estimate) + 1)
         lengths = np.maximum([self.estimate - self.low, self.high - self.estimate], 0)
         ax.errorbar(place, self.estimate, lengths, fmt="o", capsize=3, label="estimate")

@@ -14,8 +14,9 @@ from sklearn.utils import check_random_state
 from mvcca.inspection._correlations import loadings, projected
 from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._given_rows import positions_of
-from mvcca.inspection._tables import frame_of, new_axes
+from mvcca.inspection._tables import frame_of
 from mvcca.inspection._two_views import views_of
+from mvcca.machine.axes import tidy_axes
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.measures import column_correlations
 from mvcca.views.typing import MatrixLike, ViewsLike
@@ -77,7 +78,7 @@ class Stability(ShownAsTables):
         -------
         matplotlib Axes
         """
-        ax = new_axes(ax)
+        ax = tidy_axes(ax, grid="y")
         for name, found in self.weights.items():
             place = np.arange(1, found.shape[1] + 1)
             low, middle = np.percentile(found, [5, 50], axis=0)

@@ -17,7 +17,8 @@ from mvcca.inspection._intervals import (
     warn_near_edge,
 )
 from mvcca.inspection._pair import Components, Pair
-from mvcca.inspection._tables import frame_of, new_axes
+from mvcca.inspection._tables import frame_of
+from mvcca.machine.axes import tidy_axes
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
 from mvcca.views.typing import MatrixLike, ViewsLike
@@ -126,7 +127,7 @@ class VariableIntervals(ShownAsTables):
         -------
         matplotlib Axes
         """
-        ax = new_axes(ax)
+        ax = tidy_axes(ax, grid="y")
         names = [column for own in self.columns.values() for column in own]
         low, high, sample, estimate = (
             np.concatenate([of_view[:, component] for of_view in columns.values()])

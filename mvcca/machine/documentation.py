@@ -20,7 +20,7 @@ def documentation_url() -> str:
 
 
 class Documented:
-    """Mixin of estimators that have a page of their own; scikit-learn reads its attributes.
+    """Mixin of estimators with a page in the documentation, to which scikit-learn links.
 
     Pages are named by the public module and the class, as ``mvcca.linear.CCA``.
     """

@@ -156,7 +156,7 @@ def _sample(handle: Any) -> Markup:
 
 
 def _svg(figure: Figure, box: str | None = None) -> tuple[Markup, int]:
-    """The SVG element of a figure without names of its own, and its width in CSS pixels."""
+    """The SVG element of a figure, without ids that could clash, and its width in CSS pixels."""
     from markupsafe import Markup
 
     buffer = StringIO()

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.measures.correlation import standard_columns
-from mvcca.plotting._display import ScoresDisplay, points_frame, two_components
+from mvcca.plotting._display import ScoresDisplay, points_frame, standardized, two_components
 from mvcca.plotting._drawing import (
     component_title,
     draw_origin,
@@ -19,7 +18,7 @@ from mvcca.plotting._drawing import (
     point_size,
     styled,
 )
-from mvcca.plotting._groups import group_keys, group_styles, groups_of
+from mvcca.plotting._groups import check_groups, group_keys, group_styles, groups_of
 from mvcca.plotting.style import GREY, color, marker, tidy_axes
 from mvcca.views import as_views
 from mvcca.views.typing import LabelsLike, ViewsLike
@@ -94,10 +93,7 @@ class ArrowsDisplay(ScoresDisplay):
                 "Expected two coordinates in at least two views of the same objects, got "
                 f"{self.points}."
             )
-        if groups is not None and len(groups) != len(self.points):
-            raise ValueError(
-                f"Expected {len(self.points)} groups, one per object, got {len(groups)}."
-            )
+        check_groups(groups, len(self.points))
         self.groups, self.components = groups, components
 
     @classmethod
@@ -137,11 +133,9 @@ class ArrowsDisplay(ScoresDisplay):
         if len(common) < 2:
             raise ValueError("Arrows need at least two objects that are seen in all views.")
         points = {
-            name: np.sqrt(len(common)) * standard_columns(np.asarray(Z)[:, chosen])
-            for name, Z in scores[common].items()
+            name: standardized(np.asarray(Z)[:, chosen]) for name, Z in scores[common].items()
         }
-        of_objects = groups_of(groups, scores)
-        of_common = None if of_objects is None else [of_objects[i] for i in common]
+        of_common = groups_of(groups, scores, common)
         return cls(points, of_common, (chosen[0], chosen[1])).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.inspection import variable_correlations
-from mvcca.measures.correlation import standard_columns
-from mvcca.plotting._display import ScoresDisplay, data_frame, two_components
+from mvcca.plotting._display import ScoresDisplay, data_frame, standardized, two_components
 from mvcca.plotting._drawing import (
     component_title,
     draw_origin,
@@ -17,7 +16,7 @@ from mvcca.plotting._drawing import (
     legend_beside,
     point_size,
 )
-from mvcca.plotting._groups import draw_groups, group_keys, group_styles, groups_of
+from mvcca.plotting._groups import check_groups, draw_groups, group_keys, group_styles, groups_of
 from mvcca.plotting._variables import Variables, column_names, largest, rows_with_names
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.views.typing import LabelsLike, ViewsLike
@@ -94,8 +93,7 @@ class BiplotDisplay(ScoresDisplay):
         shapes = [np.shape(points), *map(np.shape, loadings.values())]
         if any(len(shape) != 2 or shape[1] != 2 for shape in shapes):
             raise ValueError(f"A biplot shows two components, got arrays of the shapes {shapes}.")
-        if groups is not None and len(groups) != len(points):
-            raise ValueError(f"Expected {len(points)} groups, one per object, got {len(groups)}.")
+        check_groups(groups, len(points))
         self.points, self.loadings = points, loadings
         self.feature_names, self.groups = feature_names, groups
         self.components = components
@@ -142,17 +140,13 @@ class BiplotDisplay(ScoresDisplay):
         common = np.flatnonzero(scores.seen.all(axis=1))
         if len(common) < 2:
             raise ValueError("A biplot needs at least two objects that are seen in all views.")
-        of_objects = groups_of(groups, scores)
-        points = [
-            np.sqrt(len(common)) * standard_columns(np.asarray(Z)[:, chosen])
-            for _, Z in scores[common].items()
-        ]
+        points = [standardized(np.asarray(Z)[:, chosen]) for _, Z in scores[common].items()]
         loadings = variable_correlations(X, scores)
         return cls(
             np.mean(points, axis=0),
             {name: of_view[:, chosen] for name, of_view in loadings.items()},
             feature_names or column_names(X, scores.names),
-            None if of_objects is None else [of_objects[i] for i in common],
+            groups_of(groups, scores, common),
             (chosen[0], chosen[1]),
         ).plot(ax, **kwargs)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mvcca.inspection import projected
 from mvcca.machine.optional import optional
+from mvcca.measures.correlation import standard_columns
 from mvcca.plotting._drawing import check_component
 from mvcca.views import Views, as_views, holds_views
 
@@ -135,6 +136,11 @@ def two_components(scores: Any, components: Any) -> tuple[Views, list[int]]:
     for component in chosen:
         check_component(component, min(scores.widths.values()))
     return scores, [int(component) for component in chosen]
+
+
+def standardized(points: np.ndarray) -> np.ndarray:
+    """Columns (n_rows, n_components) with mean 0 and variance 1, or 0 if they are constant."""
+    return np.sqrt(len(points)) * standard_columns(points)
 
 
 def pair_of(names: Sequence[str], pair: Sequence[str] | None) -> tuple[str, str]:

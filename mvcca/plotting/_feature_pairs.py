@@ -11,7 +11,7 @@ import numpy as np
 from mvcca.inspection import pairwise_associations
 from mvcca.plotting._display import ScoresDisplay, data_frame
 from mvcca.plotting._drawing import line_key
-from mvcca.plotting._variables import Variables, column_names, rows_with_names
+from mvcca.plotting._variables import VariableNames, column_names, rows_with_names
 from mvcca.plotting.style import NEGATIVE, POSITIVE
 from mvcca.views import as_views
 from mvcca.views.typing import ViewsLike
@@ -86,11 +86,11 @@ class FeaturePairsDisplay(ScoresDisplay):
         """
         found = pairwise_associations(X, scores, components=components)
         pairs, values = _strongest(found, cutoff)
-        nothing = {name: np.empty((size, 0)) for name, size in _sizes(found).items()}
+        widths = _widths(found)
         given = feature_names or column_names(X, as_views(scores).names)
-        variables = Variables(nothing, given)
+        variables = VariableNames(widths, given)
         used, numbers = np.unique(pairs, return_inverse=True)
-        names: dict[str, list[str]] = {name: [] for name in nothing}
+        names: dict[str, list[str]] = {name: [] for name in widths}
         for i in used:
             names[variables.views[i]].append(variables.names[i])
         return cls(names, numbers.reshape(-1, 2), values).plot(ax, **kwargs)
@@ -162,7 +162,7 @@ def _strongest(
 
     Variables are numbered over all views, one after another.
     """
-    widths = _sizes(found)
+    widths = _widths(found)
     starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
     sizes = np.concatenate([np.abs(values).ravel() for values in found.values()])
     if cutoff is None:
@@ -181,9 +181,9 @@ def _strongest(
     return np.concatenate(pairs), np.concatenate(kept)
 
 
-def _sizes(found: Mapping[tuple[str, str], np.ndarray]) -> dict[str, int]:
+def _widths(found: Mapping[tuple[str, str], np.ndarray]) -> dict[str, int]:
     """Number of variables of each view."""
-    sizes: dict[str, int] = {}
+    widths: dict[str, int] = {}
     for pair, values in found.items():
-        sizes |= dict(zip(pair, values.shape, strict=True))
-    return sizes
+        widths |= dict(zip(pair, values.shape, strict=True))
+    return widths

@@ -27,16 +27,26 @@ def group_names(labels: Any) -> list[str]:
     return [text or "no label" for text in encoded.texts(" + ", unnamed="{}")]
 
 
-def groups_of(labels: Any, views: Views) -> list[str] | None:
-    """Name of the group of each object, from labels of the objects or of each view's rows."""
+def groups_of(
+    labels: Any, views: Views, objects: Sequence[int] | np.ndarray | None = None
+) -> list[str] | None:
+    """Name of the group of each object, from labels of the objects or of each view's rows.
+
+    With `objects`, those of these objects only.
+    """
     if labels is None:
         return None
     if is_per_view(views, labels):
         labels = LabelsByView.of(views, labels, per_view=True).per_object(views)
     names = group_names(labels)
-    if len(names) != len(views):
-        raise ValueError(f"Expected {len(views)} groups, one per object, got {len(names)}.")
-    return names
+    check_groups(names, len(views))
+    return names if objects is None else [names[i] for i in objects]
+
+
+def check_groups(groups: Sequence[str] | None, n_objects: int) -> None:
+    """Refuse another number of groups than one per object."""
+    if groups is not None and len(groups) != n_objects:
+        raise ValueError(f"Expected {n_objects} groups, one per object, got {len(groups)}.")
 
 
 def group_styles(

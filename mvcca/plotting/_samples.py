@@ -18,7 +18,7 @@ from mvcca.plotting._drawing import (
     point_size,
 )
 from mvcca.plotting._geometry import ellipse
-from mvcca.plotting._groups import draw_groups, group_keys, group_styles, groups_of
+from mvcca.plotting._groups import check_groups, draw_groups, group_keys, group_styles, groups_of
 from mvcca.plotting.style import FAINT, GREY
 from mvcca.views import as_views
 from mvcca.views.typing import LabelsLike, ViewsLike
@@ -98,10 +98,7 @@ class SamplesDisplay(ScoresDisplay):
         widths = self.points.widths
         if set(widths.values()) != {2}:
             raise ValueError(f"Expected two coordinates for each row, got {dict(widths)}.")
-        if groups is not None and len(groups) != len(self.points):
-            raise ValueError(
-                f"Expected {len(self.points)} groups, one per object, got {len(groups)}."
-            )
+        check_groups(groups, len(self.points))
         self.groups, self.components = groups, components
 
     @classmethod

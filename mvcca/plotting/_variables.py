@@ -13,31 +13,38 @@ from mvcca.views import as_views, holds_views
 Names = Mapping[str, Sequence[str]]
 
 
-class Variables:
-    """Variables of all views, one after another.
+class VariableNames:
+    """Names of the variables of all views, one after another, and their views.
 
     Raises ValueError if names are given of an unknown view, or not of all features of a view.
     """
 
-    def __init__(self, loadings: Mapping[str, np.ndarray], given: Names | None) -> None:
+    def __init__(self, widths: Mapping[str, int], given: Names | None) -> None:
         given = given or {}
         for name, names in given.items():
-            if name not in loadings:
+            if name not in widths:
                 raise ValueError(
-                    f"Unknown view {name!r} in feature_names; the views are {list(loadings)}."
+                    f"Unknown view {name!r} in feature_names; the views are {list(widths)}."
                 )
-            if len(names) != len(loadings[name]):
+            if len(names) != widths[name]:
                 raise ValueError(
-                    f"feature_names must name all {len(loadings[name])} features of view "
-                    f"{name!r}, got {len(names)} names."
+                    f"feature_names must name all {widths[name]} features of view {name!r}, got "
+                    f"{len(names)} names."
                 )
-        self.loadings = np.concatenate(list(loadings.values()))  # (n_variables, n_components)
-        self.views = [name for name, values in loadings.items() for _ in values]
+        self.views = [name for name, width in widths.items() for _ in range(width)]
         self.names = [
             str(given[name][j]) if name in given else f"{name} {j}"
-            for name, values in loadings.items()
-            for j in range(len(values))
+            for name, width in widths.items()
+            for j in range(width)
         ]
+
+
+class Variables(VariableNames):
+    """Variables of all views, one after another, with their loadings."""
+
+    def __init__(self, loadings: Mapping[str, np.ndarray], given: Names | None) -> None:
+        super().__init__({name: len(values) for name, values in loadings.items()}, given)
+        self.loadings = np.concatenate(list(loadings.values()))  # (n_variables, n_components)
 
     def of_view(self, name: str) -> np.ndarray:
         """Mask of the variables of a view."""

@@ -136,9 +136,7 @@ class VariatesDisplay(ScoresDisplay):
         both = chosen[common]
         check_component(component, min(both.widths.values()))
         values = {name: np.asarray(both[name])[:, component] for name in pair}
-        of_objects = groups_of(groups, scores)
-        named = None if of_objects is None else [of_objects[i] for i in common]
-        return cls(values, named, component).plot(ax, **kwargs)
+        return cls(values, groups_of(groups, scores, common), component).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the display.

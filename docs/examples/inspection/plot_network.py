@@ -1,6 +1,6 @@
 """
-A network shows that texture is a theme of its own
-==================================================
+A network separates texture from size and shape
+===============================================
 
 Variables of different views are joined if their association reaches a cut-off. Parts of the
 network that are not joined are different themes; hubs go with many variables of other views.

@@ -128,9 +128,8 @@ def shape_of(block: Any, n_rows: int | None = None) -> ViewShape:
     """The shape of a block, or of a random selection of its rows; rows of files are not read."""
     n_rows = block.shape[0] if n_rows is None else n_rows
     if block.holds_texts():  # reduced before they are fitted
-        from mvcca.comparison.texts import (
-            TEXT_COMPONENTS,  # with scikit-learn, which takes a second
-        )
+        # This imports scikit-learn, which takes a second.
+        from mvcca.comparison.texts import TEXT_COMPONENTS
 
         return ViewShape(n_rows, TEXT_COMPONENTS, TEXT_COMPONENTS)
     width, itemsize = block.shape[1], block.dtype.itemsize

@@ -34,9 +34,10 @@ def hits_work(
     corrects: bool = False,
 ) -> Work:
     """Projection of both sides and the best items of each query; `corrects`, if hubs are."""
+    from mvcca.retrieval.bank import BANK_ROWS  # with scikit-learn, which takes a second
+
     n_items = sum(view.n_rows for view in galleries.values())
     n_queries = max(view.n_rows for view in queries.values())
-    from mvcca.retrieval.bank import BANK_ROWS  # with scikit-learn, which takes a second
 
     n_rows = n_queries + (BANK_ROWS if corrects else 0)
     work = projection_work(galleries, n_components) + projection_work(queries, n_components)

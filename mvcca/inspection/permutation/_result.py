@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mvcca.inspection._tables import frame_of, new_axes
-from mvcca.machine.axes import GREY, color
+from mvcca.inspection._tables import frame_of
+from mvcca.machine.axes import GREY, color, tidy_axes
 from mvcca.machine.tables import ShownAsTables, Table
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class PermutationTest(ShownAsTables):
             raise ValueError(
                 f"Expected a tested component, from 1 to {len(self.observed)}, got {component}."
             )
-        ax = new_axes(ax)
+        ax = tidy_axes(ax, grid="y")
         step = component - 1
         style = {"bins": "auto", "color": GREY, "alpha": 0.5}
         null = self.permuted[:, step]

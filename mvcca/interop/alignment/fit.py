@@ -313,8 +313,8 @@ def _retraced(sets: TwoSets, model: Any, start: np.ndarray) -> float:
 def _failure(found: Alignment, n_seeds: int) -> str:
     if found.retraced is not None:
         return (
-            f"The alignment failed: started again from some of its own pairs, only "
-            f"{found.retraced:.2f} of the rows keep their nearest row (expected at least "
+            f"The alignment failed: started again from some of the pairs that it found, "
+            f"only {found.retraced:.2f} of the rows keep their nearest row (expected at least "
             f"{LEAST_RETRACED:.2f}). Do not use the maps. Pass 20 known pairs, or try another "
             "random_state."
         )

@@ -128,15 +128,11 @@ class Migration:
 
     def __str__(self) -> str:
         """The report that `mvcca migrate` prints."""
-        name = self.method if self.reg is None else f"{self.method}, reg={self.reg:.3g}"
-        gallery = f"{self.gallery_size:,} rows"
-        if self.gallery_size < self.n_stored:
-            gallery += f" drawn from {self.n_stored:,}"
         mapped = {"items": "migrated row", "queries": "row", "both": "row"}[self.direction]
         lines = [
-            f"{name}: fitted to {self.n_pairs:,} pairs; the figures are of pairs left out of the "
-            "fit",
-            f"own {mapped} found first among {gallery}: {self.found_first:.3f} ± "
+            f"{self._name}: fitted to {self.n_pairs:,} pairs; the figures are of pairs left out of "
+            "the fit",
+            f"own {mapped} found first among {self._gallery}: {self.found_first:.3f} ± "
             f"{2 * self.found_first_error:.3f} ({self.n_queries:,} queries)",
             f"nearest {self.nearest_share:.1%} of rows that are still nearest: "
             f"{self.neighbors_kept:.3f} (old model: {self.neighbors_kept_before:.3f})",
@@ -147,6 +143,17 @@ class Migration:
             for point in self.learning_curve
         ]
         return "\n".join(lines)
+
+    @property
+    def _name(self) -> str:
+        """The method and its ridge."""
+        return self.method if self.reg is None else f"{self.method}, reg={self.reg:.3g}"
+
+    @property
+    def _gallery(self) -> str:
+        """What each query was compared with."""
+        drawn = "" if self.gallery_size == self.n_stored else f" drawn from {self.n_stored:,}"
+        return f"{self.gallery_size:,} rows{drawn}"
 
     @property
     def is_useful(self) -> bool:
@@ -370,24 +377,21 @@ class Migration:
         return found | {"learning_curve": [point._asdict() for point in self.learning_curve]}
 
     def _repr_html_(self) -> str:
-        drawn = "" if self.gallery_size == self.n_stored else f" drawn from {self.n_stored:,}"
-        gallery = f"among {self.gallery_size:,} rows{drawn}"
         error = 2 * self.found_first_error
         nearest = f"nearest {self.nearest_share:.1%} of rows that are still nearest"
         figures = [
-            (f"own row found first {gallery}", f"{self.found_first:.3f} ± {error:.3f}"),
+            (f"own row found first among {self._gallery}", f"{self.found_first:.3f} ± {error:.3f}"),
             ("the same, by a map of permuted pairs", f"{self.found_first_permuted:.3f}"),
             ("own row found among the first 10", f"{self.found_in_ten:.3f}"),
             (nearest, f"{self.neighbors_kept:.3f}"),
             ("the same, by the old model", f"{self.neighbors_kept_before:.3f}"),
             ("cosine of mapped rows", f"{self.cosine:.3f} ± {self.cosine_deviation:.3f}"),
         ]
-        name = self.method if self.reg is None else f"{self.method}, reg={self.reg:.3g}"
         note = (
             f"Fitted to {self.n_pairs:,} pairs; measured on {self.n_queries:,} queries that were "
             "left out of the fit. ±: two standard errors; of the cosine, its standard deviation."
         )
-        caption = f"Migration of {self.direction}: {name}"
+        caption = f"Migration of {self.direction}: {self._name}"
         found = [Table.of(caption, ("figure", "value"), figures, [note], words=("figure",))]
         if self.learning_curve:
             columns = ("pairs", "own row first", "± two standard errors")

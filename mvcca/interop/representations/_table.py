@@ -96,15 +96,11 @@ class SimilarityTable:
 
     def __str__(self) -> str:
         left = max(map(len, self.names))
-        kind = "calibrated" if self.is_calibrated else "not calibrated"
-        if self.level is not None:
-            kind += f", {self.level:.0%} intervals"
         lines = []
         for measure in self.raw:
-            cells = [[self._cell(measure, i, j) for j in range(len(self.other))]
-                     for i in range(len(self.names))]  # fmt: skip
+            cells = self._cells(measure)
             width = max(map(len, (*self.other, *chain(*cells)))) + 2
-            lines.append(f"{measure}, {kind}, {self.n_rows:,} rows")
+            lines.append(self._caption(measure))
             lines.append(" " * left + "".join(f"{name:>{width}}" for name in self.other))
             lines += [
                 f"{name:<{left}}" + "".join(f"{cell:>{width}}" for cell in row)
@@ -114,20 +110,31 @@ class SimilarityTable:
         return "\n".join(lines[:-1])
 
     def _repr_html_(self) -> str:
-        kind = "calibrated" if self.is_calibrated else "not calibrated"
         return in_notebook(
             Table.of(
-                f"{measure}, {kind}, {self.n_rows:,} rows",
+                self._caption(measure),
                 ("layer", *self.other),
-                ((name, *values) for name, values in zip(self.names, self[measure], strict=True)),
-                spec=".3f",
+                ((name, *row) for name, row in zip(self.names, self._cells(measure), strict=True)),
+                words=("layer",),
             )
             for measure in self.raw
         )
 
-    def _cell(self, measure: str, i: int, j: int) -> str:
-        text = f"{self[measure][i, j]:.3f}"
-        return text if self.level is None else f"{text} ± {self.half_width[measure][i, j]:.3f}"
+    def _caption(self, measure: str) -> str:
+        kind = "calibrated" if self.is_calibrated else "not calibrated"
+        intervals = "" if self.level is None else f", {self.level:.0%} intervals"
+        return f"{measure}, {kind}{intervals}, {self.n_rows:,} rows"
+
+    def _cells(self, measure: str) -> list[list[str]]:
+        """Texts of the values, (n_layers, n_others), with intervals if there are any."""
+        texts = [[f"{value:.3f}" for value in row] for row in self[measure]]
+        if self.level is None:
+            return texts
+        widths = self.half_width[measure]
+        return [
+            [f"{text} ± {half:.3f}" for text, half in zip(*row, strict=True)]
+            for row in zip(texts, widths, strict=True)
+        ]
 
     def to_frame(self) -> DataFrame:
         """Table of a row per pair of layers and measure.
