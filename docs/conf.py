@@ -6,6 +6,7 @@ SciPy, scikit-learn, matplotlib and PyTorch link to their documentation, whose i
 
 import os
 import re
+import shutil
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -120,11 +121,13 @@ def escape_names_in_shapes(_app, _what, _name, _obj, _options, lines):
 def write_results(_app):
     """Write a page per section of the results, and draw the charts from their tables."""
     from results_charts import draw_charts
-    from results_pages import all_sections, write_pages
+    from results_pages import ROOT, all_sections, write_pages
 
     sections = all_sections()
     sources = draw_charts(HERE / "generated" / "charts", sections)
     write_pages(HERE / "generated" / "results", sections, sources)
+    plots = ROOT / "benchmarks" / "results" / "plots"
+    shutil.copytree(plots, HERE / "generated" / "results" / "plots", dirs_exist_ok=True)
 
 
 CALLED = {"fit", "transform", "partial_fit", "fit_transform", "score", "predict", "predictor"}

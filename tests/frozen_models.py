@@ -67,12 +67,14 @@ ESTIMATORS: dict[str, Any] = {
     "MLCCA neighbors": MLCCA(n_neighbors=5, random_state=0),
     "MLCCA fourier": MLCCA(label_features="fourier", n_label_features=60, random_state=0),
     "MLCCA nystroem": MLCCA(label_features="nystroem", n_label_features=9, random_state=0),
-    "MVMLCCA": MVMLCCA(reg=0),
-    "MVMLCCA ridge": MVMLCCA(reg=0.1, label_similarity="exp"),
-    "MVMLCCA auto": MVMLCCA(reg="auto"),
+    "MVMLCCA": MVMLCCA(reg=0, within="label"),
+    "MVMLCCA ridge": MVMLCCA(reg=0.1, label_similarity="exp", within="label"),
+    "MVMLCCA auto": MVMLCCA(reg="auto", within="label"),
     "MVMLCCA sample": MVMLCCA(within="sample", sigma=0.7),
     "MVMLCCA cosine": MVMLCCA(label_similarity="cosine", within="sample"),
-    "MVMLCCA fourier": MVMLCCA(label_features="fourier", n_label_features=60, random_state=0),
+    "MVMLCCA fourier": MVMLCCA(
+        label_features="fourier", n_label_features=60, random_state=0, within="label"
+    ),
     "MVMLCCA nystroem": MVMLCCA(
         label_features="nystroem", n_label_features=9, within="sample", random_state=0
     ),

@@ -109,10 +109,10 @@ ESTIMATORS = {
     "KCCA fourier": (KCCA(3, approximation="fourier", n_landmarks=40, random_state=0), None),
     "KCCA nystroem": (KCCA(3, approximation="nystroem", n_landmarks=40, random_state=0), None),
     "NCCA": (NCCA(2, bandwidth=1.0, random_state=0), None),
-    "MVMLCCA sets": (MVMLCCA(3), LABELS),
+    "MVMLCCA sets": (MVMLCCA(3, within="label"), LABELS),
     "MVMLCCA exp": (MVMLCCA(3, label_similarity="exp", within="sample"), LABELS),
-    "MVMLCCA real": (MVMLCCA(3, sigma=2.0), REAL_LABELS),
-    "MVMLCCA exp real": (MVMLCCA(3, label_similarity="exp"), REAL_LABELS),
+    "MVMLCCA real": (MVMLCCA(3, sigma=2.0, within="label"), REAL_LABELS),
+    "MVMLCCA exp real": (MVMLCCA(3, label_similarity="exp", within="label"), REAL_LABELS),
     "MVMLCCA cosine": (MVMLCCA(3, label_similarity="cosine", within="sample"), LABELS),
     "MVMLCCA features": (
         MVMLCCA(3, label_features="fourier", within="sample", random_state=0),
@@ -233,7 +233,7 @@ def test_batches_on_a_device_give_what_fit_gives(estimator, y, place):
 
 @everywhere
 def test_models_are_numpy_wherever_the_rows_are(place):
-    model = MVMLCCA(3).fit(moved(Views(blocks()), place), LABELS)
+    model = MVMLCCA(3, within="label").fit(moved(Views(blocks()), place), LABELS)
     learned = [*model.weights_.values(), *model.means_.values(), model.eigenvalues_]
     assert all(type(array) is np.ndarray and array.dtype == np.float64 for array in learned)
 
@@ -307,8 +307,10 @@ def test_label_sums_of_a_device_add_and_travel_as_numpy(place):
 def test_a_fit_of_rows_on_a_device_resumes_from_its_checkpoint(place, tmp_path):
     views = Views(blocks())
     with config_context(checkpoint=tmp_path, block_rows=50):
-        model = MVMLCCA(3).fit(moved(views, place), LABELS)
-    assert_same_model(model, MVMLCCA(3).fit(views, LABELS), views, rtol=1e-9, angle=1e-6)
+        model = MVMLCCA(3, within="label").fit(moved(views, place), LABELS)
+    assert_same_model(
+        model, MVMLCCA(3, within="label").fit(views, LABELS), views, rtol=1e-9, angle=1e-6
+    )
 
 
 # ---- what comes out ------------------------------------------------------------------------------
@@ -374,8 +376,10 @@ def test_score_of_rows_on_a_device_is_that_of_numpy_rows(which, place):
 @everywhere
 def test_labels_may_be_on_a_device(place):
     parts = blocks()
-    model = MVMLCCA(3).fit(parts, place(LABELS))
-    np.testing.assert_allclose(model.eigenvalues_, MVMLCCA(3).fit(parts, LABELS).eigenvalues_)
+    model = MVMLCCA(3, within="label").fit(parts, place(LABELS))
+    np.testing.assert_allclose(
+        model.eigenvalues_, MVMLCCA(3, within="label").fit(parts, LABELS).eigenvalues_
+    )
     unpaired = {"a": parts["a"][:200], "b": parts["b"][150:]}
     labels = {"a": LABELS[:200], "b": LABELS[150:]}
     there = {name: place(part) for name, part in labels.items()}

@@ -90,7 +90,7 @@ def reports(tmp_path_factory) -> dict[str, Path]:
     methods |= {f"MLCCA {k}": MLCCA(k, reg=0.1) for k in (2, 3, 5)}
     methods |= {
         "MVCCA with a ridge that was chosen by hand, after long thought": MVCCA(6, reg=0.1),
-        "MVMLCCA_with_underscores_and_no_space_anywhere": MVMLCCA(5, reg=0.1),
+        "MVMLCCA_with_underscores_and_no_space_anywhere": MVMLCCA(5, reg=0.1, within="label"),
         "混合 <i>&amp;": MVCCA(1, reg=0.1),
         "CCA, of two views": CCA(5),
         "no such ridge": MVCCA(5, reg=-1.0),

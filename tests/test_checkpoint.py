@@ -50,7 +50,7 @@ def mine(folder: Path) -> list[str]:
 def test_a_fit_that_is_done_removes_its_own_files_only(folder):
     before = sorted(os.listdir(folder))
     with config_context(checkpoint=folder):
-        MVMLCCA(2, within="sample").fit(blocks_for(MVMLCCA()), LABELS)
+        MVMLCCA(2, within="sample").fit(blocks_for(MVMLCCA(within="label")), LABELS)
     assert sorted(os.listdir(folder)) == mine(folder) == before
 
 
@@ -144,7 +144,7 @@ def stop_after_first_writing(fit: Any) -> None:
 def test_rows_are_hashed_once_for_all_passes_of_a_fit(monkeypatch, tmp_path):
     hashed, digest = [], Block.digest
     monkeypatch.setattr(Block, "digest", lambda rows: hashed.append(1) or digest(rows))
-    blocks = blocks_for(MVMLCCA())
+    blocks = blocks_for(MVMLCCA(within="label"))
     with config_context(checkpoint=tmp_path):
         MVMLCCA(2, within="sample").fit(blocks, LABELS)
     assert len(hashed) == len(blocks)

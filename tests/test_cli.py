@@ -392,7 +392,7 @@ def test_a_linear_map_of_a_view_is_found_without_a_mistake(capsys):
 
 
 def test_far_classes_are_never_confused_by_methods_that_learn_from_labels(capsys):
-    methods = "mlcca,mvmlcca-sample,cluster-cca,three-view-cca"
+    methods = "mlcca,mvmlcca,cluster-cca,three-view-cca"
     code, out, _ = compare(
         capsys, "--methods", methods, "--n-components", "3", "--measures", "map", "--reg", "0.01"
     )
@@ -636,7 +636,7 @@ def test_unpaired_views_of_different_heights_skip_the_methods_that_need_pairs(ca
     np.save("y_image.npy", CLASSES[:70])
     code, out, _ = compare(
         capsys,
-        *("--labels", "text=y.npy", "--methods", "cca,mvcca,mlcca,mvmlcca-sample"),
+        *("--labels", "text=y.npy", "--methods", "cca,mvcca,mlcca,mvmlcca"),
         *("--measures", "map,r@1,mrr", "--n-components", "3"),
         labels="image=y_image.npy",
     )
@@ -646,7 +646,7 @@ def test_unpaired_views_of_different_heights_skip_the_methods_that_need_pairs(ca
     for method in ("CCA", "MVCCA"):
         assert re.search(rf"^{method} +skipped: needs objects seen in two views", out, re.M)
     assert figures(out)["MLCCA"][:3] == ["1.000"] * 3
-    assert figures(out)["MVMLCCA sample"][:3] == ["1.000"] * 3
+    assert figures(out)["MVMLCCA"][:3] == ["1.000"] * 3
 
 
 def test_shuffling_one_view_with_its_labels_changes_nothing_for_methods_without_pairs():
@@ -695,12 +695,12 @@ def test_real_label_vectors_can_be_learned_from_but_make_nothing_relevant(capsys
 
 def test_warnings_are_printed_once_with_the_methods_they_concern(capsys):
     code, out, err = compare(
-        capsys, "--methods", "mlcca,mvmlcca,mvmlcca-sample", "--n-components", "3"
+        capsys, "--methods", "mlcca,mvmlcca,mvmlcca-label", "--n-components", "3"
     )
     assert (code, err) == (0, "")
     assert out.count("distinct label sets") == 2  # one for each view, in one note
     assert len(re.findall(r"^\[\d\] ", out, re.M)) == 1
-    assert cells_of(out, "notes") == {"MVMLCCA": "[1]"}
+    assert cells_of(out, "notes") == {"MVMLCCA label": "[1]"}
 
 
 # ---- errors -------------------------------------------------------------------------------------
@@ -939,7 +939,7 @@ def drawn_in(html):
 def demo_run(tmp_path_factory):
     """Output and report of a small demo."""
     page = tmp_path_factory.mktemp("demo") / "demo.html"
-    arguments = ["demo", "--parts", "halves", "--methods", "cca,mvmlcca,mvmlcca-sample"]
+    arguments = ["demo", "--parts", "halves", "--methods", "cca,mvmlcca,mvmlcca-label"]
     arguments.append("--no-tune")
     command = [sys.executable, "-m", "mvcca", *arguments, "--report", str(page)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -960,7 +960,7 @@ def test_the_demo_learns_from_segments_on_request(capsys):
 def test_the_demo_shows_that_the_ordinary_constraint_is_right_for_few_classes(demo_run):
     out, _ = demo_run
     mean_average_precision = {name: float(values[0]) for name, values in figures(out).items()}
-    assert mean_average_precision["MVMLCCA sample"] > mean_average_precision["MVMLCCA"] + 0.1
+    assert mean_average_precision["MVMLCCA"] > mean_average_precision["MVMLCCA label"] + 0.1
     assert re.search(r"^\[1\] View 'left' has 32 features but only 10 distinct", out, re.M)
 
 

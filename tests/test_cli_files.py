@@ -258,7 +258,7 @@ def test_labels_of_every_view_make_it_a_fit_of_unpaired_views(capsys):
     np.save("image.npy", np.load("image.npy")[:40])
     np.save("y_image.npy", CLASSES[:40])
     labels = ["--labels", "text=y.npy", "--labels", "image=y_image.npy"]
-    method = ["--method", "mvmlcca-sample", "--param", "n_components=2", "--no-tune"]
+    method = ["--method", "mvmlcca", "--param", "n_components=2", "--no-tune"]
     succeed(capsys, *FIT, *labels, *method)
     expected = MVMLCCA(2, within="sample").fit(arrays(), {"image": CLASSES[:40], "text": CLASSES})
     same_model(mvcca.load("model.mvcca"), expected)
@@ -302,7 +302,7 @@ def test_warnings_are_single_lines_on_standard_error(capsys):
         (["--method", "svm"], "unknown method 'svm'"),
         (["--method", "cca", "--param", "sigma=1"], "the parameters center, confounds"),
         (
-            ["--method", "mvmlcca", "--labels", "y.npy", "--param", "within=sample"],
+            ["--method", "mvmlcca-label", "--labels", "y.npy", "--param", "within=sample"],
             "--param within",
         ),
         (["--method", "cca", "--param", "reg"], "expected NAME=VALUE, got 'reg'"),

@@ -72,7 +72,7 @@ from mvcca.plotting import CorrelationDisplay
 from mvcca.retrieval.ranking import Ranking
 
 # Estimators whose maps are linear, so that scaling, moving and repeating columns change no score.
-LINEAR = [CCA(), MVCCA(), MLCCA(), MVMLCCA(), GCCA()]
+LINEAR = [CCA(), MVCCA(), MLCCA(), MVMLCCA(within="label"), GCCA()]
 KERNEL = [
     KCCA(),
     KCCA(approximation="fourier", n_landmarks=20, random_state=0),
@@ -115,11 +115,11 @@ LINEAR_VARIANTS = [
     MLCCA(label_similarity="equal"),
     MLCCA(label_similarity="equal", weighting="means"),
     MLCCA(n_neighbors=5, random_state=0),
-    MVMLCCA(label_similarity="exp"),
+    MVMLCCA(label_similarity="exp", within="label"),
     MVMLCCA(within="sample"),
     MLCCA(label_features="fourier", random_state=0),
     MLCCA(label_features="nystroem", n_label_features=20, random_state=0),
-    MVMLCCA(label_features="fourier", random_state=0),
+    MVMLCCA(label_features="fourier", random_state=0, within="label"),
     MVMLCCA(label_features="nystroem", n_label_features=20, within="sample", random_state=0),
 ]
 SHALLOW_VARIANTS = [
@@ -1401,7 +1401,7 @@ def test_one_ridge_for_all_equals_the_same_ridge_by_name(estimator):
 
 
 @pytest.mark.parametrize("similarity", ["sqexp", "exp"])
-@pytest.mark.parametrize("estimator", [MLCCA(), MVMLCCA()], ids=repr)
+@pytest.mark.parametrize("estimator", [MLCCA(), MVMLCCA(within="label")], ids=repr)
 def test_a_bandwidth_of_almost_nothing_tells_equal_labels_from_all_others(estimator, similarity):
     blocks = blocks_for(estimator)
     for labels in (LABELS, LABELS * 1.5):  # sets, and real label vectors
@@ -1495,7 +1495,12 @@ def test_rows_without_labels_are_counted_in_a_warning(estimator):
 
 @pytest.mark.parametrize(
     "estimator",
-    [MLCCA(), MLCCA(n_neighbors=5, random_state=0), MVMLCCA(), MVMLCCA(within="sample")],
+    [
+        MLCCA(),
+        MLCCA(n_neighbors=5, random_state=0),
+        MVMLCCA(within="label"),
+        MVMLCCA(within="sample"),
+    ],
     ids=repr,
 )
 def test_label_vectors_far_from_zero_in_float32_keep_their_distances(estimator):

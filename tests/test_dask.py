@@ -138,10 +138,16 @@ ESTIMATORS = {
     "GCCA": partial(GCCA, 3, reg=0.1),
     "PLS": partial(PLS, 2),
     "MLCCA": partial(MLCCA, 3),
-    "MVMLCCA": partial(MVMLCCA, 3, reg=0.1),
+    "MVMLCCA": partial(MVMLCCA, 3, reg=0.1, within="label"),
     "MVMLCCA cosine": partial(MVMLCCA, 3, reg=0.1, label_similarity="cosine", within="sample"),
     "MVMLCCA by features": partial(
-        MVMLCCA, 3, reg=0.1, label_features="fourier", n_label_features=64, random_state=0
+        MVMLCCA,
+        3,
+        reg=0.1,
+        within="label",
+        label_features="fourier",
+        n_label_features=64,
+        random_state=0,
     ),
     "KCCA nystroem": partial(
         KCCA, 2, kernel="rbf", gamma=0.01, approximation="nystroem", n_landmarks=20,
@@ -196,9 +202,11 @@ def test_label_sums_made_on_workers_are_those_of_a_loop_over_rows(tmp_path):
 @pytest.mark.usefixtures("client")
 def test_batches_on_a_cluster_go_on_without_it_and_from_a_file(tmp_path):
     views, labels = planted(), label_sets()
-    expected = MVMLCCA(3, reg=0.1).fit(views, labels)
+    expected = MVMLCCA(3, reg=0.1, within="label").fit(views, labels)
     lazy = as_dask(views)
-    model = MVMLCCA(3, reg=0.1).partial_fit({n: x[:350] for n, x in lazy.items()}, labels[:350])
+    model = MVMLCCA(3, reg=0.1, within="label").partial_fit(
+        {n: x[:350] for n, x in lazy.items()}, labels[:350]
+    )
     mvcca.save(model, tmp_path / "model.mvcca")
     model = mvcca.load(tmp_path / "model.mvcca")
     same_model(
@@ -228,9 +236,9 @@ def test_unpaired_views_are_fitted_on_a_cluster(tmp_path):
     labels, views = label_sets(), planted()
     some = {"a": views["a"], "b": views["b"][:300], "c": views["c"][100:]}
     y = {"a": labels, "b": labels[:300], "c": labels[100:]}
-    expected = MVMLCCA(3, reg=0.1).fit(some, y)
+    expected = MVMLCCA(3, reg=0.1, within="label").fit(some, y)
     for lazy in as_dask(some), as_files(some, tmp_path):
-        same_model(MVMLCCA(3, reg=0.1).fit(lazy, y), expected, 1e-9)
+        same_model(MVMLCCA(3, reg=0.1, within="label").fit(lazy, y), expected, 1e-9)
 
 
 @pytest.mark.usefixtures("client")
@@ -554,8 +562,8 @@ def test_workers_killed_one_after_the_other_change_no_bit(cluster, tmp_path):
 
 # What is gone over, and from which part of the calls on is the moment drawn.
 KILLED = {
-    "label sums": (MVMLCCA(3, reg=0.1), 0),
-    "tile products": (MVMLCCA(3, reg=0.1), 0),
+    "label sums": (MVMLCCA(3, reg=0.1, within="label"), 0),
+    "tile products": (MVMLCCA(3, reg=0.1, within="label"), 0),
     "weighted second pass": (MLCCA(3), 0.5),
     "kernel features": (
         KCCA(2, kernel="rbf", gamma=0.01, approximation="fourier", n_landmarks=20,
@@ -746,7 +754,7 @@ def test_a_fit_within_a_fit_neither_takes_nor_drops_its_checkpoint(tmp_path):
         _fail_while(trigger)
         return np.exp(-np.square(A[:, None] - B[None]).sum(axis=2) / 2)
 
-    estimator = MVMLCCA(2, label_similarity=fits_another, reg=0.1)
+    estimator = MVMLCCA(2, label_similarity=fits_another, reg=0.1, within="label")
     lazy = {name: Rows(view, folder, 0) for name, view in views.items()}
     with config_context(checkpoint=tmp_path / "checkpoint"):
         with pytest.raises(OSError, match="no rows today"):
@@ -756,4 +764,4 @@ def test_a_fit_within_a_fit_neither_takes_nor_drops_its_checkpoint(tmp_path):
         model = estimator.fit(lazy, label_sets())
     assert n_marks(folder) == before  # every row was in the checkpoint
     assert not list((tmp_path / "checkpoint").iterdir())
-    same_model(model, MVMLCCA(2, reg=0.1).fit(views, label_sets()), 1e-9)
+    same_model(model, MVMLCCA(2, reg=0.1, within="label").fit(views, label_sets()), 1e-9)

@@ -133,7 +133,12 @@ CASES = {
     "label means far from zero": (
         *(MLCCA(weighting="means"), {"reg": RIDGES}, Views({"a": A + 1e7, "b": B}), CLASSES),
     ),
-    "labels far from zero": (MVMLCCA(), {"reg": RIDGES}, Views({"a": A + 1e7, "b": B}), CLASSES),
+    "labels far from zero": (
+        MVMLCCA(within="label"),
+        {"reg": RIDGES},
+        Views({"a": A + 1e7, "b": B}),
+        CLASSES,
+    ),
     "nearest labels": (MLCCA(n_neighbors=4, random_state=0), GRID, PAIR, CLASSES),
     "unpaired": (MLCCA(), GRID, UNPAIRED, TWICE, {"scoring": MAP}),
     "unpaired, weighted": (
@@ -142,7 +147,12 @@ CASES = {
     ),
     "one view": (MLCCA(), {"reg": [1e-3, 1.0]}, A, CLASSES, {"scoring": MAP}),
     "wide labelled": (MLCCA(), GRID, WIDE, CLASSES),
-    "labels in the constraint": (MVMLCCA(), {"reg": RIDGES, "sigma": [0.5, 2.0]}, PAIR, CLASSES),
+    "labels in the constraint": (
+        MVMLCCA(within="label"),
+        {"reg": RIDGES, "sigma": [0.5, 2.0]},
+        PAIR,
+        CLASSES,
+    ),
     "labels between": (MVMLCCA(within="sample"), GRID, THREE, CLASSES),
     "labels of unpaired views": (MVMLCCA(within="sample"), GRID, UNPAIRED, TWICE),
     "label features": (MVMLCCA(label_features="nystroem", within="sample"), GRID, PAIR, CLASSES),

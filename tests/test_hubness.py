@@ -561,7 +561,7 @@ def estimators():
         (CFA(3), *cosine),
         (Procrustes(), *cosine),
         (MLCCA(3), *weighted),
-        (MVMLCCA(3, reg=1), *weighted),
+        (MVMLCCA(3, reg=1, within="label"), *weighted),
         (LGCFL(), *cosine),
         (JRL(n_neighbors=5), "propagate", "inner", False),
         (CMOLRS(3), "transform", "inner", False),

@@ -135,7 +135,7 @@ FITS = {
     "LGCFL": lambda X: LGCFL().fit(X, LABELS),
     "MLCCA": lambda X: MLCCA(2).fit(X, LABELS),
     "MVCCA": lambda X: MVCCA(3, power=2).fit(X),
-    "MVMLCCA": lambda X: MVMLCCA(2).fit(X, LABELS),
+    "MVMLCCA": lambda X: MVMLCCA(2, within="label").fit(X, LABELS),
     "PLS": lambda X: PLS(3).fit(X),
     "Procrustes": lambda X: Procrustes().fit(X),
 }

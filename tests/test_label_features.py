@@ -325,7 +325,7 @@ def test_memory_is_by_label_features_and_not_by_rows():
 # ---- estimators ----------------------------------------------------------------------------------
 
 BY_FEATURES = [
-    MVMLCCA(reg=0.1, label_features="nystroem"),
+    MVMLCCA(reg=0.1, label_features="nystroem", within="label"),
     MVMLCCA(reg=0.1, label_features="nystroem", within="sample"),
     MVMLCCA(reg=0.1, label_features="nystroem", label_similarity="cosine", within="sample"),
     MLCCA(reg=0.1, label_features="nystroem"),
@@ -362,13 +362,15 @@ def test_label_sets_have_features_too():
     rng = np.random.default_rng(5)
     sets = [set(rng.choice(list("abcdefg"), rng.integers(1, 4), replace=False)) for _ in range(120)]
     views = views_of(real_labels())
-    exact = MVMLCCA(reg=0.1).fit(views, sets)
-    model = MVMLCCA(reg=0.1, label_features="nystroem").fit(views, sets)
+    exact = MVMLCCA(reg=0.1, within="label").fit(views, sets)
+    model = MVMLCCA(reg=0.1, label_features="nystroem", within="label").fit(views, sets)
     assert_same_scores(model, exact, views)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("estimator", [MVMLCCA(reg=0.1), MLCCA(reg=0.1)], ids=name_of)
+@pytest.mark.parametrize(
+    "estimator", [MVMLCCA(reg=0.1, within="label"), MLCCA(reg=0.1)], ids=name_of
+)
 def test_float32_rows_give_the_model_of_float64_rows(estimator, form):
     labels = real_labels()
     estimator = clone(estimator).set_params(label_features="fourier", random_state=0)
@@ -392,7 +394,7 @@ def test_batches_of_labels_that_never_repeat_give_what_fit_gives(estimator):
 def test_landmarks_are_of_the_first_batch_and_so_is_the_error():
     labels = real_labels()
     views = views_of(labels)
-    model = MVMLCCA(reg=0.1, label_features="nystroem", random_state=0)
+    model = MVMLCCA(reg=0.1, label_features="nystroem", random_state=0, within="label")
     model.partial_fit(views[:40], labels[:40])
     landmarks, error = model.label_feature_map_.landmarks, model.covariance_error_
     model.partial_fit(views[40:], labels[40:])
@@ -413,12 +415,12 @@ def test_labels_that_the_first_batch_did_not_have_are_named():
 def test_labels_that_are_all_the_same_are_refused():
     views = views_of(real_labels())
     with pytest.raises(ValueError, match="All rows have the same labels"):
-        MVMLCCA(label_features="fourier").fit(views, np.full((120, 2), 0.5))
+        MVMLCCA(label_features="fourier", within="label").fit(views, np.full((120, 2), 0.5))
 
 
 def test_too_few_features_for_the_constraint_are_said():
     labels = real_labels()
-    model = MVMLCCA(label_features="nystroem", n_label_features=4, random_state=0)
+    model = MVMLCCA(label_features="nystroem", n_label_features=4, random_state=0, within="label")
     with pytest.warns(UserWarning, match="'image' has 6 features but only 4 label features"):
         model.fit(views_of(labels), labels)
 
@@ -432,7 +434,7 @@ def test_rows_that_the_error_of_features_gives_a_negative_weight_are_said():
 
 def test_the_exact_route_has_no_attributes_of_features():
     labels = real_labels()
-    model = MVMLCCA(reg=0.1, label_features="fourier").fit(views_of(labels), labels)
+    model = MVMLCCA(reg=0.1, label_features="fourier", within="label").fit(views_of(labels), labels)
     assert not hasattr(model, "n_label_vectors_")
     model.set_params(label_features=None).fit(views_of(labels), labels)
     assert model.n_label_vectors_ == 120
@@ -462,7 +464,9 @@ def test_the_error_is_that_of_the_covariance_over_all_pairs_of_rows(label_featur
     labels = real_labels()
     views = views_of(labels)
     views = views.replace({"image": 1000 * views["image"], "text": views["text"]})
-    model = MVMLCCA(reg=0.1, label_features=label_features, n_label_features=20, random_state=0)
+    model = MVMLCCA(
+        reg=0.1, label_features=label_features, n_label_features=20, random_state=0, within="label"
+    )
     model.fit(views, labels)
     expected = error_by_definition(model, views, labels)
     assert expected > 0.01
@@ -475,7 +479,11 @@ def test_the_error_of_fourier_features_shrinks_as_one_over_the_root_of_their_num
 
     def mean_error(n_label_features: int) -> float:
         model = MVMLCCA(
-            reg=0.1, sigma=0.5, label_features="fourier", n_label_features=n_label_features
+            reg=0.1,
+            sigma=0.5,
+            label_features="fourier",
+            n_label_features=n_label_features,
+            within="label",
         )
         fits = (clone(model).set_params(random_state=s).fit(views, labels) for s in range(12))
         return float(np.mean([fitted.covariance_error_ for fitted in fits]))
@@ -491,7 +499,9 @@ def test_more_landmarks_leave_less_error():
     views = views_of(labels)
     errors = []
     for m in (10, 40, 160, 300):
-        model = MVMLCCA(reg=0.1, label_features="nystroem", n_label_features=m, random_state=0)
+        model = MVMLCCA(
+            reg=0.1, label_features="nystroem", n_label_features=m, random_state=0, within="label"
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             errors.append(model.fit(views, labels).covariance_error_)

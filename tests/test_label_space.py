@@ -1,13 +1,13 @@
-"""Methods whose matrices are made of label sums are solved in the space of these sums."""
+"""Methods whose matrices between views are made of label sums are solved in few directions."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import random_array
+from scipy.sparse import csr_array, random_array
 
 from mvcca import MLCCA, MVMLCCA, Views
-from mvcca.linear import label_weighted
+from mvcca.linear import _mvmlcca, label_weighted
 
 RNG = np.random.default_rng(0)
 LABELS = np.unique(RNG.random((14, 6)) < 0.4, axis=0)[RNG.integers(10, size=150)].astype(int)
@@ -29,9 +29,12 @@ FORMS = {
     "unpaired": Views.unpaired({"a": WIDE["a"][:100], "b": WIDE["b"][:150]}),
 }
 MODELS = {
-    "MVMLCCA": MVMLCCA(3, reg=0.2, power=1),
-    "MVMLCCA, cosine": MVMLCCA(3, reg=0.2, label_similarity="cosine"),
-    "MVMLCCA, auto": MVMLCCA(3, reg="auto"),
+    "MVMLCCA": MVMLCCA(3, reg=0.2, power=1, within="label"),
+    "MVMLCCA, cosine": MVMLCCA(3, reg=0.2, label_similarity="cosine", within="label"),
+    "MVMLCCA, auto": MVMLCCA(3, reg="auto", within="label"),
+    "MVMLCCA, sample": MVMLCCA(3, reg=0.2),
+    "MVMLCCA, sample, cosine": MVMLCCA(3, reg=0.2, label_similarity="cosine", power=1),
+    "MVMLCCA, sample, absolute": MVMLCCA(3, reg=0.3, reg_unit="absolute"),
     "MLCCA": MLCCA(3, reg=0.2, weighting="means"),
     "MLCCA, equal": MLCCA(3, reg=0.2, weighting="means", label_similarity="equal"),
     "MLCCA, absolute": MLCCA(3, reg=0.3, weighting="means", reg_unit="absolute"),
@@ -45,16 +48,16 @@ def labels_of(views: Views) -> np.ndarray | list[np.ndarray]:
 def fitted(model, views, monkeypatch, *, in_label_space, weights=None):
     """A fit, and whether it was in the space of label sums."""
     calls = []
-    if in_label_space:
-        monkeypatch.setattr(label_weighted, "_WIDE", 1)
-    turn = label_weighted.in_label_space
+    monkeypatch.setattr(label_weighted, "_WIDE", 1 if in_label_space else 1000)
+    monkeypatch.setattr(_mvmlcca, "WIDE", 30)
 
-    def counted(*arguments):
-        calls.append(arguments)
-        return turn(*arguments)
+    def counting(turn):
+        return lambda *arguments: calls.append(arguments) or turn(*arguments)
 
-    for module in ("_mlcca", "_mvmlcca"):
-        monkeypatch.setattr(f"mvcca.linear.{module}.in_label_space", counted)
+    for name in ("in_label_space", "in_solved_label_space"):
+        for module in ("_mlcca", "_mvmlcca"):
+            turn = counting(getattr(label_weighted, name))
+            monkeypatch.setattr(f"mvcca.linear.{module}.{name}", turn, raising=False)
     model.fit(views, labels_of(views), sample_weight=weights)
     assert bool(calls) == in_label_space
     return model
@@ -67,6 +70,8 @@ def fitted(model, views, monkeypatch, *, in_label_space, weights=None):
 def test_the_space_of_label_sums_gives_the_maps_of_the_features(model, views, weights, monkeypatch):
     if weights is not None and len(views) != len(weights):
         weights = np.concatenate([weights[:100], weights])
+    if getattr(model, "within", "label") == "sample":
+        views = views.replace({n: csr_array(X) if X.shape[1] > 30 else X for n, X in views.items()})
     arguments = {"views": views, "monkeypatch": monkeypatch, "weights": weights}
     expected = vars(fitted(model, in_label_space=False, **arguments)).copy()
     found = vars(fitted(model, in_label_space=True, **arguments))

@@ -77,14 +77,14 @@ DOORS = {
         for estimator in (
             MLCCA(2),
             MLCCA(2, label_features="nystroem", n_label_features=3),
-            MVMLCCA(2, reg=0.1),
+            MVMLCCA(2, reg=0.1, within="label"),
             MVMLCCA(2, reg=0.1, within="sample"),
             LGCFL(),
             JRL(n_neighbors=5),
             CMOLRS(2),
         )
     },
-    "fit of a list": lambda y: MVMLCCA(2).fit([*BLOCKS.values()], [*y.values()]),
+    "fit of a list": lambda y: MVMLCCA(2, within="label").fit([*BLOCKS.values()], [*y.values()]),
 }
 BLOCKS = {name: rows[:, :4] for name, rows in BLOCKS.items()}  # of one space, for evaluation
 

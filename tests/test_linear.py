@@ -212,7 +212,7 @@ def test_reg_auto_of_white_views_is_no_ridge(n_views):
 
 @pytest.mark.parametrize(
     "estimator",
-    [MVCCA(), MLCCA(), MLCCA(weighting="means"), MVMLCCA(), MVMLCCA(within="sample")],
+    [MVCCA(), MLCCA(), MLCCA(weighting="means"), MVMLCCA(within="label"), MVMLCCA(within="sample")],
     ids=repr,
 )
 def test_a_view_that_is_all_shrunk_stays_in_the_problem(estimator):
@@ -266,7 +266,11 @@ def test_mvcca_without_a_ridge_is_maxvar_generalized_cca():
 
 @pytest.mark.parametrize(
     "estimator",
-    [MVCCA(3, reg=1.0), MVMLCCA(3, reg=1.0), MVMLCCA(3, reg=0.5, within="sample", power=2.0)],
+    [
+        MVCCA(3, reg=1.0),
+        MVMLCCA(3, reg=1.0, within="label"),
+        MVMLCCA(3, reg=0.5, within="sample", power=2.0),
+    ],
     ids=repr,
 )
 def test_weights_solve_the_equation_of_the_docstring(estimator):
@@ -459,10 +463,10 @@ def test_mvmlcca_equals_sums_over_all_pairs_of_rows(within):
 def test_mvmlcca_that_pairs_each_row_with_itself_is_mvcca(n_views):
     views = Views(correlated(widths=(4, 3, 5)[:n_views]))
     y = np.arange(len(views))  # a label of its own for every object
-    pairing = MVMLCCA(3, label_similarity="equal").fit(views, y)
-    by_callable = MVMLCCA(3, label_similarity=lambda A, B: (A @ B.T > 0).astype(float)).fit(
-        views, y
-    )
+    pairing = MVMLCCA(3, label_similarity="equal", within="label").fit(views, y)
+    by_callable = MVMLCCA(
+        3, label_similarity=lambda A, B: (A @ B.T > 0).astype(float), within="label"
+    ).fit(views, y)
     expected = MVCCA(3).fit(views)
     for model in (pairing, by_callable):
         np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
@@ -598,13 +602,15 @@ def test_more_neighbours_than_rows_are_refused():
 def test_mvmlcca_warns_with_both_numbers_where_label_sets_are_too_few():
     data = load_digits_views()
     with pytest.warns(UserWarning, match="'left' has 32 features but only 10 distinct label sets"):
-        MVMLCCA(4).fit(data.views, data.labels)
+        MVMLCCA(4, within="label").fit(data.views, data.labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MVMLCCA(4, within="sample").fit(data.views, data.labels)
 
 
-@pytest.mark.parametrize("method", [MLCCA(3), MVMLCCA(3, within="sample"), MVMLCCA(3)])
+@pytest.mark.parametrize(
+    "method", [MLCCA(3), MVMLCCA(3, within="sample"), MVMLCCA(3, within="label")]
+)
 def test_label_methods_need_no_pairs(method):
     data = make_multilabel_views(400, random_state=0)
     name = data.views.names[0]
@@ -651,7 +657,11 @@ def test_too_many_components_are_clipped_and_said_so(method, y, bound):
 @pytest.mark.parametrize("sigma", [1e10, 1e20, 1e300])
 @pytest.mark.parametrize(
     "method",
-    [MLCCA(2), MVMLCCA(2), MVMLCCA(2, label_features="nystroem", random_state=0)],
+    [
+        MLCCA(2),
+        MVMLCCA(2, within="label"),
+        MVMLCCA(2, label_features="nystroem", random_state=0, within="label"),
+    ],
     ids=repr,
 )
 def test_a_bandwidth_under_which_all_labels_are_alike_is_an_error(method, sigma, kind, similarity):
@@ -666,7 +676,8 @@ def test_a_bandwidth_far_above_the_distances_of_labels_still_has_its_digits():
     labels = np.arange(300) % 9
     blocks = correlated(widths=(5, 4))
     wide, wider = (
-        MVMLCCA(2, sigma=sigma, reg=1e-2).fit(blocks, labels) for sigma in (1e5, 1e6)
+        MVMLCCA(2, sigma=sigma, reg=1e-2, within="label").fit(blocks, labels)
+        for sigma in (1e5, 1e6)
     )  # both as good as g = 1 - ‖z - z'‖² / 2σ, under which σ is a factor of all covariances
     np.testing.assert_allclose(wide.eigenvalues_, wider.eigenvalues_, rtol=1e-4)
 

@@ -77,7 +77,7 @@ def test_every_table_has_a_command_or_a_reason():
 def test_papers_have_the_tables_that_the_data_allow(paper):
     expected = {
         "p0": {*(f"table {n}" for n in (2, 3, 4, 5, "memory")), "figure 6"},
-        "p1": {"table 1", "figure 4", "figure 5", "figure 6", "figure 7"},
+        "p1": {"table 1", "table grid", "figure 4", "figure 5", "figure 6", "figure 7"},
         "p2": {"table a"},
         "p3": {*(f"table {n}" for n in (1, 2, 3, 5, 9, 10)), "figure 2"},
         "p4": {*(f"table {n}" for n in (2, 3, 4, "4b", 5, 6))},
@@ -110,7 +110,7 @@ def test_the_paper_ranks_first_and_the_package_beside_it(table):
     if table.rankings != ("none",):
         assert table.rankings[0] in ("cosine", "euclidean")
         # A figure of one method, and word vectors, have the ranking of the paper alone.
-        assert DEFAULT in table.rankings or table.number in ("figure 7", "table 6")
+        assert DEFAULT in table.rankings or table.number in ("table grid", "table 6")
 
 
 def test_claims_name_rows_of_their_tables():
@@ -279,6 +279,10 @@ def test_pages_are_those_of_the_stored_records(tmp_path):
     report.write_pages(tmp_path / "papers")
     for path in sorted(tmp_path.glob("*.md")):
         assert path.read_text("utf-8") == (runs.RESULTS.parent / path.name).read_text("utf-8")
+    plots = {path.name for path in (tmp_path / "plots").iterdir()}
+    assert plots == {path.name for path in (runs.RESULTS.parent / "plots").iterdir()}
+    linked = "".join(path.read_text("utf-8") for path in tmp_path.glob("*.md"))
+    assert all(f"](plots/{name})" in linked for name in plots)
 
 
 # ---- everything, quickly -------------------------------------------------------------------------
@@ -295,8 +299,10 @@ def test_everything_runs_in_its_quick_form(paper, capsys):
         pytest.skip(f"needs {', '.join(missing)} in MVCCA_DATA")
     main(arguments([paper, "--quick"]))
     printed = capsys.readouterr().out
-    for table in catalogue.tables(paper):
-        assert f"{table.number}: {table.title}" in printed
-        for problem in table.problems:
+    for entry in catalogue.entries(paper):
+        if isinstance(entry, Missing):
+            continue
+        assert f"{entry.number}: {entry.title}" in printed
+        for problem in getattr(entry, "table", entry).problems:
             assert problem.title in printed
     assert "Not run" not in printed

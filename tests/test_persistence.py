@@ -180,7 +180,15 @@ def kinds_of_views() -> dict[str, Callable[[dict[str, np.ndarray]], Any]]:
 
 
 @pytest.mark.parametrize("change", kinds_of_views().values(), ids=kinds_of_views())
-@over([CCA(reg=0.1), MVMLCCA(), KCCA(), KCCA(approximation="nystroem", n_landmarks=9), NCCA()])
+@over(
+    [
+        CCA(reg=0.1),
+        MVMLCCA(within="label"),
+        KCCA(),
+        KCCA(approximation="nystroem", n_landmarks=9),
+        NCCA(),
+    ]
+)
 def test_scores_are_bitwise_the_same_whatever_was_fitted(estimator, change, path):
     blocks = change(blocks_for(estimator))
     model = fitted(estimator, blocks)
@@ -267,7 +275,7 @@ LABEL_KINDS = {
 
 
 @pytest.mark.parametrize("labels", LABEL_KINDS.values(), ids=LABEL_KINDS)
-@over([MLCCA(), MVMLCCA()])
+@over([MLCCA(), MVMLCCA(within="label")])
 def test_a_loaded_model_takes_batches_with_labels_of_any_kind(estimator, labels, path):
     blocks = blocks_for(estimator)
     model = clone(estimator).partial_fit(blocks, labels)
@@ -764,7 +772,7 @@ REFUSED = {
         "MLCCA.label_similarity is a function",
     ),
     "a similarity in a pipeline": (
-        make_pipeline(PerView(), MVMLCCA(label_similarity=np.dot)),
+        make_pipeline(PerView(), MVMLCCA(label_similarity=np.dot, within="label")),
         r"Pipeline.steps\[1\]\[1\].label_similarity is a function",
     ),
     "a choice of columns": (
@@ -829,12 +837,14 @@ def test_what_only_pickle_could_hold_is_refused_by_name(model, message, path):
 
 def test_a_statistic_that_cannot_be_stored_may_be_left_out(path):
     days = [np.datetime64("2020-01-01") + i % 3 for i in range(90)]
-    model = MVMLCCA().partial_fit(blocks_for(MVMLCCA()), np.array(days))
+    model = MVMLCCA(within="label").partial_fit(blocks_for(MVMLCCA(within="label")), np.array(days))
     with pytest.raises(TypeError, match=r"MVMLCCA\._statistic.*datetime") as caught:
         save(model, path)
     assert "statistic=False" in caught.value.__notes__[0]
     assert_same_scores(
-        there_and_back(model, path, statistic=False), model, blocks_for(MVMLCCA(), seed=1)
+        there_and_back(model, path, statistic=False),
+        model,
+        blocks_for(MVMLCCA(within="label"), seed=1),
     )
 
 
@@ -1053,7 +1063,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD)
-@over([CCA(2), MVMLCCA(2), PLS(2)])
+@over([CCA(2), MVMLCCA(2, within="label"), PLS(2)])
 def test_a_model_whose_parts_do_not_go_together_is_refused(estimator, change, path):
     model = fitted(estimator)
     change(model)

@@ -42,7 +42,7 @@ from mvcca import (
 LABEL_METHODS = [
     MLCCA(20, reg=1e-2),
     MLCCA(20, label_similarity="cosine", reg=1e-2),
-    MVMLCCA(20, reg=1e-2),
+    MVMLCCA(20, reg=1e-2, within="label"),
     MVMLCCA(20, reg=1e-2, within="sample"),
 ]
 

@@ -68,7 +68,9 @@ def test_a_path_has_the_solutions_of_the_problem(estimator, widths, n, reg):
         assert_allclose(found * np.sign((found * W).sum(axis=0)), W, atol=1e-8 * np.abs(W).max())
 
 
-@pytest.mark.parametrize("estimator", [MLCCA(3), MVMLCCA(3), MVMLCCA(3, within="sample")])
+@pytest.mark.parametrize(
+    "estimator", [MLCCA(3), MVMLCCA(3, within="label"), MVMLCCA(3, within="sample")]
+)
 @pytest.mark.filterwarnings("ignore:View:UserWarning")  # fewer label sets than features
 def test_a_path_of_labelled_rows_has_the_solutions_of_the_problem(estimator):
     views, y = planted()

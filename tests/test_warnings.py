@@ -53,7 +53,10 @@ WARNINGS = {
         lambda: JRL(n_neighbors=5).fit(VIEWS, without_labels()),
         "have no labels",
     ),
-    "few label vectors": (lambda: MVMLCCA(1).fit(VIEWS, CLASSES), "too few label sets"),
+    "few label vectors": (
+        lambda: MVMLCCA(1, within="label").fit(VIEWS, CLASSES),
+        "too few label sets",
+    ),
     "no convergence": (lambda: LGCFL(max_iter=2).fit(VIEWS, CLASSES), "still fell"),
     "landmarks": (
         lambda: KCCA(1, approximation="nystroem", random_state=0).fit(X, Y),

@@ -115,7 +115,7 @@ def methods(case: Case) -> dict[str, Any]:
     listed = {"CCA": CCA(k, reg=reg), "MVCCA": MVCCA(k, reg=reg)}
     if case.train_labels is not None:
         listed["MLCCA"] = MLCCA(k, reg=reg)
-        listed["MVMLCCA"] = MVMLCCA(k, reg=max(reg, 1e-2))
+        listed["MVMLCCA"] = MVMLCCA(k, reg=max(reg, 1e-2), within="label")
         listed['MVMLCCA "sample"'] = MVMLCCA(k, within="sample", reg=reg)
     return {name: listed[name] for name in (*PAIRWISE, *JOINT) if name in listed}
 

@@ -88,7 +88,7 @@ def methods(case: Case) -> dict[str, Any]:
         "MVCCA": MVCCA(k, reg=reg),
         "MLCCA": MLCCA(k, reg=reg),
         "cluster-CCA": MLCCA(k, label_similarity="equal", reg=reg),
-        'MVMLCCA within="label"': MVMLCCA(k, reg=max(reg, 1e-2)),
+        'MVMLCCA within="label"': MVMLCCA(k, reg=max(reg, 1e-2), within="label"),
         'MVMLCCA within="sample"': MVMLCCA(k, within="sample", reg=reg),
     }
     if len(case.train.names) > 2:  # CCA accepts two

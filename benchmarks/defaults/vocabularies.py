@@ -52,7 +52,7 @@ MEASURES = ("wmap@50", "wmap@50:weighted")
 GRID = {"sigma": (0.03, 0.1, 0.3, 1.0, 3.0), "reg": (1e-1, 1.0, 10.0)}
 METHODS = {
     "MLCCA": MLCCA(40),
-    "MVMLCCA": MVMLCCA(40),
+    "MVMLCCA": MVMLCCA(40, within="label"),
     'MVMLCCA "sample"': MVMLCCA(40, within="sample"),
 }
 

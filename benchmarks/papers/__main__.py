@@ -55,8 +55,8 @@ def main(options: argparse.Namespace) -> None:
     import torch
 
     torch.set_num_threads(options.threads)
-    tables = catalogue.selected(options.paper, options.table, options.figure)
-    for table in tables:
+    wanted = catalogue.selected(options.paper, options.table, options.figure)
+    for table in catalogue.records_of(wanted):
         effort = runs.Effort(
             options.seeds or table.n_seeds, options.trials or table.n_trials, device=options.device
         )
@@ -65,13 +65,15 @@ def main(options: argparse.Namespace) -> None:
             continue
         if options.quick:
             with tempfile.TemporaryDirectory() as folder:
-                _run(table, runs.QUICK, options, Path(folder))
+                _run(table, wanted, runs.QUICK, options, Path(folder) / "papers")
             continue
-        _run(table, effort, options, runs.RESULTS)
+        _run(table, wanted, effort, options, runs.RESULTS)
 
 
-def _run(table, effort, options, folder: Path) -> None:
+def _run(table, wanted, effort, options, folder: Path) -> None:
+    """Fit what a table lacks; print it, or the figures that were asked for."""
     from benchmarks.papers import report, runs
+    from benchmarks.papers.protocol import Figure
     from benchmarks.real import data_home
 
     problems = [p for p in table.problems if not options.problems or p.name in options.problems]
@@ -82,7 +84,11 @@ def _run(table, effort, options, folder: Path) -> None:
         known = ", ".join(problem.name for problem in table.problems)
         sys.exit(f"{table.key} has no such problem; it has {known}")
     runs.run(table, problems, options.solvers, effort, folder)
-    print(report.page_of(table, effort, folder))
+    for entry in wanted:
+        if entry is table:
+            print(report.page_of(table, effort, folder))
+        elif isinstance(entry, Figure) and entry.table is table:
+            print(report.figure_of(entry, folder, effort))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from benchmarks.papers.protocol import Figure, Missing, Table
@@ -34,8 +34,8 @@ def tables(paper: str | None = None) -> list[Table]:
     return [entry for entry in entries(paper) if isinstance(entry, Table)]
 
 
-def selected(paper: str | None, table: str | None, figure: str | None) -> list[Table]:
-    """The tables that were asked for; those whose records a figure draws."""
+def selected(paper: str | None, table: str | None, figure: str | None) -> list[Table | Figure]:
+    """The tables and figures that were asked for."""
     number = f"table {table}" if table else f"figure {figure}" if figure else None
     found = [entry for entry in entries(paper) if number in (None, entry.number)]
     for entry in found:
@@ -43,8 +43,13 @@ def selected(paper: str | None, table: str | None, figure: str | None) -> list[T
             sys.exit(f"{paper} {number} cannot be had here: {entry.reason}")
     if not found:
         sys.exit(f"{paper} has no {number}; see --list")
-    own = [entry.table if isinstance(entry, Figure) else entry for entry in found]
-    return list({t.key: t for t in own if isinstance(t, Table)}.values())
+    return [entry for entry in found if not isinstance(entry, Missing)]
+
+
+def records_of(entries: Iterable[Table | Figure]) -> list[Table]:
+    """The tables whose records are needed, each once."""
+    own = [entry.table if isinstance(entry, Figure) else entry for entry in entries]
+    return list({table.key: table for table in own}.values())
 
 
 def listing() -> str:

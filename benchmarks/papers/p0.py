@@ -5,15 +5,16 @@ Projections and Pairwise Ranking Loss", 2018: a CCA layer under a ranking loss.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
+from benchmarks.papers import plots
 from benchmarks.papers import solvers as own
 from benchmarks.papers.problems import CAPTIONS, mnist_halves, multi30k, nottingham
 from benchmarks.papers.protocol import (
-    NOT_RUN,
     Figure,
     Missing,
     Problem,
@@ -204,11 +205,12 @@ MISSING = [
 ]
 
 
-def _coefficients(records: Mapping[str, list[Any]]) -> str:
-    """Canonical correlations of the scores of the test rows."""
-    kept = {name: own[0]["kept"] for name, own in records.items() if own[0]["kept"]}
-    if not kept:
-        return NOT_RUN
+def _kept(records: Mapping[str, list[Any]]) -> dict[str, list[float]] | None:
+    """Canonical correlations of the scores of the test rows, by solver."""
+    return {name: own[0]["kept"] for name, own in records.items() if own[0]["kept"]} or None
+
+
+def _coefficients(kept: Mapping[str, list[float]]) -> str:
     shown = sorted({0, *range(9, max(map(len, kept.values())), 10)})
     lines = [f"| method | {' | '.join(f'ρ{i + 1}' for i in shown)} | sum |"]
     lines.append("|---" * (len(shown) + 2) + "|")
@@ -219,6 +221,14 @@ def _coefficients(records: Mapping[str, list[Any]]) -> str:
 
 
 FIGURES = [
-    Figure("p0", "figure 6", f"Canonical coefficients, {table.number}", table, _coefficients)
+    Figure(
+        "p0",
+        "figure 6",
+        f"Canonical coefficients, {table.number}",
+        table,
+        _kept,
+        _coefficients,
+        partial(plots.lines, x="component", y="canonical correlation of test rows"),
+    )
     for table in TABLES[1:3]
 ]

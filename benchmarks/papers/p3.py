@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from benchmarks.papers import plots
 from benchmarks.papers import solvers as own
 from benchmarks.papers.problems import MNIST, MNIST_FOLDS, mnist_halves, multi30k
 from benchmarks.papers.protocol import (
@@ -18,8 +20,8 @@ from benchmarks.papers.protocol import (
     Solver,
     Table,
     Training,
+    kept_by,
     mean,
-    of_kept,
 )
 
 _K = 50
@@ -151,9 +153,9 @@ def _ablations(_: Problem) -> list[Solver]:
         sizes = list(widened(392, _SMALL, _K, total, layers))
         return own.network(name, "DCCA", net | {"hidden_layer_sizes": sizes}, regs)
 
-    def scaled(name: str, **others: Any) -> Solver:
+    def scaled(name: str, keep: Any = None, **others: Any) -> Solver:
         given = {"scaling_layer_sizes": list(_SCALING), "warm_up": _WARM_UP, **others}
-        return own.network(name, "DSDCCA", net | given, regs)
+        return own.network(name, "DSDCCA", net | given, regs, keep=keep)
 
     return [
         own.network("DCCA", "DCCA", net, regs),
@@ -163,7 +165,7 @@ def _ablations(_: Problem) -> list[Solver]:
         scaled("scaling outputs", scaling="outputs", scaling_layer_sizes=list(of_outputs)),
         scaled("without θᶜ", scaling="generated"),
         scaled("no warm-up", warm_up=0),
-        scaled("DS-DCCA"),
+        scaled("DS-DCCA", keep=_scales),
     ]
 
 
@@ -268,24 +270,35 @@ def _of_scales(kept: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _extremes(records: Mapping[str, list[Any]]) -> str:
+def _mrr(records: Mapping[str, list[Any]]) -> dict[str, list[float]] | None:
+    """MRR of every seed, in percent."""
+    return {
+        name: [100 * mean(r["test"], "cosine", "mrr") for r in own_records]
+        for name, own_records in records.items()
+    } or None
+
+
+def _extremes(values: Mapping[str, list[float]]) -> str:
     """Largest and smallest MRR over seeds."""
     lines = ["| method | largest | smallest |", "|---|---|---|"]
-    for name, own_records in records.items():
-        values = [100 * mean(r["test"], "cosine", "mrr") for r in own_records]
-        lines.append(f"| {name} | {max(values):.1f} | {min(values):.1f} |")
+    lines += [f"| {name} | {max(own):.1f} | {min(own):.1f} |" for name, own in values.items()]
     return "\n".join(lines)
 
 
 FIGURES = [
-    Figure(
-        "p3",
-        "figure 2",
-        "Scales of the dynamic layer",
-        _CORRELATION,
-        of_kept("DS-DCCA", _of_scales),
+    *(
+        Figure(
+            "p3",
+            "figure 2",
+            f"Scales of the dynamic layer, {table.number}",
+            table,
+            kept_by("DS-DCCA"),
+            _of_scales,
+            partial(plots.spans, x="scale of a weight: 1 to 99, 10 to 90 and 25 to 75 %, median"),
+        )
+        for table in (_CORRELATION, _ABLATION)
     ),
-    Figure("p3", "table 10", "Largest and smallest MRR over seeds", _FIFTEEN, _extremes),
+    Figure("p3", "table 10", "Largest and smallest MRR over seeds", _FIFTEEN, _mrr, _extremes),
 ]
 MISSING = [
     Missing("p3", "table 6", "the frames of XRMB cannot be had here"),

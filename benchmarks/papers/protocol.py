@@ -205,14 +205,11 @@ class Figure:
     number: str  # "figure 6"
     title: str
     table: Table
-    show: Callable[[Mapping[str, list[Any]]], str]  # Markdown, from records by solver
+    find: Callable[[Mapping[str, list[Any]]], Any]  # what it shows, of records by solver, or None
+    show: Callable[[Any], str]  # Markdown
+    draw: Callable[[Any, Any], None] | None = None  # on Axes
 
 
-def of_kept(solver: str, show: Callable[[Any], str]) -> Callable[[Mapping[str, list[Any]]], str]:
-    """What a figure shows of what the first run of a solver kept."""
-
-    def shown(records: Mapping[str, list[Any]]) -> str:
-        kept = records[solver][0]["kept"] if records.get(solver) else None
-        return NOT_RUN if kept is None else show(kept)
-
-    return shown
+def kept_by(solver: str) -> Callable[[Mapping[str, list[Any]]], Any]:
+    """What the first run of a solver kept."""
+    return lambda records: records[solver][0]["kept"] if records.get(solver) else None

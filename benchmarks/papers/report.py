@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
 from scipy.stats import ttest_rel
 
+from benchmarks.papers import plots
 from benchmarks.papers.protocol import (
     DEFAULT,
     NOT_RUN,
@@ -272,16 +272,22 @@ def write_pages(folder: Path = RESULTS) -> None:
     (pages / "claims.md").write_text(claims.page(folder), "utf-8")
 
 
-def figure_of(figure: Figure, folder: Path = RESULTS) -> str:
-    """Markdown of a figure, problem by problem."""
+def figure_of(figure: Figure, folder: Path = RESULTS, effort: Effort | None = None) -> str:
+    """Markdown of a figure, problem by problem; its plots are drawn into the folder of pages."""
     lines = [f"## {figure.paper.upper()}, {figure.number}: {figure.title}", ""]
     for problem in figure.table.problems:
-        effort = effort_stored(figure.table, problem, folder)
-        if effort is None:
+        own = effort or effort_stored(figure.table, problem, folder)
+        rows = rows_of(figure.table, problem, own, folder) if own else {}
+        first = figure.table.rankings[0]
+        found = figure.find({name: by_ranking[first] for name, by_ranking in rows.items()})
+        lines += [f"### {problem.title}", ""]
+        if found is None:
+            lines += [NOT_RUN, ""]
             continue
-        rows = rows_of(figure.table, problem, effort, folder)
-        by_solver: dict[str, list[Any]] = {
-            name: own[figure.table.rankings[0]] for name, own in rows.items()
-        }
-        lines += [f"### {problem.title}", "", figure.show(by_solver), ""]
+        if figure.draw is not None:
+            where = f"{figure.table.key}-{figure.number.replace(' ', '-')}-{problem.name}.svg"
+            text = f"{figure.title}, {problem.name}"
+            plots.save(figure.draw, found, text, folder.parent / "plots" / where)
+            lines += [f"![{text}: the table below has its values.](plots/{where})", ""]
+        lines += [figure.show(found), ""]
     return "\n".join(lines)

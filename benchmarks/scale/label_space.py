@@ -1,8 +1,8 @@
 """MVMLCCA, and MLCCA of label means, on wide sparse views with few distinct label sets.
 
 Rows are text-like (Zipf words, tf-idf), with sets of 8 labels that words of a view decide. One run
-compares the fit in the space of label sums with the fit in the row space, which is quadratic in the
-rows; ``--large`` shapes are fitted in the space of label sums only.
+compares the fit in the space of label sums, or of solutions, with the fit in the row space;
+``--large`` shapes are fitted in the former only.
 
     python -m benchmarks.scale.label_space [--repeats 3] [--large 20000 60000]
 """
@@ -36,6 +36,7 @@ from mvcca.linear import label_weighted
 
 MODELS = {
     "MVMLCCA": MVMLCCA(10, reg=0.1),
+    "MVMLCCA label": MVMLCCA(10, reg=0.1, within="label"),
     "MLCCA of means": MLCCA(10, reg=0.1, weighting="means"),
 }
 

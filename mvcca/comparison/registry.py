@@ -169,17 +169,16 @@ _TABLE = (
         "mvmlcca",
         "MVMLCCA",
         "linear:MVMLCCA",
-        'within="label", as published: for many label sets',
+        "labels that may differ between views",
         "labels",
-        within="label",
     ),
     _of(
-        "mvmlcca-sample",
-        "MVMLCCA sample",
+        "mvmlcca-label",
+        "MVMLCCA label",
         "linear:MVMLCCA",
-        'MVMLCCA with within="sample": for few label sets',
+        'MVMLCCA as published, with within="label"',
         "labels",
-        within="sample",
+        within="label",
     ),
     _of(
         "lgcfl", "LGCFL", "linear:LGCFL", "regression of labels on few features per view", "labels"

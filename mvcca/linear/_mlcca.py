@@ -254,10 +254,10 @@ class MLCCA(LabelWeightedEstimator):
             self.n_label_vectors_ = len(statistic.labels.distinct)
 
     @property
-    def _needs_label_sums_only(self) -> bool:
+    def _has_label_space(self) -> bool:
         return self.weighting == "means" and self.n_neighbors is None
 
-    def _learn_from_sums(self, rows: Rows) -> None:
+    def _learn_in_label_space(self, rows: Rows) -> None:
         sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
         problem = self._problem_of(*in_label_space(rows, sums), shared_rows(rows))
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))

@@ -11,19 +11,27 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import Requirements
 from mvcca.linear.label_statistic import LabelStatistic, pairs_of, shared_rows
-from mvcca.linear.label_weighted import LabelWeightedEstimator, in_label_space, label_counts
+from mvcca.linear.label_weighted import (
+    LabelWeightedEstimator,
+    in_label_space,
+    in_solved_label_space,
+    label_counts,
+)
+from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
-from mvcca.problem import Exactness, Problem, Rows
+from mvcca.problem import WIDE, Absolute, Exactness, Problem, Rows, Shrinkage
 from mvcca.similarity import LabelGram, Similarity
 from mvcca.statistics import LabelSums, Moments
+
+_LEAST_RIDGE = 1e-6  # in mean variances, which leaves a Cholesky factorization its digits
 
 
 class MVMLCCA(LabelWeightedEstimator):
     r"""Multi-view multi-label canonical correlation analysis.
 
     Use it for label sets or label vectors, which may come from different vocabularies. For single
-    classes, prefer `MLCCA`, or ``within="sample"``.
+    classes, prefer `MLCCA`.
 
     Brings rows of different views together according to the similarity of their labels [1]_; rows
     need not be paired. With the label-weighted covariances of centred rows (eq. (4) of [1]_),
@@ -39,7 +47,7 @@ class MVMLCCA(LabelWeightedEstimator):
         & ∑_{q≠p} Ψ_{pq} w_q = ρ (B_p + r_p I) w_p \quad \text{for every } p, \quad λ = 1 + ρ.
 
     Ψ_pp is in the constraint only, as B_p under ``within="label"``; then, and without a ridge, this
-    is Σ_q Ψ_pq w_q = λ Ψ_pp w_p, eq. (3) of [1]_. Under ``within="sample"``, or with a ridge, λ is
+    is Σ_q Ψ_pq w_q = λ Ψ_pp w_p, eq. (3) of [1]_. By default, or with a ridge, λ is
     not an eigenvalue of that form. The official code adds its ridge to both sides of it, which
     amounts to the ridge in the constraint used here. Since g depends on label vectors only, Ψ is
     computed exactly, in one pass over the rows, from the sums of features per distinct label
@@ -55,10 +63,11 @@ class MVMLCCA(LabelWeightedEstimator):
         stacks of label vectors, must be symmetric, and returns a value per pair.
     sigma : float, default=1.0
         Bandwidth of the exponentials. (The official code for MS-COCO amounts to 0.5.)
-    within : {"label", "sample"}, default="label"
-        The constraint B_p: "label" is the paper's Ψ_pp, whose rank is at most the number of
-        distinct label vectors; if there are more features, the ridge determines the rest. "sample"
-        is the ordinary covariance Σ_pp, recommended for few classes.
+    within : {"sample", "label"}, default="sample"
+        The constraint B_p: "sample" is the ordinary covariance Σ_pp, "label" the paper's Ψ_pp,
+        whose rank is at most the number of distinct label vectors; if there are more features,
+        the ridge determines the rest. With tuned ridges, "sample" retrieves better on all data
+        sets tried.
     reg : float, mapping of str to float, "auto", "oas" or "cv", default=1e-4
         Ridge on each view's constraint in units of its mean diagonal, so that rescaling a view
         changes nothing; "auto" and "oas" shrink it by what `MVCCA` estimates for the covariance
@@ -148,7 +157,7 @@ class MVMLCCA(LabelWeightedEstimator):
     >>> data = load_digits_views(labels="segments")
     >>> images, texts = data.views["left"][:800], data.views["right"][800:1500]
     >>> labels = data.labels
-    >>> model = MVMLCCA(5, within="sample").fit([images, texts], [labels[:800], labels[800:1500]])
+    >>> model = MVMLCCA(5).fit([images, texts], [labels[:800], labels[800:1500]])
     >>> model.weights_["view1"].shape
     (32, 5)
     """
@@ -164,7 +173,7 @@ class MVMLCCA(LabelWeightedEstimator):
         *,
         label_similarity: Similarity = "sqexp",
         sigma: float = 1.0,
-        within: str = "label",
+        within: str = "sample",
         reg: float | str | Mapping[str, float] = 1e-4,
         reg_unit: str = "relative",
         power: float = 0.0,
@@ -232,10 +241,19 @@ class MVMLCCA(LabelWeightedEstimator):
         )
 
     @property
-    def _needs_label_sums_only(self) -> bool:
-        return self.within == "label" and self.label_features is None
+    def _has_label_space(self) -> bool:
+        return self.label_features is None
 
-    def _learn_from_sums(self, rows: Rows) -> None:
+    def _label_space_is_small(self, rows: Rows) -> bool:
+        return super()._label_space_is_small(rows) and (
+            self.within == "label" or _can_be_solved(rows)
+        )
+
+    def _learn_in_label_space(self, rows: Rows) -> None:
+        if self.within == "sample":
+            turned = in_solved_label_space(rows)
+            self.learn(turned, self.statistic_of(turned))
+            return
         statistic = self.statistic_of(rows)
         turned, sums = in_label_space(rows, statistic.sums)
         self.learn(turned, replace(statistic, sums=sums))
@@ -258,3 +276,17 @@ class MVMLCCA(LabelWeightedEstimator):
         elif not hasattr(self, "weights_"):  # later batches need not hold several label vectors
             self._check_labels(label_counts(rows))
         super()._fit_batches(rows, statistic)
+
+
+def _can_be_solved(rows: Rows) -> bool:
+    """Whether to factorize a matrix over the rows of each view, or over its features.
+
+    Of dense rows, it would take as long as the basis in which they are solved otherwise.
+    """
+    for reg in rows.reg.values():
+        is_relative = not isinstance(reg, Absolute)
+        if isinstance(reg, Shrinkage) or (is_relative and reg < _LEAST_RIDGE):
+            return False
+    wide = [X for X in rows.views.blocks.values() if X.shape[1] >= WIDE]
+    needed = max((8.0 * min(X.shape) ** 2 for X in wide), default=0.0)
+    return all(X.is_sparse for X in wide) and 2 * needed < available_bytes() / 2

@@ -113,21 +113,21 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
 
     def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, in the space of their means by label if that is much smaller."""
-        if self._needs_label_sums_only and self._label_space_is_small(rows):
+        if self._has_label_space and self._label_space_is_small(rows):
             try:
-                self._learn_from_sums(replace(rows, improvable=frozenset(rows.views.names)))
+                self._learn_in_label_space(replace(rows, improvable=frozenset(rows.views.names)))
                 return
             except DigitsLost:  # rows are decomposed
                 pass
         super()._learn_rows(rows)
 
     @property
-    def _needs_label_sums_only(self) -> bool:
-        """Whether all matrices of the problem are made of label sums."""
+    def _has_label_space(self) -> bool:
+        """Whether solutions have no more dimensions than there are label vectors."""
         return False
 
-    def _learn_from_sums(self, rows: Rows) -> None:
-        """Fit to label sums `in_label_space`."""
+    def _learn_in_label_space(self, rows: Rows) -> None:
+        """Fit in the space of solutions."""
         raise NotImplementedError
 
     def _label_space_is_small(self, rows: Rows) -> bool:
@@ -220,6 +220,19 @@ def in_label_space(rows: Rows, sums: LabelSums) -> tuple[Rows, LabelSums]:
     widths = {name: part.shape[1] for name, part in zip(sums.widths, parts, strict=True)}
     turned = replace(sums, widths=widths, sums=np.hstack(parts), dtype=np.dtype(np.float64))
     return replace(rows, bases=means.bases), turned
+
+
+def in_solved_label_space(rows: Rows) -> Rows:
+    """Rows of wide views in (Σ + r I)⁻¹ of their sums by label, where constraints are covariances.
+
+    Matrices between views are made of these sums, of which there are few.
+    """
+    combinations = {}
+    for name, X in rows.views.blocks.items():
+        present, codes = np.unique(rows.labels.codes[name], return_inverse=True)
+        if len(present) < min(X.shape):
+            combinations[name] = np.eye(len(present))[codes]
+    return rows.in_directions_of(combinations)
 
 
 def in_columns(labels: Labels, columns: Labels) -> Labels:

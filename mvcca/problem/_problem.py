@@ -18,6 +18,7 @@ from sklearn.exceptions import DataDimensionalityWarning
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._maps import Maps, Spectrum, expected_moments
+from mvcca.problem._reduced import Reduced
 from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, check_variance
 from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem.linalg import (
@@ -156,7 +157,7 @@ class Problem:
                 means={name: self.means[name] for name in whiteners},
                 eigenvalues=found.values if with_diagonal else 1 + found.values,
                 values=None if self.with_diagonal else found.values,
-                ranks=found.ranks,
+                ranks=found.ranks | self._ranks_of_rows(),
                 variances=variances,
                 bound=found.bound,
                 regression=getattr(self.moments, "regression", None),
@@ -185,6 +186,11 @@ class Problem:
                 ((p, q), Sigma_pq), W = next(iter(between.items())), maps.weights
                 maps = maps.with_patterns(images, {p: Sigma_pq @ W[q], q: Sigma_pq.T @ W[p]})
         return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
+
+    def _ranks_of_rows(self) -> dict[str, int]:
+        """Ranks of the constraints of views that are solved in part of the span of their rows."""
+        bases = self.rows.bases.items()
+        return {name: basis.rank for name, basis in bases if isinstance(basis, Reduced)}
 
     def of_pairs(self) -> list[PairCovariance]:
         """Covariances of the rows of each two views that share objects, if they are known."""
@@ -284,7 +290,10 @@ class Problem:
         assert maps.variances is not None
         reg, freedom = self.rows.reg, {}
         for name, whitener in whiteners.items():  # tr B (B + r I)⁻¹: the rank without a ridge
-            if isinstance(reg[name], Shrinkage) and reg[name]:
+            basis = self.rows.bases.get(name)
+            if isinstance(basis, Reduced):
+                freedom[name] = basis.freedom
+            elif isinstance(reg[name], Shrinkage) and reg[name]:
                 freedom[name] = float(np.trace(_whitened(within[name], whitener)))
             else:
                 lost = 0.0

@@ -29,6 +29,7 @@ from mvcca.problem._bases import (
     principal_components,
     row_space,
 )
+from mvcca.problem._reduced import reduced
 from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.linalg import Absolute, Shrinkage, ridge_in, rounding_of
 from mvcca.statistics import DigitsLost, Moments, PairMoments
@@ -233,6 +234,18 @@ class Rows:
             if 1 < X.shape[0] < X.shape[1]
         }
         return self._rotated(find) if find else self
+
+    def in_directions_of(self, combinations: Mapping[str, np.ndarray]) -> Self:
+        """The same rows, those of some views in the directions of a problem of low rank.
+
+        The matrices between views must be made of `combinations` of the centred rows, (n, m), by
+        view, and those within views be covariances of the rows with a ridge.
+        """
+        find = {
+            name: partial(reduced, combinations=T, reg=self.reg[name])
+            for name, T in combinations.items()
+        }
+        return self._rotated(find)
 
     def _rotated(self, find: Mapping[str, Callable[..., tuple[Basis, np.ndarray]]]) -> Self:
         """The same rows, those of some views in the basis that is found for them, in float64."""

@@ -53,7 +53,7 @@ held_out = paired[1200:]
 models = {
     "all pairs": MVCCA(8, reg=0.1).fit(paired[:1200]),
     "a third lacking": MVCCA(8, reg=0.1).fit(partly[:1200]),
-    "labels, no pairs": MVMLCCA(8, reg=0.1, within="sample").fit(unpaired, labels),
+    "labels, no pairs": MVMLCCA(8, reg=0.1).fit(unpaired, labels),
 }
 tables = {
     name: evaluate_retrieval(

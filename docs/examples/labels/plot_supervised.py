@@ -22,7 +22,7 @@ labels, labels_test = digits.labels[:1200], digits.labels[1200:]
 from_pairs = {"CCA": CCA(9, reg=0.1), "PLS": PLS(9), "CFA": CFA(9)}
 from_labels = {
     "MLCCA": MLCCA(9, reg=0.1),
-    "MVMLCCA": MVMLCCA(9, reg=0.1, within="sample"),
+    "MVMLCCA": MVMLCCA(9, reg=0.1),
     "LGCFL": LGCFL(),
     "JRL": JRL(),
     "CMOLRS": CMOLRS(9, random_state=0),

@@ -31,7 +31,7 @@ print(views, sorted(set(views.pattern)))
 
 models = {
     "MLCCA": MLCCA(9, reg=0.01),
-    "MVMLCCA": MVMLCCA(9, reg=0.01, within="sample"),
+    "MVMLCCA": MVMLCCA(9, reg=0.01),
 }
 for model in models.values():
     model.fit(views, labels)

@@ -2,10 +2,10 @@
 With few label sets, constrain MVMLCCA by the ordinary covariance
 =================================================================
 
-MVMLCCA, as published, also weights rows by labels in its constraint. The rank of that covariance,
-:math:`\\Psi_{pp}`, is at most the number of distinct label sets. With ten digits and 32 pixels it
-does not constrain most directions, so that the ridge decides, and retrieval suffers.
-``within="sample"`` uses the ordinary covariance :math:`\\Sigma_{pp}` instead.
+MVMLCCA, as published, also weights rows by labels in its constraint (``within="label"``). The rank
+of that covariance, :math:`\\Psi_{pp}`, is at most the number of distinct label sets. With ten
+digits and 32 pixels it does not constrain most directions, so that the ridge decides, and retrieval
+suffers. The default, ``within="sample"``, is the ordinary covariance :math:`\\Sigma_{pp}`.
 """
 
 # %%
@@ -51,8 +51,8 @@ def mean_average_precision(model):
 
 ridges = np.logspace(-4, 3, 8)
 curves = {
-    'MVMLCCA, within="label"': lambda r: MVMLCCA(9, reg=r),
-    'MVMLCCA, within="sample"': lambda r: MVMLCCA(9, reg=r, within="sample"),
+    'MVMLCCA, within="label"': lambda r: MVMLCCA(9, reg=r, within="label"),
+    'MVMLCCA, within="sample"': lambda r: MVMLCCA(9, reg=r),
     "cluster-CCA": lambda r: MLCCA(9, reg=r, label_similarity="equal"),
 }
 figure, ax = plt.subplots(layout="constrained")

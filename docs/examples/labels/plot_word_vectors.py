@@ -63,7 +63,7 @@ plt.show()
 # first 50 items counts by the similarity of its word vector to the query's. Random scores show what
 # chance gives.
 
-model = MVMLCCA(9, label_similarity="sqexp", sigma=0.2, within="sample", reg=0.01).fit(views, y)
+model = MVMLCCA(9, label_similarity="sqexp", sigma=0.2, reg=0.01).fit(views, y)
 scores = dict(model.transform(data.views[held_out]).items())
 digits = data.labels[held_out]
 held_out_tags = {
@@ -87,7 +87,7 @@ print(evaluate_retrieval(data.views[held_out], digits, estimator=model, measures
 # ``fit`` and measures of shared labels raise an error.
 
 for attempt in (
-    lambda: MVMLCCA(9, label_similarity="cosine", within="sample", reg=0.01).fit(views, tags),
+    lambda: MVMLCCA(9, label_similarity="cosine", reg=0.01).fit(views, tags),
     lambda: evaluate_retrieval(scores, held_out_tags, measures="map"),
 ):
     try:

@@ -180,15 +180,28 @@ def _label_solution(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes
 
 
 def mvmlcca(estimator: Any, shapes: Shapes) -> Work:
-    of_sums = estimator.within == "label" and isinstance(estimator.n_components, int)
-    of_sums &= estimator.label_features is None
+    of_sums = isinstance(estimator.n_components, int) and estimator.label_features is None
+    if estimator.within == "sample":
+        of_sums &= all(view.is_sparse for view in shapes.views if view.width >= _WIDE)
     views, work = _in_label_space(shapes) if of_sums else in_row_space(shapes.views)
+    if of_sums and estimator.within == "sample" and views[0].width <= shapes.n_label_sets:
+        work += _solved(shapes)
     work += _label_covariance(estimator, views, shapes)
     work += _scores(estimator, shapes.views if of_sums else views)
     if estimator.within == "sample":
         for view in views:
             work += scatter(view, view)
     return work + _label_solution(estimator, views, shapes)
+
+
+def _solved(shapes: Shapes) -> Work:
+    """Label sums of sparse rows, multiplied by the inverse of the constraint of each view."""
+    work = Work()
+    for view in shapes.views:
+        m = min(view.n_rows, view.width)
+        work += Work(sparse=2 * view.n_rows * view.stored * m, passes=4 * m**2, n_bytes=16 * m**2)
+        work += Work(products=CHOLESKY * 2 / 3 * m**3) + 2 * product(m, m, shapes.n_label_sets)
+    return work
 
 
 def mvmlcca_statistic(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
