@@ -76,7 +76,7 @@ def test_every_table_has_a_command_or_a_reason():
 @pytest.mark.parametrize("paper", catalogue.PAPERS)
 def test_papers_have_the_tables_that_the_data_allow(paper):
     expected = {
-        "p0": {*(f"table {n}" for n in (2, 3, 4, 5, "memory")), "figure 6"},
+        "p0": {*(f"table {n}" for n in (2, 3, 4, 5, "memory", "rates")), "figure 6"},
         "p1": {"table 1", "table grid", "figure 4", "figure 5", "figure 6", "figure 7"},
         "p2": {"table a"},
         "p3": {*(f"table {n}" for n in (1, 2, 3, 5, 9, 10)), "figure 2"},
@@ -102,6 +102,8 @@ def test_all_methods_of_a_table_have_as_many_trials(table, problem):
         unique = {json.dumps(setting, sort_keys=True) for setting in settings}
         assert len(settings) == len(unique) == table.n_trials, solver.name
         assert settings[:1] == solver.settings(1)  # fewer trials are the first ones
+        models = {repr(solver.build(setting, 0)) for setting in settings}
+        assert len(models) == table.n_trials, solver.name  # no setting is another one in words
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.key)

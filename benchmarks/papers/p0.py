@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 from sklearn.decomposition import PCA
@@ -124,6 +125,25 @@ def _remembering(problem: Problem) -> list[Solver]:
     ]
 
 
+def _rated(problem: Problem) -> list[Solver]:
+    """Methods at several rates, and Corr-AE also with two weights of its codes' distance."""
+    n_components, _ = _SIZES[problem.name]
+    found = []
+    for name, cls, rates, weights in (
+        ("DCCA", "DCCA", (1e-3, 3e-3, 1e-2), (None,)),
+        ("Learned", "LearnedRanking", (1e-3, 3e-3, 1e-2), (None,)),
+        ("Corr-AE", "CorrAE", (3e-4, 1e-3, 3e-3), (0.8, 0.95)),
+        ("Cross-Corr-AE", "CrossCorrAE", (3e-4, 1e-3, 3e-3), (0.2, 0.95)),
+    ):
+        for rate, weight in product(rates, weights):
+            setting: Setting = {"n_components": n_components, "learning_rate": rate}
+            setting |= {} if weight is None else {"correspondence": weight}
+            setting["standardize"] = "auto"
+            text = "" if weight is None else f", α {weight:g}"
+            found.append(own.network(f"{name}, rate {rate:g}{text}", cls, setting, {}))
+    return found
+
+
 def _table(number: str, title: str, problems: list[Problem], **others: Any) -> Table:
     return Table(
         "p0",
@@ -196,6 +216,19 @@ TABLES = [
         n_seeds=3,
         n_trials=1,
         reference="memory 0, rate 0.001",
+    ),
+    Table(
+        "p0",
+        "table rates",
+        "Which learning rates should be the default (not in the paper)",
+        [mnist_halves(5_000), CAPTIONS],
+        _rated,
+        ("r@1", "mrr"),
+        "mrr",
+        training=Training(max_epochs=60, patience=60),
+        n_seeds=2,
+        n_trials=1,
+        remark="All that is not named is as by default, also the number of epochs for few rows.",
     ),
 ]
 MISSING = [

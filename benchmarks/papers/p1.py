@@ -72,7 +72,7 @@ def solvers(_: Problem) -> list[Solver]:
             net | {"n_components": 20, "batch_size": 500},
             {"n_components": (9, 20), "reg": (1e-4, 1e-2), "learning_rate": _RATES},
         ),
-        own.network("CMDN", "CMDN", {"n_components": 64}, {"learning_rate": _RATES}),
+        own.network("CMDN", "CMDN", {"n_components": 64}, {"learning_rate": (1e-4, *_RATES)}),
         own.network(
             "Deep-SM",
             "DeepSM",

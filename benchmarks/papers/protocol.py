@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -120,12 +120,26 @@ class Solver:
     keep: Callable[[Any, Split], Any] | None = None  # what a figure draws, for the chosen setting
 
     def settings(self, n_trials: int) -> list[Setting]:
-        """The settings of the trials: the first, and as many different ones at random."""
+        """The settings of the trials: the first, and as many different ones at random.
+
+        What the first does not set is the default of the estimator, which is no other setting.
+        """
         names = list(self.grid)
         others = [dict(zip(names, v, strict=True)) for v in product(*self.grid.values())]
         others = [self.first | own for own in others if names and self.first | own != self.first]
         order = np.random.default_rng(0).permutation(len(others))
-        return [self.first, *(others[i] for i in order[: n_trials - 1])]
+        model = self.build(self.first, 0)
+        first = model.get_params() if hasattr(model, "get_params") else {}
+        different = (
+            others[i]
+            for i in order
+            if any(_plain(first.get(n, self.first.get(n))) != _plain(others[i][n]) for n in names)
+        )
+        return [self.first, *islice(different, n_trials - 1)]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)

@@ -254,7 +254,7 @@ def not_run(folder: Path = RESULTS) -> Iterator[str]:
 
 def write_pages(folder: Path = RESULTS) -> None:
     """Write a page per paper, and the verdicts."""
-    from benchmarks.papers import catalogue, claims
+    from benchmarks.papers import catalogue, claims, settings
 
     pages = folder.parent
     pages.mkdir(parents=True, exist_ok=True)
@@ -270,6 +270,7 @@ def write_pages(folder: Path = RESULTS) -> None:
         parts.append("\n".join(["## What cannot be had here", "", *lines, ""]))
         (pages / f"{paper}.md").write_text("\n".join(parts), "utf-8")
     (pages / "claims.md").write_text(claims.page(folder), "utf-8")
+    (pages / "settings.md").write_text(settings.page(folder), "utf-8")
 
 
 def figure_of(figure: Figure, folder: Path = RESULTS, effort: Effort | None = None) -> str:
