@@ -135,6 +135,6 @@ def mvmlcca(within: str, n_components: int, sizes: Sequence[int] = ()) -> Solver
         "power": _POWERS,
         "n_components": sizes or (n_components,),
     }
-    note = "" if within == "label" else "not as published"
+    note = "as published" if within == "label" else "the default of the package"
     name = "MVMLCCA" if within == "label" else 'MVMLCCA, within="sample"'
     return classical(name, MVMLCCA, first, grid, note)
