@@ -55,6 +55,11 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "defaults.choosing": ("--data digits --rows 150 --folds 2 --methods cca pls", (), ()),
     "defaults.compare": ("--data digits --rows 150", (), ()),
     "defaults.compare_regret": ("--rows 300 --cv 3 --methods pls lgcfl", (), ()),
+    "defaults.deep_training": (
+        "--problems captions --methods DCCA SAM --epochs 2 --rows 200",
+        CAPTIONS,
+        ("torch",),
+    ),
     "defaults.deep_validation": ("--data digits --methods DCCA --seeds 1", (), ("torch",)),
     "defaults.expected_correlations": ("--data digits", (), ()),
     "defaults.interval_coverage": ("--seeds 2 --resamples 5 --rows 200", (), ()),

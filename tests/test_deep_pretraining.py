@@ -228,7 +228,7 @@ def test_machines_start_the_layers_and_their_transposes_the_decoders(estimator):
 
 def test_machines_lower_the_loss_that_an_autoencoder_starts_from():
     options = {"hidden_layer_sizes": (16,), "random_state": 0, "max_epochs": 1, "device": "cpu"}
-    model = CorrAE(8, correspondence=0.0, **options).fit(blocks(600))
+    model = CorrAE(8, correspondence=0.0, learning_rate=3e-3, **options).fit(blocks(600))
     started = clone(model).set_params(pretraining="rbm").fit(blocks(600))
     assert started.history_["loss"][0] < 0.8 * model.history_["loss"][0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
@@ -93,7 +94,8 @@ def test_the_scale_and_offset_of_features_change_nothing(cls):
     def scaled(X):
         return {n: (B + factors[n][1]) * factors[n][0] for n, B in X.items()}
 
-    plain, other = cls(2, **NETS).fit(blocks()), cls(2, **NETS).fit(scaled(blocks()))
+    model = cls(2, learning_rate=1e-3, **NETS)
+    plain, other = clone(model).fit(blocks()), clone(model).fit(scaled(blocks()))
     expected, found = plain.transform(blocks(1)), other.transform(scaled(blocks(1)))
     for name, scores in expected.items():
         np.testing.assert_allclose(found[name], scores, atol=1e-3 * np.abs(scores).max())

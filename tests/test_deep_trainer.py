@@ -364,7 +364,8 @@ def test_what_needs_validation_rows_is_refused_without(callback):
     name = type(callback).__name__
     with pytest.raises(ValueError, match=f"{name} needs validation rows, and there are none"):
         new_trainer(callbacks=[callback]).train(views(), 1)
-    model = small(RESUMABLE[0], callbacks=[callback], standardize=False)
+    options = {"standardize": False, "learning_rate": 1e-3}
+    model = small(RESUMABLE[0], callbacks=[callback], **options)
     with pytest.raises(ValueError, match=f"{name} needs validation rows, and there are none"):
         model.fit(views())
     # One epoch more has no validation rows, whatever the epochs before had.

@@ -14,6 +14,9 @@ from mvcca.comparison.three_view import ThreeViewCCA
 Grid = Mapping[str, Sequence[Any]]
 RIDGES = tuple(float(f"{reg:.2g}") for reg in np.geomspace(1e-4, 10, 11))
 _POWERS = (0.0, 0.5, 1.0, 2.0, 4.0)
+# Rates of settings that name none, whatever the package's default becomes.
+_RATES = dict.fromkeys(("DCCA", "DCCAE", "DSDCCA", "L0CCA"), 1e-3)
+_RATES |= dict.fromkeys(("CorrAE", "CrossCorrAE"), 3e-3)
 
 
 def classical(name: str, cls: type, first: Setting, grid: Grid, note: str = "") -> Solver:
@@ -37,6 +40,8 @@ def network(
         from mvcca import deep
 
         own = {"standardize": False} | setting
+        if estimator in _RATES:
+            own.setdefault("learning_rate", _RATES[estimator])
         if scale := own.pop("scaling_layer_sizes", None):
             own["scaling_layer_sizes"] = tuple(scale)
         return getattr(deep, estimator)(**own, random_state=seed)

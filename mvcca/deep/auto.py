@@ -3,7 +3,9 @@
 Published settings are meant for tens of thousands of rows. Those for fewer rows were tuned on a
 fifth of the training rows of digits, by label mAP and total correlation. Beyond 60 epochs, up to
 400, mAP gained at most 0.03 and never dropped, with 200 as with 1,150 rows, so no rows are set
-aside for early stopping.
+aside for early stopping. Learning rates are those of deep CCA and of learned projections: with few
+rows, 3e-3 has a larger total correlation, or mean reciprocal rank, than 1e-3 on digits, halves of
+MNIST, captions and Wikipedia.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ _FOR_FEW_ROWS = {
     "hidden_layer_sizes": (256, 256),
     "width": 256,
     "max_epochs": 60,
+    "learning_rate": 3e-3,
     "decorrelation": 1.0,
     "scaling_start": "one",
 }
@@ -25,6 +28,7 @@ _FOR_MANY_ROWS = {
     "hidden_layer_sizes": (800, 800),
     "width": 1024,
     "max_epochs": 100,
+    "learning_rate": 1e-3,
     "decorrelation": 10.0,
     "scaling_start": "default",
 }

@@ -88,9 +88,10 @@ class DeepEstimator(MultiViewEstimator):
     optimizer : {"rmsprop", "adam", "sgd"} or callable, default="rmsprop"
         Name of an optimizer, a class of `torch.optim`, or a callable with the same signature. "sgd"
         has Nesterov momentum 0.9.
-    learning_rate : float or mapping of str to float, default=1e-3
+    learning_rate : float, mapping of str to float or "auto", default=1e-3
         Learning rate of the optimizer, for all views or by view. In a mapping, parameters of the
-        loss have the lowest rate.
+        loss have the lowest rate. "auto" is 3e-3 for fewer than 10,000 training rows and 1e-3 for
+        more.
     weight_decay : float, default=1e-5
         Weight decay of the optimizer.
     standardize : bool or "auto", default="auto"
@@ -148,7 +149,7 @@ class DeepEstimator(MultiViewEstimator):
     batch_size: int | str = "auto"
     max_epochs: int | str = "auto"
     optimizer: str | Callable[..., torch.optim.Optimizer] = "rmsprop"
-    learning_rate: float | Mapping[str, float] = 1e-3
+    learning_rate: float | str | Mapping[str, float] = 1e-3
     weight_decay: float = 1e-5
     standardize: bool | str = "auto"
     validation_fraction: float | None = None
@@ -174,7 +175,11 @@ class DeepEstimator(MultiViewEstimator):
         "batch_size": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
         "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "optimizer": [StrOptions(set(_OPTIMIZERS)), callable],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), Mapping],
+        "learning_rate": [
+            Interval(Real, 0, None, closed="neither"),
+            Mapping,
+            StrOptions({"auto"}),
+        ],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "standardize": ["boolean", StrOptions({"auto"})],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
@@ -552,7 +557,7 @@ class DeepEstimator(MultiViewEstimator):
         """A trainer with the parameters of the estimator."""
         name = self.optimizer
         optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
-        rate, by_name = self.learning_rate, None
+        rate, by_name = self._setting("learning_rate"), None
         if isinstance(rate, Mapping):
             by_name = self._by_view("learning_rate", encoders.names)
             rate = min(by_name.values())

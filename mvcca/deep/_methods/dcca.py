@@ -42,6 +42,9 @@ class DCCA(CCAScores, NetworkEstimator):
     batch_size : int or "auto", default="auto"
         Rows per batch; all rows if there are fewer. Use at least 8 rows per component. "auto" is
         128 for fewer than 10,000 training rows and 750 for more, or that minimum.
+    learning_rate : float, mapping of str to float or "auto", default="auto"
+        Learning rate of the optimizer, for all views or by view. "auto" is 3e-3 for fewer than
+        10,000 training rows and 1e-3 for more.
     reg : float or mapping of str to float, default=1e-4
         Ridge r_p in units of the mean variance v_p of the view's network outputs, in the loss and
         in the final linear CCA, so that rescaling the outputs changes neither. A published absolute
@@ -70,6 +73,7 @@ class DCCA(CCAScores, NetworkEstimator):
     """
 
     final_reg: float | Mapping[str, float] | None = None
+    learning_rate: float | str | Mapping[str, float] = "auto"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "final_reg": [Interval(Real, 0, None, closed="left"), Mapping, None],

@@ -1,0 +1,99 @@
+"""Deep methods with default settings, epoch by epoch: how long to train, and at which rate?
+
+    python -m benchmarks.defaults.deep_training [--problems mnist-5000 captions wikipedia-deep+lda]
+        [--methods DCCA SAM ...] [--rates 1e-3 3e-3] [--epochs 150] [--seeds 1]
+
+Prints a row per data set, method and learning rate, with a measure of the validation rows after
+some numbers of epochs, and in the best epoch: the total correlation for methods that maximize it,
+mean reciprocal rank for methods that learn from pairs, and mean average precision for methods that
+learn from labels, the last two by the cosine and averaged over directions. Nothing but the number
+of epochs and the rate is set. Real data are read from the directory MVCCA_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from typing import Any
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--problems", nargs="+", help="all by default")
+    parser.add_argument("--methods", nargs="+", help="all by default")
+    parser.add_argument("--rates", nargs="+", type=float, help="that of the method by default")
+    parser.add_argument("--epochs", type=int, default=150)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--rows", type=int, help="of each part, for a trial")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
+import numpy as np
+import torch
+
+from benchmarks._arguments import names_in
+from benchmarks._measure import machine
+from benchmarks.papers.problems import CAPTIONS, mnist_halves, wikipedia
+from benchmarks.papers.protocol import Monitored
+from mvcca import deep
+
+CORRELATED = ("DCCA", "DCCAE", "DSDCCA", "L0CCA", "SoftHGR", "SoftCCA")
+RANKED = ("LearnedRanking", "CCAL", "DSRankingCCA", "MSDS", "CorrAE", "CrossCorrAE")
+LABELLED = ("SAM", "DeepSM", "ACMR", "CCL", "TwoBranch")
+MEASURES = dict.fromkeys(CORRELATED, "correlation") | dict.fromkeys(RANKED, "MRR")
+MEASURES |= dict.fromkeys(LABELLED, "mAP")
+PROBLEMS = {p.name: p for p in (mnist_halves(5000), CAPTIONS, wikipedia("deep+lda"))}
+N_COMPONENTS = {"mnist-5000": 50, "captions": 50, "wikipedia-deep+lda": 9}
+
+
+def course(
+    method: str, problem: str, rate: float | None, seed: int, options: argparse.Namespace
+) -> np.ndarray:
+    """The measure of the validation rows after each epoch."""
+    split, measure = PROBLEMS[problem].split(seed, options.rows), MEASURES[method]
+    monitor: Any = "valid_correlation"
+    if measure != "correlation":
+        monitor = Monitored(measure.lower(), "cosine")
+    model = getattr(deep, method)(max_epochs=options.epochs, monitor=monitor, random_state=seed)
+    if method != "DeepSM":  # a component per label
+        model.set_params(n_components=N_COMPONENTS[problem])
+    if rate is not None:
+        model.set_params(learning_rate=rate)
+    labels = [part.labels if measure == "mAP" else None for part in (split.train, split.valid)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(split.train.views, labels[0], X_val=split.valid.views, y_val=labels[1])
+    column = "valid_total_correlation" if measure == "correlation" else "valid_monitor"
+    return np.asarray(model.history_[column])
+
+
+def main(options: argparse.Namespace) -> None:
+    torch.set_num_threads(1)
+    shown = [n for n in (10, 20, 40, 60, 80, 100, 150, 200) if n <= options.epochs]
+    print(f"{machine(1)}, torch {torch.__version__}, CPU; {options.seeds} seeds", end="\n\n")
+    columns = ["data", "method", "rate", "measure", *map(str, shown), "best", "epoch", "CPU s"]
+    print(f"| {' | '.join(columns)} |")
+    print("|---" * len(columns) + "|")
+    for problem in names_in(options.problems, PROBLEMS):
+        for method in names_in(options.methods, MEASURES):
+            if method in LABELLED and problem.startswith("mnist"):
+                continue
+            for rate in options.rates or [None]:
+                start = time.process_time()
+                found = [
+                    course(method, problem, rate, seed, options) for seed in range(options.seeds)
+                ]
+                seconds, mean = (time.process_time() - start) / options.seeds, np.mean(found, 0)
+                digits = 2 if MEASURES[method] == "correlation" else 3
+                cells = [problem, method, "default" if rate is None else f"{rate:g}"]
+                cells += [MEASURES[method], *(f"{mean[n - 1]:.{digits}f}" for n in shown)]
+                cells += [f"{mean.max():.{digits}f}", str(mean.argmax() + 1), f"{seconds:.0f}"]
+                print(f"| {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(OPTIONS)
