@@ -83,7 +83,7 @@ class DeepEstimator(MultiViewEstimator):
         Rows per batch; all rows if there are fewer. "auto" is 128 for fewer than 10,000 training
         rows and 750 for more, and at least 8 rows per component.
     max_epochs : int or "auto", default="auto"
-        Maximum number of passes over the rows. "auto" is 60 for fewer than 10,000 training rows and
+        Maximum number of passes over the rows. "auto" is 40 for fewer than 10,000 training rows and
         100 for more.
     optimizer : {"rmsprop", "adam", "sgd"} or callable, default="rmsprop"
         Name of an optimizer, a class of `torch.optim`, or a callable with the same signature. "sgd"

@@ -42,6 +42,9 @@ class SoftCCA(CCAScores, NetworkEstimator):
         Decay α of the running covariances, for all views or by view.
     sdl_reduction : {"sum", "mean"}, default="sum"
         Whether off-diagonal terms are summed, which suits published λ of 1 to 20, or averaged.
+    max_epochs : int or "auto", default=100
+        Maximum number of passes over the rows. "auto" is 40 for fewer than 10,000 training rows and
+        100 for more.
 
     References
     ----------
@@ -59,6 +62,7 @@ class SoftCCA(CCAScores, NetworkEstimator):
     """
 
     decorrelation: float | str = "auto"
+    max_epochs: int | str = 100
     decay: float | Mapping[str, float] = 0.95
     sdl_reduction: str = "sum"
 

@@ -25,6 +25,12 @@ class SoftHGR(CCAScores, NetworkEstimator):
     over networks f_p, whose centred outputs are f̄_p. Training inverts no matrix, so that batches
     may be small and outputs wide; it takes more epochs than `DCCA` to reach the same correlation.
 
+    Parameters
+    ----------
+    max_epochs : int or "auto", default=100
+        Maximum number of passes over the rows. "auto" is 40 for fewer than 10,000 training rows and
+        100 for more.
+
     References
     ----------
     .. [1] Wang et al., "An Efficient Approach to Informative Feature Extraction from Multimodal
@@ -39,6 +45,8 @@ class SoftHGR(CCAScores, NetworkEstimator):
     >>> {name: scores.shape for name, scores in model.transform(views).items()}
     {'left': (1797, 8), 'right': (1797, 8)}
     """
+
+    max_epochs: int | str = 100
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         return SoftHGRLoss()
