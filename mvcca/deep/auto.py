@@ -3,8 +3,8 @@
 Published settings are meant for tens of thousands of rows. Those for fewer rows were tuned on
 digits, halves of MNIST, captions and Wikipedia (``benchmarks/defaults/deep_training.py``). After 40
 epochs halves of MNIST gain little, and methods that learn to retrieve short texts lose, as they do
-without a second set of rows to stop them. A tenth of the rows, set aside for that, gains on
-captions what it loses on MNIST, so that this is left to the user.
+without a second set of rows to stop them. To set a tenth of the rows aside gains more often than
+it loses, but is left to the user, who may have too few.
 """
 
 from __future__ import annotations
