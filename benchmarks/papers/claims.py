@@ -49,6 +49,10 @@ _FEW_WORDS = (
 )
 _FROZEN = "2,173 articles and features of frozen networks, which others use as well"
 _AHEAD_OF_SAM = {"JRL": {"": f"{_FROZEN}; JRL is ranked by labels that it propagates"}}
+_SLOWER = (
+    "of two trials, ranking CCA has one at a rate of 5e-3, the default of the package, and scaled "
+    "networks have both at 1e-3; with 1e-2 they gained on 15,000 images (earlier results)"
+)
 _SMOOTHED = (
     "the published constraint averages rows of similar labels, and leaves the variance within "
     "classes free, so that ridges of 100 to 1,000 are chosen"
@@ -117,7 +121,11 @@ CLAIMS = [
     ),
     Claim("p3-table-2", "The warm-up helps", "DS-DCCA", "no warm-up"),
     Claim(
-        "p3-table-3", "Dynamic scaling retrieves better than ranking CCA", "DS-R, z and x", "R-CCA"
+        "p3-table-3",
+        "Dynamic scaling retrieves better than ranking CCA",
+        "DS-R, z and x",
+        "R-CCA",
+        {"mnist-5000": _SLOWER},
     ),
     Claim("p3-table-3", "Scaling networks should see the row, too", "DS-R, z and x", "DS-R, z"),
     Claim("p3-table-3", "Ranking CCA retrieves better than deep CCA", "R-CCA", "DCCA"),

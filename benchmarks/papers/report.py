@@ -57,14 +57,20 @@ def rows_of(
 
 
 def effort_stored(table: Table, problem: Problem, folder: Path = RESULTS) -> Effort | None:
-    """The effort that most solvers have in full; of several, the one with most seeds."""
+    """The effort that most solvers have in full.
+
+    A few solvers that lack seeds or trials do not hide those of all others: the square of the
+    number of solvers counts as much as the number of fits of each.
+    """
     efforts = [
         Effort(n_seeds, n_trials)
         for n_seeds in range(table.n_seeds, 0, -1)
         for n_trials in range(table.n_trials, 0, -1)
     ]
     counts = [len(rows_of(table, problem, effort, folder)) for effort in efforts]
-    return efforts[int(np.argmax(counts))] if any(counts) else None
+    fits = [effort.n_trials + effort.n_seeds - 1 for effort in efforts]
+    best = int(np.argmax(np.square(counts) * fits))
+    return efforts[best] if counts[best] else None
 
 
 def page_of(table: Table, effort: Effort | None = None, folder: Path = RESULTS) -> str:
@@ -111,12 +117,19 @@ def _how(table: Table, effort: Effort, rows: dict[str, dict[str, list[Record]]])
     versions = ", ".join(f"{name} {v}" for name, v in first["versions"].items())
     deep = [record["training"] for record in records if record["training"]]
     training = f" Deep methods: {deep[0]}." if deep else ""
+    chosen_by = (
+        f", of which the {table.select} of the validation rows of seed 0 chose by the ranking of "
+        "the table"
+    )
     return (
-        f"{effort.n_seeds} seeds; {effort.n_trials} trials of settings for each method, of which "
-        f"the {table.select} of the validation rows of seed 0 chose by the ranking of the "
-        f"table.{training} {first['device']}, {first['threads']} thread, {versions}, "
+        f"{_count(effort.n_seeds, 'seed')}; {_count(effort.n_trials, 'setting')} of each method"
+        f"{chosen_by if effort.n_trials > 1 else ''}.{training} {first['device']}, {first['threads']} thread, {versions}, "
         f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}."
     )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' if n > 1 else ''}"
 
 
 def _table(
