@@ -123,7 +123,8 @@ def _how(table: Table, effort: Effort, rows: dict[str, dict[str, list[Record]]])
     )
     return (
         f"{_count(effort.n_seeds, 'seed')}; {_count(effort.n_trials, 'setting')} of each method"
-        f"{chosen_by if effort.n_trials > 1 else ''}.{training} {first['device']}, {first['threads']} thread, {versions}, "
+        f"{chosen_by if effort.n_trials > 1 else ''}.{training} {first['device']}, "
+        f"{first['threads']} thread, {versions}, "
         f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}."
     )
 
