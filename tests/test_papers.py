@@ -210,7 +210,7 @@ def test_a_page_holds_the_figures_of_the_records(stored):
         assert sorted(r["seed"] for r in own) == [0, 1, 2]
         value = 100 * np.mean([mean(r["test"], ranking, "mrr") for r in own])
         assert f"| {value:.1f} ± " in page
-    assert "3 seeds; 2 trials of settings for each method" in page
+    assert "3 seeds; 2 settings of each method" in page
 
 
 def test_a_row_with_less_effort_is_not_in_the_table(stored):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
+from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -124,18 +125,22 @@ class Solver:
 
         What the first does not set is the default of the estimator, which is no other setting.
         """
+        return [self.first, *self._others[: n_trials - 1]]
+
+    @cached_property
+    def _others(self) -> list[Setting]:
+        """All other settings, in random order."""
         names = list(self.grid)
         others = [dict(zip(names, v, strict=True)) for v in product(*self.grid.values())]
         others = [self.first | own for own in others if names and self.first | own != self.first]
         order = np.random.default_rng(0).permutation(len(others))
         model = self.build(self.first, 0)
         first = model.get_params() if hasattr(model, "get_params") else {}
-        different = (
+        return [
             others[i]
             for i in order
             if any(_plain(first.get(n, self.first.get(n))) != _plain(others[i][n]) for n in names)
-        )
-        return [self.first, *islice(different, n_trials - 1)]
+        ]
 
 
 def _plain(value: Any) -> Any:

@@ -41,8 +41,19 @@ def rows_of(
 
     Only solvers with all trials and seeds of the effort are there.
     """
-    stored, found = Store(folder, table).records(problem), {}
-    for solver in table.solvers(problem):
+    stored, solvers = Store(folder, table).records(problem), table.solvers(problem)
+    return _rows_of(table, problem, solvers, effort, stored)
+
+
+def _rows_of(
+    table: Table,
+    problem: Problem,
+    solvers: Sequence[Solver],
+    effort: Effort,
+    stored: dict[str, Record],
+) -> dict[str, dict[str, list[Record]]]:
+    found: dict[str, dict[str, list[Record]]] = {}
+    for solver in solvers:
         first = [stored.get(fit.key) for fit in trials(table, problem, solver, effort)]
         others = [stored.get(f.key) for f in later(table, problem, solver, effort, stored)]
         if any(record is None for record in (*first, *others)):
@@ -67,7 +78,8 @@ def effort_stored(table: Table, problem: Problem, folder: Path = RESULTS) -> Eff
         for n_seeds in range(table.n_seeds, 0, -1)
         for n_trials in range(table.n_trials, 0, -1)
     ]
-    counts = [len(rows_of(table, problem, effort, folder)) for effort in efforts]
+    stored, solvers = Store(folder, table).records(problem), table.solvers(problem)
+    counts = [len(_rows_of(table, problem, solvers, effort, stored)) for effort in efforts]
     fits = [effort.n_trials + effort.n_seeds - 1 for effort in efforts]
     best = int(np.argmax(np.square(counts) * fits))
     return efforts[best] if counts[best] else None
