@@ -366,7 +366,7 @@ def test_partial_fit_names_the_parameter_that_does_not_fit_the_networks(name, sa
 def test_a_learning_rate_that_was_changed_in_between_takes_effect():
     slow, stays = fitted(ESTIMATORS[4]), fitted(ESTIMATORS[4])
     slow.set_params(learning_rate=1e-30, weight_decay=0.0).partial_fit(blocks(), LABELS)
-    assert slow.history_["learning_rate"].tolist() == [1e-3, 1e-3, 1e-30]
+    assert slow.history_["learning_rate"].tolist() == [3e-3, 3e-3, 1e-30]
     stays.partial_fit(blocks(), LABELS)
     for name, before in fitted(ESTIMATORS[4]).encoders_.items():
         assert torch.equal(slow.encoders_[name][2][0].weight, before[2][0].weight)
