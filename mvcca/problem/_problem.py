@@ -137,6 +137,8 @@ class Problem:
         # Else B_p is an average over pairs of views, or of residuals.
         of_rows = isinstance(self.moments, Moments) and self.moments.regression is None
         variances = {n: self.rows.variances(n, B, of_rows) for n, B in within.items()}
+        bases = self.rows.bases.items()
+        ranks_of_rows = {name: own.rank for name, own in bases if isinstance(own, Reduced)}
         with threads_to_factorise(max(map(len, self.means.values()))):
             whiteners, slopes = self._whiteners(within, variances)
             self.rows.check(whiteners, self.rank_expected, self.exactness)
@@ -157,7 +159,7 @@ class Problem:
                 means={name: self.means[name] for name in whiteners},
                 eigenvalues=found.values if with_diagonal else 1 + found.values,
                 values=None if self.with_diagonal else found.values,
-                ranks=found.ranks | self._ranks_of_rows(),
+                ranks=found.ranks | ranks_of_rows,
                 variances=variances,
                 bound=found.bound,
                 regression=getattr(self.moments, "regression", None),
@@ -186,11 +188,6 @@ class Problem:
                 ((p, q), Sigma_pq), W = next(iter(between.items())), maps.weights
                 maps = maps.with_patterns(images, {p: Sigma_pq @ W[q], q: Sigma_pq.T @ W[p]})
         return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
-
-    def _ranks_of_rows(self) -> dict[str, int]:
-        """Ranks of the constraints of views that are solved in part of the span of their rows."""
-        bases = self.rows.bases.items()
-        return {name: basis.rank for name, basis in bases if isinstance(basis, Reduced)}
 
     def of_pairs(self) -> list[PairCovariance]:
         """Covariances of the rows of each two views that share objects, if they are known."""
