@@ -194,7 +194,8 @@ def _spread(kept: Mapping[str, Any]) -> str:
         "| epoch | nearest categories | distance | farthest | distance |",
         "|---|---|---|---|---|",
     ]
-    for epoch in (0, 9, 49, len(kept["categories"]) - 1):
+    n_epochs = len(kept["categories"])
+    for epoch in sorted({e for e in (0, 9, 49, n_epochs - 1) if e < n_epochs}):
         distances = np.array(kept["categories"][epoch])
         upper = np.triu_indices(len(distances), 1)
         values = distances[upper]

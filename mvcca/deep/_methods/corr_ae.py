@@ -58,7 +58,7 @@ class CorrAE(Pretrained, NetworkEstimator):
         Rows per batch; all rows if there are fewer.
     max_epochs : int or "auto", default=200
         Maximum number of passes over the rows.
-    learning_rate : float or mapping of str to float, default=1e-3
+    learning_rate : float or mapping of str to float, default=3e-3
         Learning rate of the optimizer, for all views or by view.
     weight_decay : float, default=1e-4
         Weight decay of the optimizer.
@@ -103,7 +103,7 @@ class CorrAE(Pretrained, NetworkEstimator):
     batch_size: int | str = 100
     max_epochs: int | str = 200
     optimizer: Any = "adam"
-    learning_rate: float | Mapping[str, float] = 1e-3
+    learning_rate: float | Mapping[str, float] = 3e-3
     weight_decay: float = 1e-4
     monitor: Any = "valid_mrr"
 
