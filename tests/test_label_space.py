@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
+from sklearn.base import clone
 
 from mvcca import MLCCA, MVMLCCA, Views
-from mvcca.linear import _mvmlcca, label_weighted
+from mvcca.linear import label_weighted
 
 RNG = np.random.default_rng(0)
 LABELS = np.unique(RNG.random((14, 6)) < 0.4, axis=0)[RNG.integers(10, size=150)].astype(int)
@@ -48,8 +49,7 @@ def labels_of(views: Views) -> np.ndarray | list[np.ndarray]:
 def fitted(model, views, monkeypatch, *, in_label_space, weights=None):
     """A fit, and whether it was in the space of label sums."""
     calls = []
-    monkeypatch.setattr(label_weighted, "_WIDE", 1 if in_label_space else 1000)
-    monkeypatch.setattr(_mvmlcca, "WIDE", 30)
+    monkeypatch.setattr(label_weighted, "_WIDE", 30 if in_label_space else 1000)
 
     def counting(turn):
         return lambda *arguments: calls.append(arguments) or turn(*arguments)
@@ -91,3 +91,23 @@ def test_the_space_of_label_sums_gives_the_maps_of_the_features(model, views, we
         own = (block.matrix - found["means_"][name]) @ found["weights_"][name]
         own *= found["eigenvalues_"] ** model.power
         np.testing.assert_allclose(scores[name], own, atol=1e-4 if single else 1e-9)
+
+
+SPARSE = Views({name: csr_array(WIDE[name]) for name in "ab"})
+
+
+@pytest.mark.parametrize(
+    "ridge", [{"reg": 1e-9}, {"reg": 1e-12, "reg_unit": "absolute"}], ids=["relative", "absolute"]
+)
+def test_a_ridge_that_is_too_small_to_factorize_is_solved_by_the_rows(ridge, monkeypatch):
+    model = MVMLCCA(3, **ridge)
+    expected = clone(model).fit(SPARSE, LABELS).eigenvalues_
+    found = fitted(model, SPARSE, monkeypatch, in_label_space=True).eigenvalues_
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_view_that_never_varies_is_refused_in_few_directions_too(monkeypatch):
+    monkeypatch.setattr(label_weighted, "_WIDE", 30)
+    views = Views({"a": SPARSE["a"], "b": csr_array((150, 180))})
+    with pytest.raises(ValueError, match="view 'b' has no variance"):
+        MVMLCCA(3, reg=0.2).fit(views, LABELS)

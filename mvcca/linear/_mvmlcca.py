@@ -16,15 +16,13 @@ from mvcca.linear.label_weighted import (
     in_label_space,
     in_solved_label_space,
     label_counts,
+    solving_is_cheap,
 )
-from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
-from mvcca.problem import WIDE, Absolute, Exactness, Problem, Rows, Shrinkage
+from mvcca.problem import Exactness, Problem, Rows
 from mvcca.similarity import LabelGram, Similarity
 from mvcca.statistics import LabelSums, Moments
-
-_LEAST_RIDGE = 1e-6  # in mean variances, which leaves a Cholesky factorization its digits
 
 
 class MVMLCCA(LabelWeightedEstimator):
@@ -246,7 +244,7 @@ class MVMLCCA(LabelWeightedEstimator):
 
     def _label_space_is_small(self, rows: Rows) -> bool:
         return super()._label_space_is_small(rows) and (
-            self.within == "label" or _can_be_solved(rows)
+            self.within == "label" or solving_is_cheap(rows)
         )
 
     def _learn_in_label_space(self, rows: Rows) -> None:
@@ -276,17 +274,3 @@ class MVMLCCA(LabelWeightedEstimator):
         elif not hasattr(self, "weights_"):  # later batches need not hold several label vectors
             self._check_labels(label_counts(rows))
         super()._fit_batches(rows, statistic)
-
-
-def _can_be_solved(rows: Rows) -> bool:
-    """Whether to factorize a matrix over the rows of each view, or over its features.
-
-    Of dense rows, it would take as long as the basis in which they are solved otherwise.
-    """
-    for reg in rows.reg.values():
-        is_relative = not isinstance(reg, Absolute)
-        if isinstance(reg, Shrinkage) or (is_relative and reg < _LEAST_RIDGE):
-            return False
-    wide = [X for X in rows.views.blocks.values() if X.shape[1] >= WIDE]
-    needed = max((8.0 * min(X.shape) ** 2 for X in wide), default=0.0)
-    return all(X.is_sparse for X in wide) and 2 * needed < available_bytes() / 2

@@ -16,7 +16,7 @@ from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
 from mvcca.machine.config import get_config
 from mvcca.machine.memory import available_bytes
-from mvcca.problem import Rows
+from mvcca.problem import Rows, Shrinkage
 from mvcca.similarity import LabelGram, Similarity, similarities_within, similarity_function
 from mvcca.statistics import DigitsLost, LabelFeatureSums, LabelSums, column_slices
 from mvcca.views import Labels, Views
@@ -220,6 +220,22 @@ def in_label_space(rows: Rows, sums: LabelSums) -> tuple[Rows, LabelSums]:
     widths = {name: part.shape[1] for name, part in zip(sums.widths, parts, strict=True)}
     turned = replace(sums, widths=widths, sums=np.hstack(parts), dtype=np.dtype(np.float64))
     return replace(rows, bases=means.bases), turned
+
+
+def solving_is_cheap(rows: Rows) -> bool:
+    """Whether `in_solved_label_space` takes less than a basis of the rows, and fits into memory.
+
+    For dense rows it would take as long. Shrinkage scales all views by their largest eigenvalue,
+    which few directions do not tell.
+    """
+    blocks, U = rows.views.blocks, len(rows.labels.distinct)
+    if any(isinstance(reg, Shrinkage) for reg in rows.reg.values()):
+        return False
+    if not all(X.is_sparse for X in blocks.values() if X.shape[1] >= _WIDE):
+        return False
+    factored = max(min(X.shape) ** 2 for X in blocks.values())
+    turned = U * sum(X.shape[0] for X in blocks.values())
+    return 2 * 8 * (factored + turned) < available_bytes() / 2
 
 
 def in_solved_label_space(rows: Rows) -> Rows:

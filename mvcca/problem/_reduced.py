@@ -7,7 +7,7 @@ finds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,10 @@ from mvcca.blocks import as_block
 from mvcca.problem._bases import Basis, Explicit
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem.linalg import ridge_in
+from mvcca.statistics import DigitsLost
 
-_COLUMNS = 1024  # of a Gram matrix, computed at a time
+_COLUMNS = 1024  # of a matrix, computed at a time
+_LEAST_RIDGE = 1e-6  # in mean variances, which leaves a Cholesky factorization its digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +51,24 @@ def reduced(
 
     The ridge `reg` is in mean variances unless it is `Absolute`. It takes a matrix over the rows or
     over the features, whichever are fewer.
+
+    Raises
+    ------
+    DigitsLost
+        If the ridge is too small for this matrix, or the rows do not vary.
     """
     rows = CentredRows.of(as_block(X), weights)
     n_rows, n_features = X.shape
-    ridge = ridge_in(reg, rows.variances.mean())
+    unit = rows.variances.mean()
+    ridge = ridge_in(reg, unit)
+    if not ridge > _LEAST_RIDGE * unit:
+        raise DigitsLost(())
     T = combinations if weights is None else np.sqrt(weights)[:, None] * combinations
     if n_rows <= n_features:
-        factor = _cholesky(_gram(rows), ridge)
+        factor = _cholesky(lambda V: rows.forward(rows.backward(V)), n_rows, ridge)
         directions = rows.backward(linalg.cho_solve((factor, True), T, check_finite=False))
     else:
-        factor = _cholesky(_covariance(rows), ridge)
+        factor = _cholesky(lambda V: rows.backward(rows.forward(V)), n_features, ridge)
         directions = linalg.cho_solve((factor, True), rows.backward(T), check_finite=False)
     inverse, _ = linalg.lapack.dtrtri(factor, lower=1, overwrite_c=1)
     freedom = len(factor) - ridge * float(np.einsum("ij,ij->", inverse, inverse))
@@ -69,32 +79,13 @@ def reduced(
     return basis, CentredRows.about(as_block(X), rows.mean).forward(Q)
 
 
-def _cholesky(matrix: np.ndarray, ridge: float) -> np.ndarray:
-    """Lower factor of a matrix plus a ridge, in its place."""
-    matrix[np.diag_indices_from(matrix)] += ridge
+def _cholesky(product: Callable[[np.ndarray], np.ndarray], size: int, ridge: float) -> np.ndarray:
+    """Lower factor of a matrix of which products are taken, plus a ridge."""
+    matrix = np.empty((size, size), order="F")
+    for start in range(0, size, _COLUMNS):
+        columns = np.arange(start, min(start + _COLUMNS, size))
+        identity = np.zeros((size, len(columns)))
+        identity[columns, columns - start] = 1
+        matrix[:, columns] = product(identity)
+    matrix[np.diag_indices(size)] += ridge
     return linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-
-
-def _gram(rows: CentredRows) -> np.ndarray:
-    """X̄X̄ᵀ."""
-    gram = np.empty((rows.n_rows, rows.n_rows), order="F")
-    for columns, identity in _identity(rows.n_rows):
-        gram[:, columns] = rows.forward(rows.backward(identity))
-    return gram
-
-
-def _covariance(rows: CentredRows) -> np.ndarray:
-    """X̄ᵀX̄."""
-    covariance = np.empty((rows.n_features, rows.n_features), order="F")
-    for columns, identity in _identity(rows.n_features):
-        covariance[:, columns] = rows.backward(rows.forward(identity))
-    return covariance
-
-
-def _identity(n: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """Columns of an identity matrix, some at a time, and where they are."""
-    for start in range(0, n, _COLUMNS):
-        columns = slice(start, min(start + _COLUMNS, n))
-        identity = np.zeros((n, columns.stop - start))
-        identity[np.arange(start, columns.stop), np.arange(columns.stop - start)] = 1
-        yield columns, identity

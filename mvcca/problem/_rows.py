@@ -240,6 +240,11 @@ class Rows:
 
         The matrices between views must be made of `combinations` of the centred rows, (n, m), by
         view, and those within views be covariances of the rows with a ridge.
+
+        Raises
+        ------
+        DigitsLost
+            If a ridge is too small.
         """
         find = {
             name: partial(reduced, combinations=T, reg=self.reg[name])

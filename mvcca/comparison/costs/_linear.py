@@ -103,16 +103,20 @@ def _label_covariance(estimator: Any, views: tuple[ViewShape, ...], shapes: Shap
     return work + tiles + 0.5 * product(U, U, width) + product(width, U, width)
 
 
+def _label_space_is_small(shapes: Shapes) -> bool:
+    dimensions = [min(view.n_rows, view.width) for view in shapes.views]
+    least = sum(min(shapes.n_label_sets, d) for d in dimensions)
+    return least < sum(dimensions) / 2 and max(view.width for view in shapes.views) >= _WIDE
+
+
 def _in_label_space(shapes: Shapes) -> tuple[tuple[ViewShape, ...], Work]:
     """The views in the space of their means by label, if it is small, else in that of their rows.
 
     As `mvcca.linear.label_weighted` decides for matrices that are made of label sums.
     """
-    U = shapes.n_label_sets
-    dimensions = [min(view.n_rows, view.width) for view in shapes.views]
-    is_small = sum(min(U, d) for d in dimensions) < sum(dimensions) / 2
-    if not is_small or max(view.width for view in shapes.views) < _WIDE:
+    if not _label_space_is_small(shapes):
         return in_row_space(shapes.views)
+    U = shapes.n_label_sets
     means, work = in_row_space(tuple(ViewShape(U, v.width, v.width) for v in shapes.views))
     pairs = zip(shapes.views, means, strict=True)
     views = tuple(ViewShape(view.n_rows, own.width, own.width) for view, own in pairs)
@@ -184,7 +188,7 @@ def mvmlcca(estimator: Any, shapes: Shapes) -> Work:
     if estimator.within == "sample":
         of_sums &= all(view.is_sparse for view in shapes.views if view.width >= _WIDE)
     views, work = _in_label_space(shapes) if of_sums else in_row_space(shapes.views)
-    if of_sums and estimator.within == "sample" and views[0].width <= shapes.n_label_sets:
+    if of_sums and estimator.within == "sample" and _label_space_is_small(shapes):
         work += _solved(shapes)
     work += _label_covariance(estimator, views, shapes)
     work += _scores(estimator, shapes.views if of_sums else views)
