@@ -56,7 +56,7 @@ def main(options: argparse.Namespace) -> None:
 
     torch.set_num_threads(options.threads)
     wanted = catalogue.selected(options.paper, options.table, options.figure)
-    for table in catalogue.records_of(wanted):
+    for table in _with_problems(catalogue.records_of(wanted), options.problems):
         effort = runs.Effort(
             options.seeds or table.n_seeds, options.trials or table.n_trials, device=options.device
         )
@@ -70,19 +70,29 @@ def main(options: argparse.Namespace) -> None:
         _run(table, wanted, effort, options, runs.RESULTS)
 
 
+def _chosen(table, names):
+    """The problems of a table that were asked for."""
+    return [problem for problem in table.problems if not names or problem.name in names]
+
+
+def _with_problems(tables, names):
+    """The tables that have such problems: a figure may be drawn from several."""
+    if found := [table for table in tables if _chosen(table, names)]:
+        return found
+    known = ", ".join(dict.fromkeys(p.name for table in tables for p in table.problems))
+    sys.exit(f"no such problem; there are {known}")
+
+
 def _run(table, wanted, effort, options, folder: Path) -> None:
     """Fit what a table lacks; print it, or the figures that were asked for."""
     from benchmarks.papers import report, runs
     from benchmarks.papers.protocol import Figure
     from benchmarks.real import data_home
 
-    problems = [p for p in table.problems if not options.problems or p.name in options.problems]
+    problems = _chosen(table, options.problems)
     for problem in problems:
         if missing := [f for f in problem.files if not (data_home() / f).is_file()]:
             sys.exit(f"{problem.name} needs {', '.join(missing)} in MVCCA_DATA, {data_home()}")
-    if not problems:
-        known = ", ".join(problem.name for problem in table.problems)
-        sys.exit(f"{table.key} has no such problem; it has {known}")
     runs.run(table, problems, options.solvers, effort, folder)
     for entry in wanted:
         if entry is table:

@@ -192,13 +192,17 @@ class Verdict:
 
 def verdicts(folder: Path = RESULTS) -> Iterator[Verdict]:
     """All claims on all problems of their tables, by every ranking."""
+    known: dict[tuple[str, str], dict] = {}
     for claim in CLAIMS:
         table = claim.table
         for problem in table.problems:
             if not {claim.better, claim.worse} <= {s.name for s in table.solvers(problem)}:
                 continue
-            effort = effort_stored(table, problem, folder)
-            rows = rows_of(table, problem, effort, folder) if effort else {}
+            key = table.key, problem.name
+            if key not in known:
+                effort = effort_stored(table, problem, folder)
+                known[key] = rows_of(table, problem, effort, folder) if effort else {}
+            rows = known[key]
             for ranking in table.rankings:
                 yield _verdict(claim, problem, ranking, rows)
 

@@ -228,7 +228,7 @@ TABLES = [
         training=Training(max_epochs=60, patience=60),
         n_seeds=2,
         n_trials=1,
-        remark="All that is not named is as by default, also the number of epochs for few rows.",
+        remark="All that is not named, but for the number of epochs, is as by default.",
     ),
 ]
 MISSING = [

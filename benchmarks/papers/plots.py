@@ -25,14 +25,12 @@ def save(draw: Draw, shown: Any, title: str, path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
-def lines(
-    ax: Any, curves: Mapping[str, Sequence[float]], x: str, y: str, *, start: int = 1
-) -> None:
+def lines(ax: Any, curves: Mapping[str, Sequence[float]], x: str, y: str) -> None:
     """A line per curve, over 1, 2, ..."""
     from mvcca.plotting.style import color, tidy_axes
 
     for number, (name, values) in enumerate(curves.items()):
-        ax.plot(np.arange(len(values)) + start, values, color=color(number), label=name)
+        ax.plot(np.arange(len(values)) + 1, values, color=color(number), label=name)
     ax.set(xlabel=x, ylabel=y)
     ax.legend(frameon=False)
     tidy_axes(ax)
@@ -40,15 +38,10 @@ def lines(
 
 def fan(ax: Any, curves: np.ndarray, named: Mapping[str, int], x: str, y: str) -> None:
     """All curves in grey, (n_curves, n), and some of them, by their numbers, in colours."""
-    from mvcca.plotting.style import FAINT, color, tidy_axes
+    from mvcca.plotting.style import FAINT
 
-    places = np.arange(curves.shape[1]) + 1
-    ax.plot(places, curves.T, color=FAINT, linewidth=0.8)
-    for number, (name, place) in enumerate(named.items()):
-        ax.plot(places, curves[place], color=color(number), label=name)
-    ax.set(xlabel=x, ylabel=y)
-    ax.legend(frameon=False)
-    tidy_axes(ax)
+    ax.plot(np.arange(curves.shape[1]) + 1, curves.T, color=FAINT, linewidth=0.8)
+    lines(ax, {name: curves[place] for name, place in named.items()}, x, y)
 
 
 def heat(
@@ -74,11 +67,11 @@ def spans(ax: Any, quantiles: Mapping[str, Sequence[float]], x: str) -> None:
     """Median, and spans of pairs of quantiles around it, a row per name."""
     from mvcca.plotting.style import color, tidy_axes
 
-    for row, (name, values) in enumerate(quantiles.items()):
+    for row, values in enumerate(quantiles.values()):
         middle = len(values) // 2
         for k in range(middle):
             ax.plot([values[k], values[-1 - k]], [row, row], color=color(0), linewidth=1 + 3 * k)
-        ax.plot(values[middle], row, "o", color="white", markeredgecolor=color(0), label=name)
+        ax.plot(values[middle], row, "o", color="white", markeredgecolor=color(0))
     ax.set_yticks(range(len(quantiles)), quantiles)
     ax.set(xlabel=x, ylim=(len(quantiles) - 0.5, -0.5))
     tidy_axes(ax, grid="x")

@@ -10,11 +10,10 @@ from benchmarks.papers.protocol import Problem, Solver, Table, mean
 from benchmarks.papers.runs import RESULTS, Effort, Record, Store, chosen, trials
 
 
-def tried(
-    table: Table, problem: Problem, solver: Solver, folder: Path = RESULTS
+def _tried(
+    table: Table, problem: Problem, solver: Solver, stored: dict[str, Record]
 ) -> list[Record] | None:
     """Records of the trials of the first seed, the published setting first; None without it."""
-    stored = Store(folder, table).records(problem)
     keys = [fit.key for fit in trials(table, problem, solver, Effort.of(table))]
     found = [stored[key] for key in keys if key in stored]
     return found if found and found[0]["key"] == keys[0] else None
@@ -42,8 +41,9 @@ def page(folder: Path = RESULTS) -> str:
 
 
 def _lines(table: Table, problem: Problem, folder: Path) -> Iterator[str]:
+    stored = Store(folder, table).records(problem)
     for solver in table.solvers(problem):
-        found = tried(table, problem, solver, folder) if solver.is_deep else None
+        found = _tried(table, problem, solver, stored) if solver.is_deep else None
         if found is None or len(found) < 2:
             continue
         ranking = table.rankings[0]
