@@ -70,6 +70,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "defaults.real_data": ("scene", ("scene.npz",), ()),
     "defaults.tuning_regret": ("--data digits --methods CCA --goals object", (), ()),
     "defaults.vocabularies": ("", ("coco_val2017_captions.npz", "coco_label_vectors.npz"), ()),
+    "defaults.within": ("--problems captions --rows 200", CAPTIONS, ()),
     "papers": ("p0 --table 3 --quick --problems captions --solvers CCA PLS", CAPTIONS, ("torch",)),
     "peers": ("--small --tasks a --packages mvcca floor --repeats 1", (), ()),
     "scale.cca_accumulation": ("--threads 1 --repeats 1 --rows 5000", (), ()),

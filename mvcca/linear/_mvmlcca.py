@@ -64,8 +64,9 @@ class MVMLCCA(LabelWeightedEstimator):
     within : {"sample", "label"}, default="sample"
         The constraint B_p: "sample" is the ordinary covariance Σ_pp, "label" the paper's Ψ_pp,
         whose rank is at most the number of distinct label vectors; if there are more features,
-        the ridge determines the rest. With tuned ridges, "sample" retrieves better on all data
-        sets tried.
+        the ridge determines the rest. With little tuning, "sample" retrieves better on all data
+        sets tried; with a ridge of 10 and ``power=4``, "label" does on captions, which have many
+        label sets.
     reg : float, mapping of str to float, "auto", "oas" or "cv", default=1e-4
         Ridge on each view's constraint in units of its mean diagonal, so that rescaling a view
         changes nothing; "auto" and "oas" shrink it by what `MVCCA` estimates for the covariance
