@@ -57,6 +57,10 @@ _SMOOTHED = (
     "the published constraint averages rows of similar labels, and leaves the variance within "
     "classes free, so that ridges of 100 to 1,000 are chosen"
 )
+_UNDRAWN = {
+    "captions": "the twelve settings lack the best one: with a ridge of 10 and power 4, MVMLCCA has "
+    ".619 on the first split (benchmarks.defaults.within)"
+}
 _AS_SAMPLE = f'{_SMOOTHED}; within="sample" makes up most of the difference'
 
 CLAIMS = [
@@ -134,21 +138,21 @@ CLAIMS = [
         "Labels in the covariance are better than labels as a view",
         "MVMLCCA",
         "MVCCA",
-        {"": f"{_SMOOTHED}; labels as a view are tuned as well here"},
+        _UNDRAWN | {"": f"{_SMOOTHED}; labels as a view are tuned as well here"},
     ),
     Claim(
         "p4-table-2",
         "Labels in the covariance are better than CCA",
         "MVMLCCA",
         "CCA",
-        {"": f"{_SMOOTHED}; CCA gains more by the likelihood"},
+        _UNDRAWN | {"": f"{_SMOOTHED}; CCA gains more by the likelihood"},
     ),
     Claim(
         "p4-table-2",
         "MVMLCCA is as good as MLCCA, or better",
         "MVMLCCA",
         "MLCCA",
-        {"": _AS_SAMPLE},
+        _UNDRAWN | {"": _AS_SAMPLE},
     ),
     Claim("p4-table-5", "Labels help within a view", "MVMLCCA", "CCA"),
     Claim(
