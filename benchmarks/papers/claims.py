@@ -58,8 +58,8 @@ _SMOOTHED = (
     "classes free, so that ridges of 100 to 1,000 are chosen"
 )
 _UNDRAWN = {
-    "captions": "the twelve settings lack the best one: with a ridge of 10 and power 4, MVMLCCA has "
-    ".619 on the first split (benchmarks.defaults.within)"
+    "captions": "the twelve settings lack the best one: with a ridge of 10 and power 4, MVMLCCA "
+    "has .619 on the first split (benchmarks.defaults.within)"
 }
 _AS_SAMPLE = f'{_SMOOTHED}; within="sample" makes up most of the difference'
 
