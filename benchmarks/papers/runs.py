@@ -145,7 +145,7 @@ def environment(device: str) -> dict[str, Any]:
 
     return {
         "date": time.strftime("%Y-%m-%d"),
-        "device": device,
+        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
         "versions": {
@@ -246,6 +246,10 @@ def seconds_left(table: Table, effort: Effort, folder: Path = RESULTS) -> Iterat
             done = later(table, problem, solver, effort, stored)
             n_later = len(done) if done else n_chosen * (effort.n_seeds - 1)
             n_left += n_later - sum(fit.key in stored for fit in done)
-            known = [r["cpu_seconds"] for r in stored.values() if r["solver"] == solver.name]
+            known = [
+                r["cpu_seconds"]
+                for r in stored.values()
+                if r["solver"] == solver.name and r["device"] == "cpu"
+            ]
             guess = problem.guess if solver.is_deep else _GUESS
             yield problem, solver, n_left, float(np.median(known or [guess])), bool(known)
