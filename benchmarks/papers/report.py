@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -125,8 +125,13 @@ def _how(table: Table, effort: Effort, rows: dict[str, dict[str, list[Record]]])
     """One sentence on protocol, machine and date."""
     records = [r for by_ranking in rows.values() for own in by_ranking.values() for r in own]
     dates = sorted({record["date"] for record in records})
-    first = records[0]
-    versions = ", ".join(f"{name} {v}" for name, v in first["versions"].items())
+    versions = ", ".join(
+        f"{name} {_and(record['versions'][name] for record in records)}"
+        for name in records[0]["versions"]
+    )
+    devices = _and(record["device"] for record in records)
+    if devices != "cpu":
+        devices += " (CPU seconds are those of the host)"
     deep = [record["training"] for record in records if record["training"]]
     training = f" Deep methods: {deep[0]}." if deep else ""
     chosen_by = (
@@ -135,10 +140,15 @@ def _how(table: Table, effort: Effort, rows: dict[str, dict[str, list[Record]]])
     )
     return (
         f"{_count(effort.n_seeds, 'seed')}; {_count(effort.n_trials, 'setting')} of each method"
-        f"{chosen_by if effort.n_trials > 1 else ''}.{training} {first['device']}, "
-        f"{first['threads']} thread, {versions}, "
+        f"{chosen_by if effort.n_trials > 1 else ''}.{training} {devices}, "
+        f"{_and(str(record['threads']) for record in records)} thread, {versions}, "
         f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}."
     )
+
+
+def _and(values: Iterable[str]) -> str:
+    """Distinct values in order."""
+    return " and ".join(sorted(set(values)))
 
 
 def _count(n: int, what: str) -> str:

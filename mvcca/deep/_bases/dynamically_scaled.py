@@ -24,13 +24,18 @@ class DynamicallyScaled(DeepEstimator):
     ----------
     warm_up : int or "auto", default="auto"
         Number of epochs without scaling; "auto" is half of `max_epochs`.
+    scaling_start : {"auto", "default", "one"}, default="auto"
+        Initial weights of the scaling networks: "default" are those of torch, as published, and
+        with "one" the scales are close to 1. "auto" is "one" for fewer than 10,000 training rows.
     """
 
     warm_up: int | str = "auto"
+    scaling_start: str = "auto"
 
     _unscaled = ""  # the method without scaling
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "warm_up": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        "scaling_start": [StrOptions({"auto", "default", "one"})],
     }
 
     def _warm_up_epochs(self) -> int:

@@ -146,6 +146,9 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
     warm_up : int or "auto", default="auto"
         Number of epochs without scaling, in which the losses equal those of `CCAL` with the same
         parameters and `random_state`; "auto" is half of `max_epochs`.
+    scaling_start : {"auto", "default", "one"}, default="auto"
+        Initial weights of the scaling networks: "default" are those of torch, as in [1]_, and with
+        "one" the scales are close to 1. "auto" is "one" for fewer than 10,000 training rows.
     memory : float, default=0.9
         Weight of earlier batches in the running means and covariances of the CCA layer; see
         `mvcca.deep.layers.CCALayer`. [1]_ tunes it between 0.85 and 0.97.
@@ -199,7 +202,7 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
     optimizer: Any = "rmsprop"
 
     _unscaled = "CCAL"
-    _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "sees")
+    _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "sees", "scaling_start")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "sees": [StrOptions({"zx", "z", "x"})],
         "scaling_layer_sizes": ["array-like"],
@@ -219,11 +222,11 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
     ) -> nn.Module:
         n_last = (n_in, *hidden)[-1]
         n_context = {"z": n_last, "x": n_in, "zx": n_last + n_in}[self.sees]
-        sizes = tuple(self.scaling_layer_sizes)
+        sizes, start = tuple(self.scaling_layer_sizes), self._setting("scaling_start")
 
         def last(n_in: int, n_out: int) -> nn.Module:
             return DynamicallyScaledLinear(
-                n_in, n_out, sizes, generator=generator, n_context=n_context
+                n_in, n_out, sizes, start=start, generator=generator, n_context=n_context
             )
 
         *trunk, scaled, normalization = mlp(n_in, hidden, n_out, last=last, generator=generator)

@@ -75,14 +75,12 @@ class DSDCCA(DCCA, DynamicallyScaled):
     scaling_layer_sizes: Sequence[int] = (128,)
     warm_up: int | str = "auto"
     scaling: str = "parameters"
-    scaling_start: str = "auto"
 
     _unscaled = "DCCA"
     _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "scaling", "scaling_start")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "scaling_layer_sizes": ["array-like"],
         "scaling": [StrOptions({"parameters", "outputs", "global", "generated"})],
-        "scaling_start": [StrOptions({"auto", "default", "one"})],
     }
 
     def scales(self, X: Any, y: Any = None) -> Any:
