@@ -174,6 +174,18 @@ def test_dynamic_ranking_scales_half_of_the_epochs_by_default():
     assert losses[0][2] != losses[1][2]
 
 
+@pytest.mark.parametrize("cls", [DSDCCA, DSRankingCCA])
+def test_scaling_starts_where_the_warm_up_ended_if_rows_are_few(cls):
+    views = planted()[0]
+    still = {**NETS, "max_epochs": 2, "batch_size": 200, "learning_rate": 1e-9}
+    jumps = {}
+    for start in ("auto", "one", "default"):
+        model = cls(3, warm_up=1, scaling_start=start, scaling_layer_sizes=(4,), **still)
+        plain, scaled = model.fit(views).history_["loss"]
+        jumps[start] = abs(scaled - plain)
+    assert jumps["auto"] == jumps["one"] < 0.1 * jumps["default"]
+
+
 @pytest.mark.parametrize(("cls", "plain"), [(DSDCCA, "DCCA"), (DSRankingCCA, "CCAL")])
 def test_training_that_ends_before_the_scaling_starts_warns(cls, plain):
     views = planted()[0]

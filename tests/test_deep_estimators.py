@@ -23,6 +23,7 @@ from mvcca.deep import (  # noqa: E402
     DSDCCA,
     L0CCA,
     CorrNet,
+    DSRankingCCA,
     EncoderCCA,
     SoftCCA,
     SoftHGR,
@@ -407,6 +408,7 @@ OF_OWN_NETWORKS += [
     (DSDCCA, "scaling_layer_sizes", (5,)),
     (DSDCCA, "scaling", "outputs"),
     (DSDCCA, "scaling_start", "one"),
+    (DSRankingCCA, "scaling_start", "one"),
 ]
 
 
