@@ -166,10 +166,9 @@ def test_the_warm_up_of_dynamic_ranking_has_the_losses_of_ccal_bit_for_bit():
 
 def test_dynamic_ranking_scales_half_of_the_epochs_by_default():
     views = planted()[0]
-    model = DSRankingCCA(3, scaling_layer_sizes=(4,), **{**NETS, "max_epochs": 4}).fit(views)
-    options = {**NETS, "max_epochs": 4, "learning_rate": 1e-3}
-    plain = CCAL(3, margin=0.7, optimizer="rmsprop", **options)
-    losses = [m.history_["loss"] for m in (model, plain.fit(views))]
+    options = {**NETS, "max_epochs": 4}
+    models = DSRankingCCA(3, scaling_layer_sizes=(4,), **options), CCAL(3, **options)
+    losses = [model.fit(views).history_["loss"] for model in models]
     np.testing.assert_array_equal(losses[0][:2], losses[1][:2])
     assert losses[0][2] != losses[1][2]
 

@@ -197,9 +197,6 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
     sees: str = "zx"
     scaling_layer_sizes: Sequence[int] = (256,)
     warm_up: int | str = "auto"
-    margin: float = 0.7
-    learning_rate: float | Mapping[str, float] = 1e-3
-    optimizer: Any = "rmsprop"
 
     _unscaled = "CCAL"
     _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "sees", "scaling_start")
