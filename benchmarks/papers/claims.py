@@ -207,18 +207,17 @@ class Verdict:
 
 
 def verdicts(folder: Path = RESULTS) -> Iterator[Verdict]:
-    """All claims on all problems of their tables, by every ranking."""
-    known: dict[tuple[str, str], dict] = {}
+    """All claims on all problems of their tables, by every ranking.
+
+    What decides are the seeds and trials that both methods have, whatever others of the table have.
+    """
     for claim in CLAIMS:
-        table = claim.table
+        table, pair = claim.table, {claim.better, claim.worse}
         for problem in table.problems:
-            if not {claim.better, claim.worse} <= {s.name for s in table.solvers(problem)}:
+            if not pair <= {solver.name for solver in table.solvers(problem)}:
                 continue
-            key = table.key, problem.name
-            if key not in known:
-                effort = effort_stored(table, problem, folder)
-                known[key] = rows_of(table, problem, effort, folder) if effort else {}
-            rows = known[key]
+            effort = effort_stored(table, problem, folder, pair)
+            rows = rows_of(table, problem, effort, folder, pair) if effort else {}
             for ranking in table.rankings:
                 yield _verdict(claim, problem, ranking, rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,14 +35,22 @@ _PERCENT = ("r@", "mrr")
 
 
 def rows_of(
-    table: Table, problem: Problem, effort: Effort, folder: Path = RESULTS
+    table: Table,
+    problem: Problem,
+    effort: Effort,
+    folder: Path = RESULTS,
+    names: Container[str] | None = None,
 ) -> dict[str, dict[str, list[Record]]]:
     """Records of each solver by ranking: one per seed, with the setting chosen for the ranking.
 
-    Only solvers with all trials and seeds of the effort are there.
+    Only solvers with all trials and seeds of the effort are there, and only those asked for.
     """
-    stored, solvers = Store(folder, table).records(problem), table.solvers(problem)
+    stored, solvers = Store(folder, table).records(problem), _solvers(table, problem, names)
     return _rows_of(table, problem, solvers, effort, stored)
+
+
+def _solvers(table: Table, problem: Problem, names: Container[str] | None) -> list[Solver]:
+    return [solver for solver in table.solvers(problem) if names is None or solver.name in names]
 
 
 def _rows_of(
@@ -67,8 +75,13 @@ def _rows_of(
     return found
 
 
-def effort_stored(table: Table, problem: Problem, folder: Path = RESULTS) -> Effort | None:
-    """The effort that most solvers have in full.
+def effort_stored(
+    table: Table,
+    problem: Problem,
+    folder: Path = RESULTS,
+    names: Container[str] | None = None,
+) -> Effort | None:
+    """The effort that most solvers, or most of those asked for, have in full.
 
     A few solvers that lack seeds or trials do not hide those of all others: the square of the
     number of solvers counts as much as the number of fits of each.
@@ -78,7 +91,7 @@ def effort_stored(table: Table, problem: Problem, folder: Path = RESULTS) -> Eff
         for n_seeds in range(table.n_seeds, 0, -1)
         for n_trials in range(table.n_trials, 0, -1)
     ]
-    stored, solvers = Store(folder, table).records(problem), table.solvers(problem)
+    stored, solvers = Store(folder, table).records(problem), _solvers(table, problem, names)
     counts = [len(_rows_of(table, problem, solvers, effort, stored)) for effort in efforts]
     fits = [effort.n_trials + effort.n_seeds - 1 for effort in efforts]
     best = int(np.argmax(np.square(counts) * fits))

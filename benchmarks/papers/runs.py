@@ -64,10 +64,7 @@ class Store:
     def records(self, problem: Problem) -> dict[str, Record]:
         """Records of a problem by key; of two with the same key the later one."""
         path = self._path(problem)
-        if not path.exists():
-            return {}
-        lines = path.read_text("utf-8").splitlines()
-        return {record["key"]: record for record in map(json.loads, lines)}
+        return _read(path, path.stat().st_size) if path.exists() else {}
 
     def add(self, problem: Problem, record: Record) -> None:
         """Append a record."""
@@ -77,6 +74,12 @@ class Store:
 
     def _path(self, problem: Problem) -> Path:
         return self.folder / f"{problem.name}.jsonl"
+
+
+@lru_cache(maxsize=32)  # pages ask for the same records again and again
+def _read(path: Path, _: int) -> dict[str, Record]:
+    """Records of a file that has a number of bytes: it only grows."""
+    return {r["key"]: r for r in map(json.loads, path.read_text("utf-8").splitlines())}
 
 
 @dataclass(frozen=True)
