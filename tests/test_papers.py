@@ -221,6 +221,32 @@ def test_a_row_with_less_effort_is_not_in_the_table(stored):
     assert "Not run with this effort: PLS of one." in page
 
 
+def test_two_methods_are_compared_on_what_both_have_whatever_others_lack(stored):
+    folder, table = stored
+    others = [Solver(f"lacks all {i}", lambda s, _: CCA(**s), {"reg": 0.5 + i}) for i in range(9)]
+    wider = replace(table, solvers=lambda p: [*table.solvers(p), *others])
+    assert report.effort_stored(wider, table.problems[0], folder, {"CCA", "PLS"}) == Effort(3, 2)
+    assert report.effort_stored(wider, table.problems[0], folder, {"lacks all 0"}) is None
+
+
+def test_a_page_names_all_devices_and_versions(stored, tmp_path):
+    folder, table = stored
+    problem = table.problems[0]
+    store = Store(tmp_path / "papers", table)
+    for record in Store(folder, table).records(problem).values():
+        if record["solver"] == "PLS":
+            record = record | {"device": "a GPU"}
+            record["versions"] = record["versions"] | {"torch": "0.1"}
+        store.add(problem, record)
+    page = report.page_of(table, None, tmp_path / "papers")
+    assert "a GPU and cpu (CPU seconds are those of the host)" in page
+    assert "torch 0.1 and " in page
+    assert "measured" in report.time_left(table, Effort(4, 2), tmp_path / "papers")
+    assert "PLS, 1 fits, 2 s each, a guess" in report.time_left(
+        table, Effort(4, 2), tmp_path / "papers"
+    )
+
+
 def test_differences_pair_the_seeds(stored):
     folder, table = stored
     rows = report.rows_of(table, table.problems[0], Effort(3, 2), folder)
