@@ -209,7 +209,7 @@ def _retrieving(problem: Problem) -> list[Solver]:
     layer = {"memory": 0.9, "margin": 0.5}
     ranked = rates | {"memory": (0.85, 0.9, 0.95), "margin": (0.4, 0.6, 0.8)}
     scaled = net | layer | {"scaling_layer_sizes": [64], "warm_up": 50, "scaling_start": "one"}
-    scaled |= {"optimizer": "adam", "learning_rate": 5e-3}  # as R-CCA by default
+    scaled |= {"optimizer": "adam", "learning_rate": 5e-3}  # as R-CCA
     return [
         own.cca(k),
         own.approximate("FKCCA", k, 1000),

@@ -16,7 +16,7 @@ RIDGES = tuple(float(f"{reg:.2g}") for reg in np.geomspace(1e-4, 10, 11))
 _POWERS = (0.0, 0.5, 1.0, 2.0, 4.0)
 # Rates of settings that name none, whatever the package's default becomes.
 _RATES = dict.fromkeys(("DCCA", "DCCAE", "DSDCCA", "L0CCA"), 1e-3)
-_RATES |= dict.fromkeys(("CorrAE", "CrossCorrAE"), 3e-3)
+_RATES |= dict.fromkeys(("CorrAE", "CrossCorrAE"), 3e-3) | {"CCAL": 5e-3}
 
 
 def classical(name: str, cls: type, first: Setting, grid: Grid, note: str = "") -> Solver:
