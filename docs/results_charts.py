@@ -74,9 +74,9 @@ CHARTS = {
         axis=(("xscale", "log"), ("xticks", (1, 2, 5, 10)), ("xticklabels", ("1", "2", "5", "10"))),
     ),
     "published": Chart(
-        {"published": "published", "test": "here"},
+        {"published": "published", "total correlation": "here"},
         "total correlation of 50 components on test rows",
-        keys=["method", "settings", "by fold"],
+        keys=["method", "setting"],
         name="{method}",
     ),
     "tuned": Chart(

@@ -105,7 +105,7 @@ def page_of(table: Table, effort: Effort | None = None, folder: Path = RESULTS) 
         lines += [table.remark, ""]
     for problem in table.problems:
         lines += _of_problem(table, problem, effort, folder)
-    if table.published:
+    if table.published and not _is_correlation(table):
         lines += ["Published:", ""]
         lines += [f"- {name}: {text}" for name, text in table.published.items()] + [""]
     return "\n".join(lines)
@@ -173,12 +173,16 @@ def _table(
 ) -> list[str]:
     """Rows of the solvers: measures by direction, mean over seeds, t-test, setting, costs."""
     solvers = {solver.name: solver for solver in table.solvers(problem)}
-    columns = [_title(m) for m in table.measures]
-    header = ["method", *columns, f"mean {_title(table.select)}", "p", "setting", "epochs", "CPU s"]
+    columns = [*map(_title, table.measures), f"mean {_title(table.select)}"]
+    if _is_correlation(table):
+        columns = ["published", _title(table.select)]
+    header = ["method", *columns, "p", "setting", "epochs", "CPU s"]
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     for name, by_ranking in rows.items():
         own = by_ranking[ranking]
         cells = [_cell(own, ranking, measure) for measure in table.measures]
+        if _is_correlation(table):
+            cells = [table.published.get(name, "")]
         values = np.array([mean(r["test"], ranking, table.select) for r in own])
         spread = f" ± {_shown(values.std(ddof=1), table.select)}" if len(own) > 1 else ""
         p = p_value(rows, name, table, ranking)
@@ -195,6 +199,11 @@ def _table(
     if table.reference in rows:
         lines += ["", f"p: paired t-test over seeds of the mean against {table.reference}."]
     return lines
+
+
+def _is_correlation(table: Table) -> bool:
+    """Whether a table has but one figure, so that the published one stands beside it."""
+    return table.measures == ("correlation",)
 
 
 def _title(measure: str) -> str:
@@ -307,6 +316,8 @@ def write_pages(folder: Path = RESULTS) -> None:
 
     pages = folder.parent
     pages.mkdir(parents=True, exist_ok=True)
+    for plot in (pages / "plots").glob("*.svg"):  # of what is no longer shown
+        plot.unlink()
     for paper in catalogue.PAPERS:
         parts = []
         for entry in catalogue.entries(paper):
