@@ -32,7 +32,7 @@ def lines(ax: Any, curves: Mapping[str, Sequence[float]], x: str, y: str) -> Non
     for number, (name, values) in enumerate(curves.items()):
         ax.plot(np.arange(len(values)) + 1, values, color=color(number), label=name)
     ax.set(xlabel=x, ylabel=y)
-    ax.legend(frameon=False)
+    ax.figure.legend(loc="outside lower center", ncols=2, frameon=False)
     tidy_axes(ax)
 
 
