@@ -155,7 +155,7 @@ CLAIMS = [
     *(
         Claim(
             key,
-            f"Dynamic scaling retrieves better than ranking CCA{seeds}",
+            f"Dynamic scaling (here from scales of 1) retrieves better than ranking CCA{seeds}",
             "DS-R, z and x",
             "R-CCA",
         )
