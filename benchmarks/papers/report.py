@@ -173,16 +173,15 @@ def _table(
 ) -> list[str]:
     """Rows of the solvers: measures by direction, mean over seeds, t-test, setting, costs."""
     solvers = {solver.name: solver for solver in table.solvers(problem)}
-    columns = [*map(_title, table.measures), f"mean {_title(table.select)}"]
-    if _is_correlation(table):
-        columns = ["published", _title(table.select)]
+    alone, title = _is_correlation(table), _title(table.select)
+    columns = ["published", title] if alone else [*map(_title, table.measures), f"mean {title}"]
     header = ["method", *columns, "p", "setting", "epochs", "CPU s"]
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     for name, by_ranking in rows.items():
         own = by_ranking[ranking]
-        cells = [_cell(own, ranking, measure) for measure in table.measures]
-        if _is_correlation(table):
-            cells = [table.published.get(name, "")]
+        cells = [table.published.get(name, "")]
+        if not alone:
+            cells = [_cell(own, ranking, measure) for measure in table.measures]
         values = np.array([mean(r["test"], ranking, table.select) for r in own])
         spread = f" ± {_shown(values.std(ddof=1), table.select)}" if len(own) > 1 else ""
         p = p_value(rows, name, table, ranking)
@@ -222,8 +221,7 @@ def _shown(value: float, measure: str) -> str:
 
 def _cell(records: Sequence[Record], ranking: str, measure: str) -> str:
     """Mean over seeds, of each direction if there are two."""
-    by = "none" if measure == "correlation" else ranking
-    values = np.array([list(r["test"][by][measure].values()) for r in records]).mean(axis=0)
+    values = np.array([list(r["test"][ranking][measure].values()) for r in records]).mean(axis=0)
     if len(values) > 2:
         values = values.mean(keepdims=True)
     return " / ".join(_shown(value, measure) for value in values)
