@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from mvcca import MLCCA, MVMLCCA, Labels, Views, config_context
-from mvcca.linear.label_weighted import LabelKernel, fourier_features, landmark_features
+from mvcca.linear.label_features import LabelKernel, fourier_features, landmark_features
 from mvcca.similarity import squared_exponential
 from mvcca.statistics import LabelFeatureSums
 

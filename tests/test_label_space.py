@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, random_array
 from sklearn.base import clone
 
 from mvcca import MLCCA, MVMLCCA, Views
-from mvcca.linear import label_weighted
+from mvcca.linear import label_space
 
 RNG = np.random.default_rng(0)
 LABELS = np.unique(RNG.random((14, 6)) < 0.4, axis=0)[RNG.integers(10, size=150)].astype(int)
@@ -49,14 +49,14 @@ def labels_of(views: Views) -> np.ndarray | list[np.ndarray]:
 def fitted(model, views, monkeypatch, *, in_label_space, weights=None):
     """A fit, and whether it was in the space of label sums."""
     calls = []
-    monkeypatch.setattr(label_weighted, "_WIDE", 30 if in_label_space else 1000)
+    monkeypatch.setattr(label_space, "_WIDE", 30 if in_label_space else 1000)
 
     def counting(turn):
         return lambda *arguments: calls.append(arguments) or turn(*arguments)
 
     for name in ("in_label_space", "in_solved_label_space"):
         for module in ("_mlcca", "_mvmlcca"):
-            turn = counting(getattr(label_weighted, name))
+            turn = counting(getattr(label_space, name))
             monkeypatch.setattr(f"mvcca.linear.{module}.{name}", turn, raising=False)
     model.fit(views, labels_of(views), sample_weight=weights)
     assert bool(calls) == in_label_space
@@ -107,7 +107,7 @@ def test_a_ridge_that_is_too_small_to_factorize_is_solved_by_the_rows(ridge, mon
 
 
 def test_a_view_that_never_varies_is_refused_in_few_directions_too(monkeypatch):
-    monkeypatch.setattr(label_weighted, "_WIDE", 30)
+    monkeypatch.setattr(label_space, "_WIDE", 30)
     views = Views({"a": SPARSE["a"], "b": csr_array((150, 180))})
     with pytest.raises(ValueError, match="view 'b' has no variance"):
         MVMLCCA(3, reg=0.2).fit(views, LABELS)

@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._measure import in_turns, machine, peak_memory, ratio
 from benchmarks._text_like import text_like
 from mvcca import MLCCA, MVMLCCA, Views
-from mvcca.linear import label_weighted
+from mvcca.linear import label_space
 
 MODELS = {
     "MVMLCCA": MVMLCCA(10, reg=0.1),
@@ -61,7 +61,7 @@ def main(options: argparse.Namespace) -> None:
                 return model.fit(views, labels).eigenvalues_
 
             def by_rows(fit=fit) -> np.ndarray:
-                with patch.object(label_weighted, "_LABEL_SHARE", 0):
+                with patch.object(label_space, "_LABEL_SHARE", 0):
                     return fit()
 
             error = np.abs(fit() - by_rows()).max()

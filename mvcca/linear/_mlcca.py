@@ -13,13 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.blocks import as_block
+from mvcca.linear.label_space import in_label_space, label_counts, label_means
 from mvcca.linear.label_statistic import LabelledRows, pairs_of, shared_rows
-from mvcca.linear.label_weighted import (
-    LabelWeightedEstimator,
-    in_label_space,
-    label_counts,
-    label_means,
-)
+from mvcca.linear.label_weighted import LabelWeightedEstimator
 from mvcca.linear.pairs import nearest_label_pairs, weighted_cross
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
@@ -253,9 +249,12 @@ class MLCCA(LabelWeightedEstimator):
         if self._drawn is None:
             self.n_label_vectors_ = len(statistic.labels.distinct)
 
-    @property
-    def _has_label_space(self) -> bool:
-        return self.weighting == "means" and self.n_neighbors is None
+    def _is_solved_in_label_space(self, rows: Rows) -> bool:
+        return (
+            self.weighting == "means"
+            and self.n_neighbors is None
+            and super()._is_solved_in_label_space(rows)
+        )
 
     def _learn_in_label_space(self, rows: Rows) -> None:
         sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)

@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import Requirements
-from mvcca.linear.label_statistic import LabelStatistic, pairs_of, shared_rows
-from mvcca.linear.label_weighted import (
-    LabelWeightedEstimator,
+from mvcca.linear.label_space import (
     in_label_space,
     in_solved_label_space,
     label_counts,
     solving_is_cheap,
 )
+from mvcca.linear.label_statistic import LabelStatistic, pairs_of, shared_rows
+from mvcca.linear.label_weighted import LabelWeightedEstimator
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
 from mvcca.problem import Exactness, Problem, Rows
@@ -239,13 +239,11 @@ class MVMLCCA(LabelWeightedEstimator):
             exactness=Exactness(about_zero=True, of_features=of_labels),
         )
 
-    @property
-    def _has_label_space(self) -> bool:
-        return self.label_features is None
-
-    def _label_space_is_small(self, rows: Rows) -> bool:
-        return super()._label_space_is_small(rows) and (
-            self.within == "label" or solving_is_cheap(rows)
+    def _is_solved_in_label_space(self, rows: Rows) -> bool:
+        return (
+            self.label_features is None
+            and super()._is_solved_in_label_space(rows)
+            and (self.within == "label" or solving_is_cheap(rows))
         )
 
     def _learn_in_label_space(self, rows: Rows) -> None:

@@ -24,8 +24,8 @@ from mvcca.kernel.held_out import HeldOut, Sample
 from mvcca.kernel.kernels import Kernel
 from mvcca.kernel.smoothing import Smoother
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
+from mvcca.linear.label_features import DrawnLabelFeatures, LabelKernel
 from mvcca.linear.label_statistic import LabelledRows, LabelStatistic
-from mvcca.linear.label_weighted import DrawnLabelFeatures, LabelKernel
 from mvcca.model_selection import (
     ClassDisjointSplit,
     FoldSearchCV,

@@ -112,7 +112,7 @@ def _label_space_is_small(shapes: Shapes) -> bool:
 def _in_label_space(shapes: Shapes) -> tuple[tuple[ViewShape, ...], Work]:
     """The views in the space of their means by label, if it is small, else in that of their rows.
 
-    As `mvcca.linear.label_weighted` decides for matrices that are made of label sums.
+    As `mvcca.linear.label_space` decides for matrices that are made of label sums.
     """
     if not _label_space_is_small(shapes):
         return in_row_space(shapes.views)
