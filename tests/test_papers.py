@@ -270,6 +270,9 @@ def test_time_left_is_known_from_fits_that_are_stored(stored):
         ([0.03, 0.02, 0.04], "agrees"),
         ([-0.03, -0.02, -0.04], "disagrees"),
         ([0.1, -0.1, 0], "undecided"),
+        ([0.03, 0.03, 0.03], "agrees on one split"),
+        ([-0.03, -0.03, -0.03], "disagrees on one split"),
+        ([0.03, 0.03], "undecided"),
     ],
 )
 def test_verdicts_are_intervals_of_paired_differences(gains, says):

@@ -1,8 +1,9 @@
 """What the papers say in words, and whether the stored records agree.
 
 A claim agrees if the 95 % interval of the paired difference over seeds lies on its side of zero,
-disagrees if it lies on the other side, and is undecided otherwise, with fewer than three seeds, or
-where all seeds have the same split and nothing is drawn.
+disagrees if it lies on the other side, and is undecided otherwise or with fewer than three seeds.
+Where all seeds have the same split and nothing is drawn, the difference has no interval, which the
+verdict says.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from scipy.stats import ttest_rel
 
 from benchmarks.papers import catalogue
@@ -217,11 +219,12 @@ class Verdict:
     @property
     def says(self) -> str:
         """Agrees, disagrees, undecided or not run."""
-        if self.gain is None or self.half is None:
-            return "not run" if not self.n_seeds else "undecided"
-        if abs(self.gain) <= self.half:
+        if self.gain is None:
+            return "not run"
+        if self.n_seeds < _LEAST_SEEDS or abs(self.gain) <= (self.half or 0):
             return "undecided"
-        return "agrees" if self.gain > 0 else "disagrees"
+        side = "agrees" if self.gain > 0 else "disagrees"
+        return side if self.half is not None else f"{side} on one split"
 
     @property
     def why(self) -> str:
@@ -250,7 +253,7 @@ def _verdict(claim: Claim, problem: Problem, ranking: str, rows: dict) -> Verdic
     if not {claim.better, claim.worse} <= rows.keys():
         return Verdict(claim, problem, ranking, 0)
     gains = differences(rows, claim.better, claim.worse, ranking, claim.table.select)
-    if len(gains) < _LEAST_SEEDS or not gains.std():  # the same rows, and nothing is drawn
+    if len(gains) < _LEAST_SEEDS or not np.ptp(gains):  # the same rows, and nothing is drawn
         return Verdict(claim, problem, ranking, len(gains), float(gains.mean()))
     mean, half = interval(gains)
     p = float(ttest_rel(gains, 0 * gains).pvalue)
@@ -264,7 +267,8 @@ def page(folder: Path = RESULTS) -> str:
         "",
         "Differences are of the measure by which a table chooses, mean of the directions: points "
         "of MRR or mAP in percent, or total correlation. A claim *agrees* or *disagrees* if the "
-        "95 % interval of the paired difference over seeds does not hold zero.",
+        "95 % interval of the paired difference over seeds does not hold zero. On one split of "
+        "methods that draw nothing, all seeds have the same difference, which has no interval.",
         "",
         "| paper | claim | data | ranked by | verdict | difference | seeds | p | likely cause |",
         "|---" * 9 + "|",
@@ -287,7 +291,7 @@ def page(folder: Path = RESULTS) -> str:
             gain,
             str(one.n_seeds) if one.n_seeds else "",
             "" if one.p is None else f"{one.p:.1g}",
-            one.why if one.says == "disagrees" else "",
+            one.why if one.says.startswith("disagrees") else "",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "## What was not run, or in part", ""]

@@ -263,7 +263,7 @@ def p_value(
     if table.reference not in rows or name == table.reference:
         return None
     gains = differences(rows, name, table.reference, ranking, table.select)
-    if len(gains) < 2 or not gains.std():
+    if len(gains) < 2 or not np.ptp(gains):
         return None
     return float(ttest_rel(gains, np.zeros_like(gains)).pvalue)
 
