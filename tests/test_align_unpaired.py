@@ -204,7 +204,10 @@ def test_the_command_writes_no_failed_model_without_force(capsys, tmp_path, monk
 
 
 @pytest.mark.needs_data("multi30k_encoders.npz")
-@pytest.mark.parametrize(("n_pairs", "expected", "uses"), [(20, 0.80, True), (1000, 0.956, False)])
+@pytest.mark.parametrize(
+    ("n_pairs", "expected", "uses"),
+    [(20, 0.80, True), pytest.param(1000, 0.956, False, marks=pytest.mark.long)],
+)
 def test_pseudo_pairs_of_two_encoders(n_pairs, expected, uses):
     data = fetch_multi30k_encoders()
     names = ("en_minilm", "de_e5")
