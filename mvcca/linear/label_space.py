@@ -1,4 +1,4 @@
-"""Rows in place of which their label vectors stand, where these are few: counts, means, and bases.
+"""Rows reduced to their label vectors, where these are few: counts, means, and the space of these.
 
 Matrices made of label sums vanish outside the span of these sums, so that solutions lie in it.
 """
