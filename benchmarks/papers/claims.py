@@ -304,5 +304,5 @@ def page(folder: Path = RESULTS) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "## What was not run, or in part", ""]
-    lines += [f"- {line}" for line in not_run(folder)]
+    lines += [f"- {line}" for line in not_run(folder)] or ["Nothing."]
     return "\n".join(lines) + "\n"
