@@ -73,14 +73,26 @@ def wait_for_workers(cluster):
     A nanny now and then starts its worker anew before the scheduler has forgotten the name of
     the one that was killed, is refused and gives up. Its place is filled.
     """
-    deadline = time.monotonic() + PATIENCE
-    while not all(_pid(cluster, which) for which in range(2)):
-        assert time.monotonic() < deadline, "a worker did not come back"
+
+    def are_there():
+        if all(_pid(cluster, which) for which in range(2)):
+            return True
         for which, nanny in list(cluster.workers.items()):
             if nanny.status in (distributed.Status.closed, distributed.Status.failed):
                 cluster.workers.pop(which, None)
         cluster.scale(2)
-        time.sleep(0.1)
+        return False
+
+    until(are_there, "a worker did not come back", seconds=0.1)
+
+
+def until(is_so, otherwise, seconds=0.01):
+    """What a condition returns once it holds; it is asked every so many seconds."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := is_so()):
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(seconds)
+    return found
 
 
 def _pid(cluster, which):
@@ -518,20 +530,15 @@ def n_marks(folder):
 
 def kill(cluster, which):
     """A real kill -9 of one of the workers, which its nanny will start anew."""
-    while not (pid := _pid(cluster, which)):
-        time.sleep(0.01)
+    pid = until(lambda: _pid(cluster, which), "a worker did not start")
     os.kill(pid, signal.SIGKILL)
-    while _pid(cluster, which) == pid:
-        time.sleep(0.01)
+    until(lambda: _pid(cluster, which) != pid, "a worker did not die")
 
 
 def wait_for(file):
     """Until there is such a file; who waits leaves a mark beside it."""
     waiting(file, os.getpid()).touch()
-    deadline = time.monotonic() + PATIENCE
-    while not file.exists():
-        assert time.monotonic() < deadline, f"{file} did not appear"
-        time.sleep(0.01)
+    until(file.exists, f"{file} did not appear")
 
 
 def waiting(file, pid):

@@ -49,7 +49,7 @@ def labels_of(views: Views) -> np.ndarray | list[np.ndarray]:
 def fitted(model, views, monkeypatch, *, in_label_space, weights=None):
     """A fit, and whether it was in the space of label sums."""
     calls = []
-    monkeypatch.setattr(label_space, "_WIDE", 30 if in_label_space else 1000)
+    monkeypatch.setattr(label_space, "WIDE", 30 if in_label_space else 1000)
 
     def counting(turn):
         return lambda *arguments: calls.append(arguments) or turn(*arguments)
@@ -107,7 +107,7 @@ def test_a_ridge_that_is_too_small_to_factorize_is_solved_by_the_rows(ridge, mon
 
 
 def test_a_view_that_never_varies_is_refused_in_few_directions_too(monkeypatch):
-    monkeypatch.setattr(label_space, "_WIDE", 30)
+    monkeypatch.setattr(label_space, "WIDE", 30)
     views = Views({"a": SPARSE["a"], "b": csr_array((150, 180))})
     with pytest.raises(ValueError, match="view 'b' has no variance"):
         MVMLCCA(3, reg=0.2).fit(views, LABELS)

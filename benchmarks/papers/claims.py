@@ -12,9 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-from scipy.stats import ttest_rel
-
 from benchmarks.papers import catalogue
 from benchmarks.papers.protocol import Problem, Table
 from benchmarks.papers.report import (
@@ -23,6 +20,7 @@ from benchmarks.papers.report import (
     effort_stored,
     interval,
     not_run,
+    p_of,
     rows_of,
 )
 
@@ -262,11 +260,10 @@ def _verdict(claim: Claim, problem: Problem, ranking: str, rows: dict) -> Verdic
     if not {claim.better, claim.worse} <= rows.keys():
         return Verdict(claim, problem, ranking, 0)
     gains = differences(rows, claim.better, claim.worse, ranking, claim.table.select)
-    if len(gains) < _LEAST_SEEDS or not np.ptp(gains):  # the same rows, and nothing is drawn
+    p = p_of(gains)
+    if len(gains) < _LEAST_SEEDS or p is None:
         return Verdict(claim, problem, ranking, len(gains), float(gains.mean()))
-    mean, half = interval(gains)
-    p = float(ttest_rel(gains, 0 * gains).pvalue)
-    return Verdict(claim, problem, ranking, len(gains), mean, half, p)
+    return Verdict(claim, problem, ranking, len(gains), *interval(gains), p)
 
 
 def page(folder: Path = RESULTS) -> str:

@@ -262,7 +262,11 @@ def p_value(
     """Of the paired t-test against the reference of a table."""
     if table.reference not in rows or name == table.reference:
         return None
-    gains = differences(rows, name, table.reference, ranking, table.select)
+    return p_of(differences(rows, name, table.reference, ranking, table.select))
+
+
+def p_of(gains: np.ndarray) -> float | None:
+    """Of the paired t-test, or None where all seeds have the same rows and nothing is drawn."""
     if len(gains) < 2 or not np.ptp(gains):
         return None
     return float(ttest_rel(gains, np.zeros_like(gains)).pvalue)

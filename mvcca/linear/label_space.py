@@ -5,6 +5,7 @@ Matrices made of label sums vanish outside the span of these sums, so that solut
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,22 +17,27 @@ from mvcca.statistics import LabelSums, column_slices
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
-_WIDE = 1000  # features of a view, below which fits take less than a second
+WIDE = 1000  # features of a view, below which fits take less than a second
 _LABEL_SHARE = 0.5  # of dimensions, below which the space of label sums saves more than it costs
 
 
-def label_space_is_small(rows: Rows) -> bool:
+def saves_dimensions(n_label_vectors: int, shapes: Sequence[tuple[int, int]]) -> bool:
     """Whether label vectors are far fewer than both rows and features of wide views."""
-    views, U = rows.views, len(rows.labels.distinct)
-    blocks = views.blocks
+    dimensions = [min(shape) for shape in shapes]
+    least = sum(min(n_label_vectors, d) for d in dimensions)
+    return max(width for _, width in shapes) >= WIDE and least < _LABEL_SHARE * sum(dimensions)
+
+
+def label_space_is_small(rows: Rows) -> bool:
+    """Whether label vectors are few, and their sums fit into memory, where rows are at hand."""
+    blocks, U = rows.views.blocks, len(rows.labels.distinct)
     if rows.n_components is None or rows.bases or not all(rows.reg.values()):
         return False
     if any(X.is_lazy or X.on_device for X in blocks.values()) or get_config().device:
         return False
-    widths = {name: min(X.shape) for name, X in blocks.items()}
-    if max(views.widths.values()) < _WIDE or 4 * 8 * U * views.shape[1] > available_bytes() / 2:
+    if not saves_dimensions(U, [X.shape for X in blocks.values()]):
         return False
-    return sum(min(U, d) for d in widths.values()) < _LABEL_SHARE * sum(widths.values())
+    return 4 * 8 * U * rows.views.shape[1] <= available_bytes() / 2
 
 
 def label_counts(rows: Rows) -> LabelSums:
@@ -85,7 +91,7 @@ def solving_is_cheap(rows: Rows) -> bool:
     blocks, U = rows.views.blocks, len(rows.labels.distinct)
     if any(isinstance(reg, Shrinkage) for reg in rows.reg.values()):
         return False
-    if not all(X.is_sparse for X in blocks.values() if X.shape[1] >= _WIDE):
+    if not all(X.is_sparse for X in blocks.values() if X.shape[1] >= WIDE):
         return False
     factored = max(min(X.shape) ** 2 for X in blocks.values())
     turned = U * sum(X.shape[0] for X in blocks.values())

@@ -31,8 +31,7 @@ from mvcca.linear.jrl_loss import (
     flops_by_features,
     flops_by_objects,
 )
-
-_WIDE = 1000  # features, from which views are solved in the space of label sums
+from mvcca.linear.label_space import WIDE, saves_dimensions
 
 
 def cca(estimator: Any, shapes: Shapes) -> Work:
@@ -104,9 +103,7 @@ def _label_covariance(estimator: Any, views: tuple[ViewShape, ...], shapes: Shap
 
 
 def _label_space_is_small(shapes: Shapes) -> bool:
-    dimensions = [min(view.n_rows, view.width) for view in shapes.views]
-    least = sum(min(shapes.n_label_sets, d) for d in dimensions)
-    return least < sum(dimensions) / 2 and max(view.width for view in shapes.views) >= _WIDE
+    return saves_dimensions(shapes.n_label_sets, [(v.n_rows, v.width) for v in shapes.views])
 
 
 def _in_label_space(shapes: Shapes) -> tuple[tuple[ViewShape, ...], Work]:
@@ -186,7 +183,7 @@ def _label_solution(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes
 def mvmlcca(estimator: Any, shapes: Shapes) -> Work:
     of_sums = isinstance(estimator.n_components, int) and estimator.label_features is None
     if estimator.within == "sample":
-        of_sums &= all(view.is_sparse for view in shapes.views if view.width >= _WIDE)
+        of_sums &= all(view.is_sparse for view in shapes.views if view.width >= WIDE)
     views, work = _in_label_space(shapes) if of_sums else in_row_space(shapes.views)
     if of_sums and estimator.within == "sample" and _label_space_is_small(shapes):
         work += _solved(shapes)
