@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from mvcca.blocks.checks import matrix_of_numbers
 from mvcca.machine.threads import one_by_one
 from mvcca.statistics import ROUNDING, Moments, column_slices
 from mvcca.views import Views
@@ -71,7 +72,7 @@ class Rows:
 
     def __init__(self, layers: Mapping[str, Any]) -> None:
         self.names: tuple[str, ...] = tuple(layers)
-        self.matrices = [checked(name, rows) for name, rows in layers.items()]
+        self.matrices = [_matrix(name, rows) for name, rows in layers.items()]
         heights = {name: len(rows) for name, rows in zip(self.names, self.matrices, strict=True)}
         self.n_rows = next(iter(heights.values()))
         if len(set(heights.values())) > 1:
@@ -232,7 +233,9 @@ class LayerSums:
         ValueError
             If layers, widths or numbers of rows differ, or values are not finite.
         """
-        layers = {name: np.asarray(checked(name, rows), float) for name, rows in batch.items()}
+        layers = {
+            name: _matrix(name, rows).astype(float, copy=False) for name, rows in batch.items()
+        }
         widths = {name: rows.shape[1] for name, rows in layers.items()}
         if self._moments is not None and widths != self._widths:
             raise ValueError(f"Expected layers of widths {self._widths}, got {widths}.")
@@ -394,17 +397,8 @@ def _moved(moments: Moments, shifts: Sequence[np.ndarray]) -> Moments:
     return replace(moments, means=means, residues=np.zeros_like(means), scatter=scatter)
 
 
-def checked(name: str, rows: Any) -> Any:
-    """A dense matrix of numbers with at least one column; memory maps stay on disk."""
-    if hasattr(rows, "detach"):  # a tensor of torch
-        rows = rows.detach().cpu()
-    rows = np.asarray(rows)  # of a memory map, a view
-    if rows.ndim != 2 or rows.dtype.kind not in "biuf" or not rows.shape[1]:
-        raise ValueError(
-            f"Expected layer {name!r} to be a matrix of numbers, one row per object, got "
-            f"{rows.dtype} of shape {rows.shape}. Flatten or average further axes first."
-        )
-    return rows
+def _matrix(name: str, rows: Any) -> np.ndarray:
+    return matrix_of_numbers(f"layer {name!r}", rows)
 
 
 def _lengths(rows: np.ndarray) -> np.ndarray:
