@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from mvcca.blocks.checks import matrix_of_numbers
+from mvcca.machine.printable import in_one_line
 from mvcca.machine.threads import one_by_one
 from mvcca.statistics import ROUNDING, Moments, column_slices
 from mvcca.views import Views
@@ -203,7 +204,9 @@ class LayerSums:
         self._about_mean: Moments | None = None
 
     def __repr__(self) -> str:
-        return f"LayerSums({self.n_rows} rows of {', '.join(self.names) or 'no layer'})"
+        return in_one_line(
+            f"LayerSums({self.n_rows} rows of {', '.join(self.names) or 'no layer'})"
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from mvcca.interop.representations._measures import (
 )
 from mvcca.interop.representations._sources import LayerSums, Rows, Source
 from mvcca.machine.optional import optional
+from mvcca.machine.printable import in_one_line
 from mvcca.machine.progress import steps
 from mvcca.machine.tables import Table, in_notebook
 from mvcca.machine.threads import threads_to_factorise
@@ -146,16 +147,17 @@ class SimilarityTable:
         return is_one_for_any(self.expected[measure])
 
     def __str__(self) -> str:
-        left = max(map(len, self.names))
+        names, others = (list(map(in_one_line, part)) for part in (self.names, self.other))
+        left = max(map(len, names))
         lines = []
         for measure in self.raw:
             cells = self._cells(measure)
-            width = max(map(len, (*self.other, *chain(*cells)))) + 2
+            width = max(map(len, (*others, *chain(*cells)))) + 2
             lines.append(self._caption(measure))
-            lines.append(" " * left + "".join(f"{name:>{width}}" for name in self.other))
+            lines.append(" " * left + "".join(f"{name:>{width}}" for name in others))
             lines += [
                 f"{name:<{left}}" + "".join(f"{cell:>{width}}" for cell in row)
-                for name, row in zip(self.names, cells, strict=True)
+                for name, row in zip(names, cells, strict=True)
             ]
             lines.append("")
         return "\n".join([*lines[:-1], *self.notes])
