@@ -133,7 +133,7 @@ def test_an_alignment_is_a_model_for_an_index_a_table_and_a_plot(halves):
         ({"pseudo_pairs": "never"}, "'auto' or 'always', got 'never'"),
         ({"reg": 0}, "positive number, got 0"),
         ({"pairs": None}, "at least 500 rows of x .* got 312"),
-        ({"x": np.full((9, 2), np.nan)}, "x contains NaN"),
+        ({"x": np.full((9, 2), np.nan)}, "'x' contains NaN"),
         ({"x": np.ones(9)}, "Expected x to be a matrix"),
     ],
 )

@@ -94,7 +94,7 @@ def test_the_printed_figures_are_those_of_the_library_among_all_stored_rows(caps
 def test_the_report_says_that_the_gallery_is_a_draw(capsys, monkeypatch):
     monkeypatch.setattr("mvcca.interop.migration.gallery.MOST_ROWS", 1000)
     _, out, _ = run(capsys, *MIGRATE, "--reg", "0.1")
-    assert re.search(r"first among (1,000|9\d\d) rows drawn from 3,000: ", out)
+    assert re.search(r"first among (1,000|9\d\d) different rows of 3,000: ", out)
 
 
 def shuffle_new():

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.real import fetch_multi30k_encoders
 from mvcca import CCA, AffineMap, Procrustes
 from mvcca.interop import affine_map, to_linear
+from mvcca.interop.alignment import align_unpaired
 from mvcca.interop.migration import Migration, fit_migration, gallery
 from mvcca.interop.migration.maps import Canonical, ridges_of
 from mvcca.interop.migration.measured import LeftOut, LeftOutQueries
@@ -215,7 +216,46 @@ def test_pairs_among_the_stored_rows_count_once():
         for stored in (rows, rows[50:], np.vstack([rows, old]))
     )
     assert among.found_first == apart.found_first == repeated.found_first > 0.5
-    assert among.gallery_size == apart.gallery_size == 200
+    assert among.gallery_size == apart.gallery_size == repeated.gallery_size == 200
+    assert repeated.n_stored == 250
+
+
+@pytest.mark.parametrize("direction", ["items", "queries", "both"])
+@pytest.mark.parametrize("value", [0.0, 0.1, 1.0])
+def test_rows_that_are_all_equal_are_refused(direction, value):
+    old, new = old_and_new(50)
+    for wrong in ((np.full_like(old, value), new), (old, np.full_like(new, value))):
+        with pytest.raises(ValueError, match="nothing tells its objects apart"):
+            fit_migration(*wrong, direction=direction)
+        with pytest.raises(ValueError, match="nothing tells its objects apart"):
+            align_unpaired(*wrong, pairs=[(i, i) for i in range(20)])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("direction", ["items", "queries", "both"])
+@pytest.mark.parametrize("n_different", [2, 5, 10, 40])
+def test_equal_rows_make_no_map_look_better(direction, n_different):
+    rng = np.random.default_rng(0)
+    same = np.arange(200) % n_different
+    old, new = (rng.standard_normal((n_different, d))[same] for d in (5, 6))
+    if n_different < 10:
+        with pytest.raises(ValueError, match=f"{n_different} different pairs, but at least 10"):
+            fit_migration(old, new, direction=direction)
+    else:
+        repeated = fit_migration(old, new, direction=direction)
+        once = fit_migration(old[:n_different], new[:n_different], direction=direction)
+        assert repeated.figures() == once.figures()
+    found = fit_migration(old, rng.standard_normal((200, 6)), direction=direction)
+    assert found.gallery_size == n_different
+    assert f"among {n_different} different rows of 200: " in str(found)
+    assert found.found_first == pytest.approx(1 / n_different, abs=0.12)
+
+
+def test_pairs_that_repeat_others_are_left_out_and_said():
+    old, new = old_and_new(60, noise=0.1)
+    with pytest.warns(UserWarning, match="60 of 120 pairs repeat others and were left out"):
+        found = fit_migration(np.vstack([old, old]), np.vstack([new, new]), reg=0.1)
+    assert found.n_pairs == 60
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -96,7 +96,8 @@ def test_correlations_with_a_ridge_are_those_of_regularized_covariances(reg):
 def test_a_ridge_tells_layers_wider_than_the_rows_apart():
     x, y = two_layers(n=60, p=100, q=120)
     unrelated = np.random.default_rng(1).permutation(y)
-    assert compared(x, unrelated, "mean_correlation").raw["mean_correlation"] > 0.999
+    with pytest.warns(UserWarning, match=r"a ridge \(reg\)"):
+        assert compared(x, unrelated, "mean_correlation").raw["mean_correlation"] > 0.999
     z = [compared(x, Y, "mean_correlation", reg=0.3).z["mean_correlation"] for Y in (y, unrelated)]
     assert z[0] > 6
     assert abs(z[1]) < 4
@@ -303,6 +304,195 @@ def test_narrow_layers_are_not_sketched():
     sums = LayerSums(sketch=16).update({"x": x, "y": y})
     found = compare_representations(sums, measures=WITHOUT_ROWS)
     np.testing.assert_allclose(found.raw["cka"][0, 1], raw(x, y, "cka"), rtol=1e-10)
+
+
+# ---- where all layers agree ---------------------------------------------------------------------
+
+CERTAIN = ["predictivity", "mean_correlation", "mean_squared_correlation", "pwcca"]
+WIDE = [(8, 64, 64), (64, 64, 64), (65, 64, 64), (60, 128, 128), (12, 11, 2), (12, 12, 40)]
+
+
+def noise(n, p, q, seed=0):
+    rng = np.random.default_rng(seed)
+    return {"x": rng.standard_normal((n, p)), "y": rng.standard_normal((n, q))}
+
+
+@pytest.mark.parametrize("through", ["rows", "sums"])
+@pytest.mark.parametrize(("n", "p", "q"), WIDE)
+def test_a_measure_that_is_one_for_any_layers_is_undefined(n, p, q, through):
+    layers = noise(n, p, q)
+    source = layers if through == "rows" else LayerSums().update(layers)
+    with pytest.warns(UserWarning, match=r"a ridge \(reg\) for the mean correlations, or cka_unb"):
+        found = compare_representations(source, measures=WITHOUT_ROWS)
+    frame = found.to_frame()
+    for name in CERTAIN:
+        assert np.isnan(found[name][0, 1])
+        assert np.isnan(found.z[name][0, 1])
+        assert found.raw[name][0, 1] == pytest.approx(1, abs=1e-6)
+        row = frame.query(f"layer == 'x' and other == 'y' and measure == '{name}'")
+        assert np.isnan(row["value"].item())
+        assert np.isnan(row["z"].item())
+        for shown in (str(found), found._repr_html_()):
+            assert f"{name} cannot be calibrated for" in shown
+    for name in ("cka", "cka_unbiased", "procrustes"):
+        assert np.isfinite(found[name]).all()
+        assert abs(found[name][0, 1]) < 0.5
+        assert found[name][0, 0] == pytest.approx(1)
+    ax = found.plot("mean_correlation")
+    assert np.ma.getmaskarray(ax.images[0].get_array())[0, 1]
+    plt.close(ax.figure)
+
+
+@pytest.mark.filterwarnings("ignore:.*calibrated")
+def test_figures_of_noise_stay_small_or_are_undefined_at_every_number_of_rows():
+    for n in (*range(5, 26, 2), 12, 20, 24, 33, 34, 35, 63, 65, 66, 67):
+        for p, q in ((1, 1), (4, 9), (19, 5), (32, 32), (64, 3)):
+            found = compare_representations(noise(n, p, q), measures=WITHOUT_ROWS)
+            for name in WITHOUT_ROWS:
+                value, margin = found[name], 1 - found.expected[name]
+                spread = found.deviation[name] / np.where(margin > 0, margin, np.nan)
+                assert (np.isnan(value) | (spread <= 0.5)).all()
+                assert not np.isinf(value).any()
+                if n > p + q:
+                    assert np.isfinite(value).all() or n < 12
+
+
+def test_raw_measures_that_are_one_for_any_layers_say_so():
+    layers = noise(60, 128, 128)
+    with pytest.warns(UserWarning, match="mean_correlation is 1 for 4 of 4 pairs of layers"):
+        found = compare_representations(layers, measures="mean_correlation", calibrate=False)
+    assert found["mean_correlation"] == pytest.approx(1)
+    assert "whatever the layers" in str(found)
+    narrow = compare_representations(noise(60, 3, 3), measures="mean_correlation", calibrate=False)
+    assert not narrow.notes
+
+
+def test_intervals_that_leave_out_too_many_rows_are_undefined():
+    layers = noise(70, 64, 64)  # 63 rows without a tenth
+    with pytest.warns(UserWarning, match="no intervals where it is undefined without a tenth"):
+        found = compare_representations(layers, measures="mean_correlation", level=0.9)
+    assert np.isfinite(found["mean_correlation"]).all()
+    assert np.isnan(found.half_width["mean_correlation"]).all()
+
+
+def test_the_command_says_what_is_undefined(capsys, tmp_path):
+    files = []
+    for name, rows in noise(60, 128, 128).items():
+        files.append(str(tmp_path / f"{name}.npy"))
+        np.save(files[-1], rows)
+    code, out, err = run(capsys, *files, "--measures", "mean_correlation")
+    assert code == 0, err
+    assert "mean_correlation cannot be calibrated for 4 of 4 pairs of layers" in out
+    assert "1.000" not in out
+    code, out, err = run(capsys, *files, "--measures", "mean_correlation", "--json")
+    assert code == 0, err
+    assert {line["value"] for line in json.loads(out)} == {None}
+
+
+@pytest.mark.parametrize("measure", ["cka", "cka_unbiased"])
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e80])
+def test_layers_without_variance_are_refused_by_every_measure(measure, value):
+    layers = noise(40, 3, 3) | {"x": np.full((40, 3), value)}
+    for source in (layers, LayerSums().update(layers)):
+        with pytest.raises(ValueError, match="Layer 'x' has no variance"):
+            compare_representations(source, measures=measure)
+
+
+# ---- columns and layers of any scale ------------------------------------------------------------
+
+
+def standardized(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def random_problem(seed):
+    rng = np.random.default_rng(seed)
+    n, p, q = int(rng.integers(30, 200)), *rng.integers(1, 9, 2)
+    shared = rng.standard_normal((n, 3))
+    x, y = (shared @ rng.standard_normal((3, d)) + rng.standard_normal((n, d)) for d in (p, q))
+    most = rng.choice([2, 4, 6])
+    return x, y, *(X * 10 ** rng.uniform(-most, most, X.shape[1]) for X in (x, y))
+
+
+@pytest.mark.filterwarnings("ignore:Few rows")
+def test_scales_of_columns_drop_no_direction():
+    """260 problems with scales of columns from 1e-6 to 1e6, against CCA and plain formulas."""
+    for seed in range(260):
+        x, y, in_units, other_units = random_problem(seed)
+        views, k = {"x": standardized(x), "y": standardized(y)}, min(x.shape[1], y.shape[1])
+        rho = CCA(n_components=k).fit(views).canonical_correlations_
+        X, Y = (rows - rows.mean(axis=0) for rows in (in_units, other_units))
+        bases = [np.linalg.qr(rows)[0] for rows in views.values()]
+        left = np.linalg.svd(bases[0].T @ bases[1])[0]
+        weights = np.abs((bases[0] @ left[:, :k]).T @ X).sum(axis=1)
+        fitted = bases[0] @ (bases[0].T @ Y)
+        expected = {
+            "mean_correlation": rho.mean(),
+            "mean_squared_correlation": (rho**2).mean(),
+            "pwcca": weights @ rho / weights.sum(),
+            "predictivity": np.sum(fitted**2) / np.sum(Y**2),
+            "procrustes": np.linalg.norm(X.T @ Y, "nuc") / np.linalg.norm(X) / np.linalg.norm(Y),
+        }
+        options = {"measures": list(expected), "calibrate": False}
+        found = compare_representations({"x": in_units}, other={"y": other_units}, **options)
+        sums = LayerSums()
+        for start in range(0, len(x), 40):
+            part = slice(start, start + 40)
+            sums.update({"x": in_units[part], "y": other_units[part]})
+        streamed = compare_representations(sums, **options)
+        for name, value in expected.items():
+            assert found.raw[name][0, 0] == pytest.approx(value, abs=1e-9), (seed, name)
+            assert streamed.raw[name][0, 1] == pytest.approx(value, abs=1e-9), (seed, name)
+
+
+def test_a_column_in_large_units_hides_no_other():
+    rng = np.random.default_rng(0)
+    x, wide = rng.standard_normal((100, 2)), 1e5 * rng.standard_normal(100)
+    y = np.column_stack([wide, x[:, 0]])
+    for name in ("mean_correlation", "mean_squared_correlation", "svcca", "pwcca"):
+        if name != "svcca":  # the principal components by variance depend on units
+            assert raw(y, x, name) == pytest.approx(
+                raw(y / [1e5, 1], x, name), abs=1e-9 if name != "pwcca" else 1
+            )
+    assert raw(x, y, "mean_correlation") > 0.5
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e-80, 1e-20, 1e20, 1e80, 1e150, 1e300])
+def test_the_scale_of_a_layer_changes_nothing(scale):
+    x, y = two_layers()
+    small, large = min(scale, 1 / scale), max(scale, 1 / scale)
+    for X, Y in ((x * scale, y), (x * small, y * large), (x * scale, y * scale)):
+        found = compared(X, Y, MEASURES, calibrate=False)
+        sums = LayerSums()
+        for start, stop in pairwise((0, 7, 57, 120)):
+            sums.merge(LayerSums().update({"x": X[start:stop], "y": Y[start:stop]}))
+        streamed = compare_representations(sums, measures=WITHOUT_ROWS, calibrate=False)
+        for name in MEASURES:
+            expected = raw(x, y, name)
+            assert found.raw[name][0, 0] == pytest.approx(expected, rel=1e-9)
+            if name in WITHOUT_ROWS:
+                assert streamed.raw[name][0, 1] == pytest.approx(expected, rel=1e-9)
+        expected = compared(x, y, "cka")
+        scaled = compared(X, Y, "cka")
+        assert scaled["cka"] == pytest.approx(expected["cka"], rel=1e-9)
+        assert scaled.z["cka"] == pytest.approx(expected.z["cka"], rel=1e-9)
+
+
+def test_batches_of_any_scale_are_one_layer():
+    x, y = two_layers(offset=0.0)
+    scales = np.repeat([0.0, 1e-80, 0.0, 1.0, 1e-70, 1e60], 20)[:, None]
+    whole = compare_representations({"x": x * scales, "y": y}, measures="cka", calibrate=False)
+    sums, parts = LayerSums(), [LayerSums() for _ in range(6)]
+    for k in range(6):
+        batch = {"x": (x * scales)[20 * k : 20 * k + 20], "y": y[20 * k : 20 * k + 20]}
+        sums.update(batch)
+        parts[k].update(batch)
+    merged = LayerSums()
+    for part in reversed(parts):
+        merged.merge(part)
+    for source in (sums, merged):
+        found = compare_representations(source, measures="cka", calibrate=False)
+        assert found.raw["cka"][0, 1] == pytest.approx(whole.raw["cka"][0, 1], rel=1e-9)
 
 
 # ---- the table ----------------------------------------------------------------------------------

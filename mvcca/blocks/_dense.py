@@ -36,7 +36,7 @@ class DenseBlock(Block):
         return self
 
     def promoted(self, dtype: np.dtype) -> DenseBlock:
-        if np.promote_types(self.dtype, dtype) == self.dtype:
+        if self.dtype.kind != "O" and np.promote_types(self.dtype, dtype) == self.dtype:
             return self
         return DenseBlock(self.matrix.astype(dtype))
 

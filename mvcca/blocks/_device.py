@@ -18,6 +18,7 @@ import numpy as np
 from mvcca.blocks._block import Block
 from mvcca.blocks._dense import DenseBlock
 from mvcca.blocks.checks import check_shape, of_view
+from mvcca.blocks.libraries import in_numpy, is_device_array
 from mvcca.machine.devices import writable
 
 __all__ = ["DeviceBlock", "beside", "in_one_place", "namespace", "sums_by_code"]
@@ -30,13 +31,7 @@ class DeviceBlock(Block):
 
     @classmethod
     def holds(cls, matrix: Any) -> bool:
-        return compat.is_array_api_obj(matrix) and not (
-            compat.is_numpy_array(matrix)
-            or isinstance(matrix, np.generic)
-            or compat.is_dask_array(matrix)
-            or compat.is_jax_array(matrix)
-            or compat.is_pydata_sparse_array(matrix)
-        )
+        return is_device_array(matrix)
 
     def __post_init__(self) -> None:
         is_single = self.matrix.dtype == namespace(self.matrix).float32
@@ -62,21 +57,16 @@ class DeviceBlock(Block):
         return DeviceBlock(namespace(X).take(X, places, axis=0))
 
     def on_host(self) -> DenseBlock:
-        X = self.matrix
-        if compat.is_cupy_array(X):
-            return DenseBlock(compat.to_device(X, "cpu"))
-        if compat.is_torch_array(X):
-            return DenseBlock(np.asarray(compat.to_device(X.detach(), "cpu")))
-        host = namespace(X).__array_namespace_info__().default_device()
-        return DenseBlock(np.asarray(compat.to_device(X, host)))
+        return DenseBlock(in_numpy(self.matrix))
 
     def plain(self) -> DenseBlock:
         return self.on_host()
 
     def promoted(self, dtype: np.dtype) -> DeviceBlock:
-        if np.promote_types(self.dtype, dtype) == self.dtype:
-            return self
         xp = namespace(self.matrix)
+        known = xp.float32, xp.float64  # `dtype` is float64 for all others
+        if self.matrix.dtype in known and np.promote_types(self.dtype, dtype) == self.dtype:
+            return self
         return DeviceBlock(xp.astype(self.matrix, xp.float64))
 
     def about(self, origin: np.ndarray | None) -> DeviceBlock:

@@ -13,8 +13,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
+from mvcca.blocks.libraries import in_numpy
 from mvcca.blocks.places import cell_in_words
 
 FLOATS = [np.float64, np.float32]
@@ -51,6 +53,7 @@ def check_numbers(block: Any, estimator: Any, ids: np.ndarray | None = None, **o
 
     `ids` name the rows in errors.
     """
+    block = in_numpy(block)
     if not issparse(block) and (type(block) is not np.ndarray or block.dtype.kind not in "fiub"):
         reject_masks(block)
         reject_strings(block)
@@ -61,6 +64,45 @@ def check_numbers(block: Any, estimator: Any, ids: np.ndarray | None = None, **o
         return check_array(block, estimator=estimator, **options)
     except ValueError as error:
         raise explained(error, block, ids=ids, **options) from None
+
+
+def to_array(values: Any, dtype: DTypeLike | None = None) -> np.ndarray:
+    """Values of any number of dimensions, of any array library, as a NumPy array in host memory."""
+    reject_masks(values)
+    return np.asarray(in_numpy(values), dtype=dtype)
+
+
+def matrix_of_numbers(name: str, rows: Any) -> np.ndarray:
+    """A dense matrix of real numbers; a memory map stays on disk."""
+    found = to_array(rows)
+    if found.dtype.kind == "O" and found.ndim == 2:
+        reject_strings(found)
+        found = found.astype(np.float64)
+    if found.ndim != 2 or found.dtype.kind not in "biuf" or not found.shape[1]:
+        raise ValueError(
+            f"Expected {name} to be a matrix of numbers, one row per object, got {found.dtype} of "
+            f"shape {found.shape}.{' Flatten or average further axes first.' * (found.ndim > 2)}"
+        )
+    return found
+
+
+def finite_floats(name: str, rows: Any) -> np.ndarray:
+    """A dense matrix of finite numbers, in float32 or float64."""
+    found = matrix_of_numbers(name, rows)
+    dtype = np.float32 if found.dtype == np.float32 else np.float64
+    found = found.astype(dtype, copy=False)
+    if not np.isfinite(found).all():
+        raise ValueError(f"View {name!r} contains NaN or infinity.")
+    return found
+
+
+def reject_equal_rows(name: str, rows: np.ndarray) -> None:
+    """Reject rows that are all the same."""
+    if len(rows) and (rows == rows[0]).all():
+        raise ValueError(
+            f"All rows of {name!r} are equal, so that nothing tells its objects apart. Check how "
+            "these rows were made."
+        )
 
 
 def is_about_finite(error: ValueError) -> bool:

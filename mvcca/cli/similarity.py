@@ -97,8 +97,8 @@ def _text(found: SimilarityTable) -> str:
     lines = [str(found)]
     z: Any = found.z[next(iter(found.raw))]
     if np.isfinite(z).any() and len(found.names) * len(found.other) > 1:
-        weak = int((z < 2).sum())
-        lines.append(f"{weak} of {z.size} pairs are no more alike than unrelated layers (z < 2)")
+        weak, told = int((z < 2).sum()), int((~np.isnan(z)).sum())
+        lines.append(f"{weak} of {told} pairs are no more alike than unrelated layers (z < 2)")
     elif np.isfinite(z).any():
         lines.append(f"z = {z.item():.1f}")
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from typing import Any
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.summary import Summary
 from mvcca.comparison.wording import code, escaped
-from mvcca.machine.printable import printable_json
+from mvcca.machine.printable import in_one_line, printable_json
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 
@@ -126,7 +126,8 @@ def _csv(results: Results, *_: Any) -> str:
 
 
 def _as_text(cell: str) -> str:
-    """A name that a spreadsheet takes for text, not for a formula."""
+    """A name that a spreadsheet takes for text, not for a formula, and a terminal too."""
+    cell = in_one_line(cell)
     return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods
 
-from mvcca.blocks import to_host
+from mvcca.blocks.checks import to_array
 from mvcca.compose._items import items_of
 from mvcca.machine.documentation import Documented
 
@@ -89,7 +89,7 @@ class Encode(TransformerMixin, Documented, BaseEstimator):
         self.fit()
         items = items_of(X, "Encode")
         encode = getattr(self.encoder, "encode", self.encoder)
-        vectors = np.asarray(to_host(encode(items)))
+        vectors = to_array(encode(items))
         if vectors.ndim != 2 or len(vectors) != len(items):
             raise ValueError(
                 f"Expected one vector for each of {len(items)} items from the encoder, got an "

@@ -9,6 +9,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from mvcca.blocks.libraries import in_numpy
 from mvcca.machine.documentation import Documented
 
 _OFFSET = 3 / 8  # Blom, "Statistical Estimates and Transformed Beta-Variables", 1958
@@ -81,7 +82,7 @@ class RankGaussian(OneToOneFeatureMixin, TransformerMixin, Documented, BaseEstim
         ValueError
             If X is sparse, holds infinity, or a column has no value.
         """
-        X = validate_data(self, X, dtype=(np.float64, np.float32), ensure_all_finite="allow-nan")
+        X = self._checked(X, reset=True)
         w = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
         self.values_, self.scores_ = [], []
         for j, column in enumerate(X.T):
@@ -109,13 +110,18 @@ class RankGaussian(OneToOneFeatureMixin, TransformerMixin, Documented, BaseEstim
             In the precision of X; NaN where X is.
         """
         check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, dtype=(np.float64, np.float32), ensure_all_finite="allow-nan"
-        )
+        X = self._checked(X, reset=False)
         scores = np.empty_like(X)
         for j, (values, own) in enumerate(zip(self.values_, self.scores_, strict=True)):
             scores[:, j] = np.interp(X[:, j], values, own)
         return scores
+
+    def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
+        floats = (np.float64, np.float32)
+        X = in_numpy(X)
+        return np.asarray(
+            validate_data(self, X, reset=reset, dtype=floats, ensure_all_finite="allow-nan")
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import reject_masks
+from mvcca.blocks.libraries import in_numpy
 from mvcca.machine.documentation import Documented
 from mvcca.views import Views, holds_views
 from mvcca.views.output import OutputContainerMixin
@@ -141,7 +142,7 @@ class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, Documented, BaseEst
         if column_names(X) is not None:
             return validate_data(self, X, reset=reset, skip_check_array=True)
         return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
+            self, in_numpy(X), reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
         )
 
     def __sklearn_tags__(self) -> Any:

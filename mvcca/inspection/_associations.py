@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks.checks import to_array
 from mvcca.inspection._correlations import projected, variable_correlations
 from mvcca.measures.correlation import standard_columns
 from mvcca.views import Views, as_views
@@ -126,6 +127,6 @@ def _association(views: Views, scores: Views, components: list[int]) -> np.ndarr
     if common.sum() < 2:
         first, second = scores.names
         raise ValueError(f"Views {first!r} and {second!r} have fewer than two common objects.")
-    halfway = sum(standard_columns(np.asarray(Z)[:, components]) for _, Z in scores[common].items())
+    halfway = sum(standard_columns(to_array(Z)[:, components]) for _, Z in scores[common].items())
     of_p, of_q = variable_correlations(views[common], dict.fromkeys(scores.names, halfway)).values()
     return of_p @ of_q.T

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import Block
+from mvcca.blocks.checks import to_array
 from mvcca.inspection._two_views import views_of
 from mvcca.machine.config import block_slices
 from mvcca.measures import column_correlations
@@ -226,7 +227,7 @@ def projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:
     views = views_of(X, y, getattr(estimator, "view_names_", None))
     scores = estimator.transform(views)
     views = views.select(scores.names)  # without confounds
-    return views, scores.replace({name: np.asarray(Z) for name, Z in scores.items()})
+    return views, scores.replace({name: to_array(Z) for name, Z in scores.items()})
 
 
 def _shared_rows(views: Views, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
@@ -250,7 +251,7 @@ def _correlated(
         if of_block.sum() < 2:
             raise ValueError(f"Views {name!r} and {source!r} have fewer than two common objects.")
         rows = block if of_block.all() else block.take(np.flatnonzero(of_block))
-        found[name] = _column_correlations(rows, scores[source][of_scores])
+        found[name] = _column_correlations(rows, to_array(scores[source], float)[of_scores])
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from mvcca.blocks.checks import to_array
 from mvcca.views import Labels, as_views
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.typing import LabelsLike, ViewsLike
@@ -53,7 +54,7 @@ def label_auroc(scores: ViewsLike, y: LabelsLike) -> dict[str, dict[str, np.ndar
     """
     rows = as_views(scores).in_memory()
     labels = LabelsByView.of(rows, y, is_per_view(rows, y))
-    return {name: _of_view(np.asarray(Z), labels[name]) for name, Z in rows.items()}
+    return {name: _of_view(to_array(Z), labels[name]) for name, Z in rows.items()}
 
 
 def _of_view(Z: np.ndarray, labels: Labels) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import unicodedata
 from typing import Any
 
@@ -25,11 +26,23 @@ def in_one_line(text: str) -> str:
 
 
 def printable_json(value: Any, indent: int | None = None) -> str:
-    """JSON with readable letters, in which control characters are JSON's own escapes."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)  # escapes newlines within strings
+    """JSON with readable letters, in which control characters are JSON's own escapes.
+
+    NaN and infinity, which JSON does not have, become null.
+    """
+    finite = _finite(value)
+    text = json.dumps(finite, ensure_ascii=False, indent=indent)  # escapes newlines within strings
     return "".join(
         f"\\u{ord(character):04x}"
         if unicodedata.category(character) in _ESCAPED and character != "\n"
         else character
         for character in text
     )
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -79,8 +79,12 @@ class Table:
     ) -> Table:
         """A table of values; by default, columns that contain text are words.
 
-        Floating-point numbers are formatted by `spec`. NaN and None are empty.
+        Floating-point numbers are formatted by `spec`. NaN and None are empty. Control characters
+        of names are escaped.
         """
+        columns = list(map(in_one_line, columns))
+        caption, notes = in_one_line(caption), list(map(in_one_line, notes))
+        words = None if words is None else set(map(in_one_line, words))
         values = [list(row) for row in rows]
         if words is None:
             texts_in = [any(isinstance(row[j], str) for row in values) for j in range(len(columns))]

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse import sparray, spmatrix
 
 from mvcca.blocks import as_block
+from mvcca.blocks.checks import to_array
 
 RelevanceLike: TypeAlias = ArrayLike | sparray | spmatrix
 
+_DOUBLE = 8  # bytes of a float64
 _SHORT = 2**14  # bytes of a row; shorter rows are sorted faster together than one by one
 _PARALLEL_ULPS = 8  # between entries of parallel rows: two roundings, and those of a projection
 
@@ -20,7 +22,7 @@ _PARALLEL_ULPS = 8  # between entries of parallel rows: two roundings, and those
 
 def checked_matrix(scores: ArrayLike, name: str = "scores") -> np.ndarray:
     """Array of two dimensions with finite floats; float32 is kept."""
-    values = np.asarray(scores)
+    values = to_array(scores)
     if values.dtype != np.float32:
         values = np.asarray(values, dtype=np.float64)
     if values.ndim != 2 or 0 in values.shape:
@@ -87,6 +89,9 @@ def descending_order(scores: np.ndarray, k: int | None = None) -> np.ndarray:
     ndarray of int, shape (n_queries, min(k, n_gallery))
         The ranked lists.
     """
+    scores = to_array(scores)
+    if scores.dtype.kind in "bu":
+        scores = scores.astype(np.float64)  # they have no negative
     length = scores.shape[1] if k is None else min(k, scores.shape[1])
     order = np.empty((len(scores), length), dtype=np.intp)
     sort = _sort_float32 if scores.dtype == np.float32 else _sort
@@ -126,7 +131,7 @@ def ranked(values: np.ndarray, scores: np.ndarray, k: int | None = None) -> np.n
     ndarray, shape (n_queries, min(k, n_gallery))
         The values of the first k items.
     """
-    order = descending_order(scores, k)
+    values, order = to_array(values), descending_order(scores, k)
     return np.stack([row[items] for row, items in zip(values, order, strict=True)])
 
 
@@ -149,19 +154,22 @@ def in_order(scores: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndar
     return np.take_along_axis(scores, order, 1), np.take_along_axis(items, order, 1)
 
 
-def unit_rows(X: np.ndarray) -> np.ndarray:
+def unit_rows(X: ArrayLike) -> np.ndarray:
     """Rows scaled to length 1, so that inner products are cosines; zero rows stay zero.
 
     Parameters
     ----------
-    X : ndarray of float, shape (n_rows, n_columns)
+    X : array-like, shape (n_rows, n_columns)
         Finite rows of any magnitude: no square overflows or underflows.
 
     Returns
     -------
     ndarray, shape (n_rows, n_columns)
-        Unit rows in the precision of X.
+        Unit rows in the precision of X; in float64 if X holds no floats, or wider ones.
     """
+    X = to_array(X)
+    if X.dtype.kind != "f" or X.dtype.itemsize > _DOUBLE:
+        X = X.astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))[:, None]
     most = float(np.finfo(X.dtype).max) ** 0.4  # squares neither overflow nor underflow

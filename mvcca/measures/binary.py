@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvcca.blocks import as_block
+from mvcca.blocks.checks import to_array
 from mvcca.machine.warnings import warn
 from mvcca.measures.arrays import (
     RelevanceLike,
@@ -215,7 +216,7 @@ def precision_recall_curve(
     ValueError
         If a score is not finite, shapes differ, or a level is outside [0, 1].
     """
-    levels = np.linspace(0, 1, 11) if recall is None else np.asarray(recall, dtype=float)
+    levels = np.linspace(0, 1, 11) if recall is None else to_array(recall, float)
     if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
         raise ValueError(f"recall must be levels between 0 and 1, got {recall!r}.")
     scores = checked_matrix(scores)
@@ -323,7 +324,7 @@ def mean_reciprocal_rank(ranks: ArrayLike) -> float:
 
 
 def _checked_ranks(ranks: ArrayLike) -> np.ndarray:
-    values = np.asarray(ranks, dtype=np.float64)
+    values = to_array(ranks, np.float64)
     if values.ndim != 1 or not len(values):
         raise ValueError(f"Expected ranks of at least one query, got shape {values.shape}.")
     if not (values >= 1).all():  # NaN is caught here too

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mvcca.blocks.checks import to_array
+
 
 def hubness(occurrences: ArrayLike) -> float:
     """Skewness of k-occurrences, E[(N_k - μ)³] / σ³ over the items of a gallery.
@@ -32,7 +34,7 @@ def hubness(occurrences: ArrayLike) -> float:
     .. [1] Radovanović, Nanopoulos and Ivanović, "Hubs in Space: Popular Nearest Neighbors in
        High-Dimensional Data", Journal of Machine Learning Research 11, 2010, eq. (1).
     """
-    counts = np.asarray(occurrences, dtype=np.float64)
+    counts = to_array(occurrences, np.float64)
     if counts.ndim != 1 or not len(counts):
         raise ValueError(f"Expected occurrences of one or more items, got shape {counts.shape}.")
     deviations = counts - counts.mean()

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from mvcca.blocks.checks import to_array
 from mvcca.measures.arrays import checked_matrix
 
 
@@ -32,7 +33,7 @@ def class_means(embeddings: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.nda
         If there is not one class per row or a value is not finite.
     """
     embeddings = checked_matrix(embeddings, "embeddings")
-    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    classes, codes = np.unique(to_array(y), return_inverse=True)
     if codes.shape != (len(embeddings),):
         raise ValueError(f"Expected {len(embeddings)} classes, one per row, got {codes.shape}.")
     membership = csr_array((np.ones(len(codes)), (codes, np.arange(len(codes)))))

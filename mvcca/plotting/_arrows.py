@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from mvcca.blocks.checks import to_array
 from mvcca.plotting._display import ScoresDisplay, points_frame, standardized, two_components
 from mvcca.plotting._drawing import (
     component_title,
@@ -132,9 +133,7 @@ class ArrowsDisplay(ScoresDisplay):
         common = np.flatnonzero(scores.seen.all(axis=1))
         if len(common) < 2:
             raise ValueError("Arrows need at least two objects that are seen in all views.")
-        points = {
-            name: standardized(np.asarray(Z)[:, chosen]) for name, Z in scores[common].items()
-        }
+        points = {name: standardized(to_array(Z)[:, chosen]) for name, Z in scores[common].items()}
         of_common = groups_of(groups, scores, common)
         return cls(points, of_common, (chosen[0], chosen[1])).plot(ax, **kwargs)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from mvcca.blocks.checks import to_array
 from mvcca.inspection import variable_correlations
 from mvcca.plotting._display import ScoresDisplay, data_frame, standardized, two_components
 from mvcca.plotting._drawing import (
@@ -140,7 +141,7 @@ class BiplotDisplay(ScoresDisplay):
         common = np.flatnonzero(scores.seen.all(axis=1))
         if len(common) < 2:
             raise ValueError("A biplot needs at least two objects that are seen in all views.")
-        points = [standardized(np.asarray(Z)[:, chosen]) for _, Z in scores[common].items()]
+        points = [standardized(to_array(Z)[:, chosen]) for _, Z in scores[common].items()]
         loadings = variable_correlations(X, scores)
         return cls(
             np.mean(points, axis=0),

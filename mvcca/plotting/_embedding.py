@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from mvcca.blocks.checks import to_array
 from mvcca.inspection import projected
 from mvcca.machine import lapack
 from mvcca.measures import unit_rows
@@ -100,7 +101,7 @@ class EmbeddingDisplay(ScoresDisplay):
             If there are fewer than two components, or an option is unknown.
         """
         scores = as_views(scores).in_memory()
-        blocks = {name: np.asarray(block, dtype=float) for name, block in scores.items()}
+        blocks = {name: to_array(block, float) for name, block in scores.items()}
         if similarity not in ("cosine", "euclidean"):
             raise ValueError(f"similarity must be 'cosine' or 'euclidean', got {similarity!r}.")
         if similarity == "cosine":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from mvcca.blocks.checks import to_array
 from mvcca.plotting._display import ScoresDisplay, points_frame, two_components
 from mvcca.plotting._drawing import (
     component_title,
@@ -134,7 +135,7 @@ class SamplesDisplay(ScoresDisplay):
             If there are no such components.
         """
         scores, chosen = two_components(scores, components)
-        points = scores.replace({n: np.asarray(Z)[:, chosen] for n, Z in scores.items()})
+        points = scores.replace({n: to_array(Z)[:, chosen] for n, Z in scores.items()})
         return cls(points, groups_of(groups, scores), (chosen[0], chosen[1])).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, level: float | None = 0.95, **kwargs: Any) -> Self:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from mvcca.blocks.checks import to_array
 from mvcca.plotting._display import ScoresDisplay, data_frame, pair_of
 from mvcca.plotting._drawing import (
     check_component,
@@ -84,7 +85,7 @@ class VariatesDisplay(ScoresDisplay):
             raise ValueError(
                 f"Expected a group for each of {max(sizes)} objects, got {len(groups)}."
             )
-        self.variates = {name: np.asarray(values, dtype=float) for name, values in variates.items()}
+        self.variates = {name: to_array(values, float) for name, values in variates.items()}
         self.groups = groups
         self.component = component
         x, y = self.variates.values()
@@ -135,7 +136,7 @@ class VariatesDisplay(ScoresDisplay):
             )
         both = chosen[common]
         check_component(component, min(both.widths.values()))
-        values = {name: np.asarray(both[name])[:, component] for name in pair}
+        values = {name: to_array(both[name])[:, component] for name in pair}
         return cls(values, groups_of(groups, scores, common), component).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:

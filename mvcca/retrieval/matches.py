@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mvcca.blocks.checks import to_array
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.ranked_lists import RankedLists
@@ -96,7 +97,7 @@ class MatchCalibration:
         ValueError
             If the scores are no matrix, are more than `n_items`, or the share is not in (0, 1].
         """
-        scores = np.asarray(scores, dtype=np.float64)
+        scores = to_array(scores, np.float64)
         if scores.ndim != 2 or not 1 <= scores.shape[1] <= n_items:
             raise ValueError(
                 f"Expected scores of shape (n_queries, k) with k from 1 to n_items = {n_items}, "

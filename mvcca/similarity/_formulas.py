@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mvcca.blocks.checks import to_array
 from mvcca.measures import unit_rows
 from mvcca.views.labels import distinct_rows
 
@@ -77,7 +78,7 @@ def cosine(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     ----------
     .. [1] Ranjan, Rasiwasia and Jawahar, "Multi-label Cross-modal Retrieval", ICCV 2015.
     """
-    return unit_rows(np.asarray(A, dtype=float)) @ unit_rows(np.asarray(B, dtype=float)).T
+    return unit_rows(to_array(A, float)) @ unit_rows(to_array(B, float)).T
 
 
 def equal(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -128,7 +129,7 @@ def similarities_within(similarity: Similarity, sigma: float, vectors: np.ndarra
 
 
 def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    A, B = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
+    A, B = to_array(A, float), to_array(B, float)
     origin = B.mean(axis=0)  # rounding of the expansion below grows with the norms
     A, B = A - origin, B - origin
     norms = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)

@@ -20,6 +20,7 @@ from mvcca.blocks.sources._positions import (
     mapped_boundaries,
     run_edges,
 )
+from mvcca.machine.printable import in_one_line
 
 __all__ = ["RowSource", "Selection", "SourceError"]
 
@@ -203,7 +204,8 @@ class RowSource(ABC):
 
     def __repr__(self) -> str:
         kind = f"sparse {self.dtype}" if self.is_sparse else self.dtype
-        return f"<{self._name()}: {self.shape[0]} rows, {self.shape[1]} columns, {kind}>"
+        size = f"{self.shape[0]} rows, {self.shape[1]} columns"
+        return in_one_line(f"<{self._name()}: {size}, {kind}>")
 
 
 class Selection(RowSource):

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from mvcca.inspection._intervals import CorrelationIntervals
 from mvcca.inspection._tables import frame_of
 from mvcca.inspection.permutation import PermutationTest
+from mvcca.machine.printable import in_one_line
 from mvcca.machine.replacing import replacing
 from mvcca.machine.tables import TERMINAL_WIDTH, Table, in_notebook
 from mvcca.model_selection import required_correlation, sample_size
@@ -248,9 +249,10 @@ class Study:
 
     def __str__(self) -> str:
         correlations, loadings = self._tables()
-        parts = [*self.sentences(), "", correlations.as_text(TERMINAL_WIDTH)]
+        sentences, steps = (map(in_one_line, part) for part in (self.sentences(), self.steps()))
+        parts = [*sentences, "", correlations.as_text(TERMINAL_WIDTH)]
         parts += ["", loadings.caption, loadings.as_text(TERMINAL_WIDTH)]
-        return "\n".join([*parts, "", *self.steps()])
+        return "\n".join([*parts, "", *steps])
 
     def _repr_html_(self) -> str:
         return in_notebook(self._tables(), [*self.sentences(), *self.steps()])

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
+from mvcca.blocks.checks import finite_floats, reject_equal_rows, to_array
 from mvcca.interop.alignment.pseudo_pairs import (
     METHODS,
     TwoSets,
@@ -133,7 +134,9 @@ def align_unpaired(
         raise ValueError(f"Expected pseudo_pairs to be 'auto' or 'always', got {pseudo_pairs!r}.")
     if not 0 < reg < np.inf:
         raise ValueError(f"Expected reg to be a positive number, got {reg!r}.")
-    x, y = _floats("x", x), _floats("y", y)
+    x, y = finite_floats("x", x), finite_floats("y", y)
+    for name, rows in ((X, x), (Y, y)):
+        reject_equal_rows(name, rows)
     seeds = _seeds(pairs, len(x), len(y))
     rng = np.random.default_rng(random_state)
     free_x, free_y = (_free(len(rows), seeds[:, j], rng) for j, rows in enumerate((x, y)))
@@ -328,24 +331,11 @@ def _failure(found: Alignment, n_seeds: int) -> str:
 # ---- input --------------------------------------------------------------------------------------
 
 
-def _floats(name: str, rows: Any) -> np.ndarray:
-    """A finite matrix in float32 or float64."""
-    rows = np.asarray(rows)
-    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
-        raise ValueError(
-            f"Expected {name} to be a matrix of numbers, got {rows.dtype} of shape {rows.shape}."
-        )
-    rows = rows.astype(np.float32 if rows.dtype == np.float32 else np.float64, copy=False)
-    if not np.isfinite(rows).all():
-        raise ValueError(f"{name} contains NaN or infinity.")
-    return rows
-
-
 def _seeds(pairs: Any, n_x: int, n_y: int) -> np.ndarray:
     """Row numbers of known pairs, (n_pairs, 2)."""
     if pairs is None:
         return np.empty((0, 2), dtype=np.intp)
-    seeds = np.asarray(pairs)
+    seeds = to_array(pairs)
     if not seeds.size:
         return np.empty((0, 2), dtype=np.intp)
     if seeds.ndim != 2 or seeds.shape[1] != 2 or (seeds != np.floor(seeds)).any():

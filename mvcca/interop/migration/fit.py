@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mvcca.blocks.checks import common_row_labels
+from mvcca.blocks.checks import common_row_labels, finite_floats, reject_equal_rows, to_array
 from mvcca.interop.migration.assessed import Assessed, Sample, assess, held_out_neighbors
-from mvcca.interop.migration.gallery import Gallery
+from mvcca.interop.migration.gallery import Gallery, first_of_equal
 from mvcca.interop.migration.maps import NEW, OLD
 from mvcca.interop.migration.measured import found_shares
 from mvcca.interop.migration.result import CurvePoint, Migration
@@ -70,8 +70,8 @@ def fit_migration(
         Vectors of both models for the same items.
     stored : array-like or file of rows, shape (n_stored, n_features of old), optional
         All stored vectors of the old model, those of the pairs included; by default the pairs are
-        all there is. Rows equal to the row of a query count as its own. Of more than 100,000 rows,
-        as many are drawn.
+        all there is. Equal rows are the same item and count once. Of more than 100,000 rows, as
+        many are drawn.
     direction : {"items", "queries", "both"}, default="items"
         What is mapped: stored rows, queries, or both into a space that they share.
     method : {"affine", "local", "procrustes", "cca"}, optional
@@ -99,14 +99,16 @@ def fit_migration(
     Raises
     ------
     ValueError
-        If there are fewer than 10 pairs, `old` and `new` differ in their rows, `old` and `stored`
-        in their number of features, or a parameter is out of range.
+        If there are fewer than 10 different pairs, all rows of one model are equal, `old` and `new`
+        differ in their rows, `old` and `stored` in their number of features, or a parameter is out
+        of range.
 
     Warns
     -----
     UserWarning
-        If the map finds no more rows than one of permuted pairs, or fewer than half of them; or if
-        it keeps fewer neighbors than the old model has by itself.
+        If pairs repeat others, which are left out; if the map finds no more rows than one of
+        permuted pairs, or fewer than half of them; or if it keeps fewer neighbors than the old
+        model has by itself.
 
     See Also
     --------
@@ -131,20 +133,33 @@ def fit_migration(
     """
     kind, regs = _checked(direction, method, reg)
     common_row_labels({OLD: old, NEW: new})  # raises if they differ
-    x, y = _floats(OLD, old), _floats(NEW, new)
+    x, y = finite_floats(OLD, old), finite_floats(NEW, new)
     if len(x) != len(y):
         raise ValueError(
             f"Expected a row of both models for every pair, got {len(x)} rows of the old model and "
             f"{len(y)} of the new one."
         )
-    if len(x) < _LEAST_PAIRS:
-        raise ValueError(f"{len(x)} pairs, but at least {_LEAST_PAIRS} are needed")
+    x, y = _different(x, y)
     with threads_to_factorise(max(x.shape[1], y.shape[1])):
         found = _fitted(
             kind, direction, regs, x, y, stored, normalize, learning_curve, random_state
         )
     _warn_of(found)
     return found
+
+
+def _different(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs without those that repeat others, which would measure the map that they taught."""
+    for name, rows in ((OLD, x), (NEW, y)):
+        reject_equal_rows(name, rows)
+    is_first = first_of_equal(x, y)
+    n_different, which = int(is_first.sum()), "" if is_first.all() else " different"
+    if n_different < _LEAST_PAIRS:
+        raise ValueError(f"{n_different}{which} pairs, but at least {_LEAST_PAIRS} are needed")
+    if not is_first.all():
+        warn(f"{len(x) - n_different:,} of {len(x):,} pairs repeat others and were left out.")
+        x, y = x[is_first], y[is_first]
+    return x, y
 
 
 def _fitted(
@@ -256,7 +271,7 @@ def _normalized(direction: str, old: np.ndarray, new: np.ndarray) -> bool:
 def _warn_of(found: Migration) -> None:
     """Say what the map is not good for."""
     among = f"{found.found_first:.3f} of the queries find their own row first among "
-    among += f"{found.gallery_size:,} rows"
+    among += found.gallery_in_words
     if not found.is_useful:
         warn(
             f"Only {among}, where a map of permuted pairs finds {found.found_first_permuted:.3f}: "
@@ -274,25 +289,11 @@ def _warn_of(found: Migration) -> None:
         )
 
 
-def _floats(name: str, rows: Any) -> np.ndarray:
-    """A finite matrix in float32 or float64."""
-    rows = np.asarray(rows)
-    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
-        raise ValueError(
-            f"Expected {name} to be a matrix of numbers, one row per pair, got {rows.dtype} of "
-            f"shape {rows.shape}."
-        )
-    rows = rows.astype(np.float32 if rows.dtype == np.float32 else np.float64, copy=False)
-    if not np.isfinite(rows).all():
-        raise ValueError(f"View {name!r} contains NaN or infinity.")
-    return rows
-
-
 def _stored(stored: Any, old: np.ndarray) -> Any:
     """Rows of the old model that will be mapped."""
     if stored is None:
         return old
-    rows = stored if hasattr(stored, "shape") else np.asarray(stored)
+    rows = stored if hasattr(stored, "shape") else to_array(stored)
     if len(rows.shape) != 2 or rows.shape[1] != old.shape[1]:
         raise ValueError(
             f"Expected stored rows with the {old.shape[1]} features of the old model, got a "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
+from mvcca.blocks.checks import to_array
 from mvcca.machine.threads import each
 
 MOST_ROWS = 100_000  # of a gallery; more stored rows are represented by a random draw
@@ -24,8 +25,8 @@ Cosines = Callable[[Any, slice], np.ndarray]
 class Gallery:
     """Stored rows of the old model, with the places of the rows that belong to the queries.
 
-    Stored rows that are equal to a query's own row are the same item to any map, and count as its
-    own.
+    Equal stored rows are the same item to any map, and are kept once: a query whose own row fills
+    half of them would be found without a map.
     """
 
     rows: np.ndarray  # (n_rows, n_features of the old model)
@@ -41,11 +42,13 @@ class Gallery:
             drawn = rng.choice(n_stored, MOST_ROWS - len(own), replace=False, shuffle=False)
             numbers = np.sort(drawn)
             stored = as_block(stored).take(numbers).matrix
-        rows = np.asarray(as_block(stored).in_memory().matrix).astype(own.dtype, copy=False)
+        rows = to_array(as_block(stored).in_memory().matrix).astype(own.dtype, copy=False)
         if not (is_finite := np.isfinite(rows).all(axis=1)).all():
             place = int(np.argmin(is_finite))
             number = place if numbers is None else numbers[place]
             raise ValueError(f"Row {number:,} of the stored rows contains NaN or infinity.")
+        n_rows, is_first = len(rows), first_of_equal(rows)
+        rows = rows if is_first.all() else rows[is_first]
         places: dict[bytes, list[int]] = {_key(row): [] for row in own}
         same_start = np.flatnonzero(np.isin(rows[:, 0], own[:, 0]))  # few are compared whole
         for place in same_start.tolist():
@@ -59,7 +62,7 @@ class Gallery:
         of_each = [places[_key(row)] for row in own]
         return cls(
             np.concatenate([rows, added]) if added else rows,
-            max(n_stored, len(rows) + len(added)),
+            max(n_stored, n_rows + len(added)),
             np.repeat(np.arange(len(own)), [len(known) for known in of_each]),
             np.concatenate(of_each),
         )
@@ -89,6 +92,18 @@ class Gallery:
         tiles = each(counts, (slice(a, a + _TILE_ROWS) for a in starts))
         better, as_good = np.sum(tiles, axis=0)
         return better, as_good - better - (last - first)
+
+
+def first_of_equal(*matrices: np.ndarray) -> np.ndarray:
+    """Which rows differ from all rows before them, (n_rows,) of bool."""
+    is_first = np.ones(len(matrices[0]), dtype=bool)
+    _, group, sizes = np.unique(matrices[0][:, 0], return_inverse=True, return_counts=True)
+    known = set()
+    for row in np.flatnonzero(sizes[group] > 1).tolist():  # few are compared whole
+        key = b"".join(_key(matrix[row]) for matrix in matrices)
+        is_first[row] = key not in known
+        known.add(key)
+    return is_first
 
 
 def _key(row: np.ndarray) -> bytes:

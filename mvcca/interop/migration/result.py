@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mvcca.blocks.checks import matrix_of_numbers, to_array
 from mvcca.interop.row_maps import CentredMap, LocalMaps, RowMap
 from mvcca.machine.archive import not_ours, read_archive, write_archive
 from mvcca.machine.axes import tidy_axes
@@ -88,7 +89,8 @@ class Migration:
     gallery_size : int
         Number of stored rows that each of them was compared with.
     n_stored : int
-        Number of stored rows; the gallery is a random draw if it is smaller.
+        Number of stored rows. The gallery is smaller if it is a random draw, or if rows are equal,
+        which count once.
     n_pairs, n_queries : int
         Number of pairs, and of those whose new vectors were the queries.
     neighbors_kept : float
@@ -132,7 +134,7 @@ class Migration:
         lines = [
             f"{self._name}: fitted to {self.n_pairs:,} pairs; the figures are of pairs left out of "
             "the fit",
-            f"own {mapped} found first among {self._gallery}: {self.found_first:.3f} ± "
+            f"own {mapped} found first among {self.gallery_in_words}: {self.found_first:.3f} ± "
             f"{2 * self.found_first_error:.3f} ({self.n_queries:,} queries)",
             f"nearest {self.nearest_share:.1%} of rows that are still nearest: "
             f"{self.neighbors_kept:.3f} (old model: {self.neighbors_kept_before:.3f})",
@@ -150,10 +152,11 @@ class Migration:
         return self.method if self.reg is None else f"{self.method}, reg={self.reg:.3g}"
 
     @property
-    def _gallery(self) -> str:
+    def gallery_in_words(self) -> str:
         """What each query was compared with."""
-        drawn = "" if self.gallery_size == self.n_stored else f" drawn from {self.n_stored:,}"
-        return f"{self.gallery_size:,} rows{drawn}"
+        if self.gallery_size == self.n_stored:
+            return f"{self.gallery_size:,} rows"
+        return f"{self.gallery_size:,} different rows of {self.n_stored:,}"
 
     @property
     def is_useful(self) -> bool:
@@ -225,7 +228,7 @@ class Migration:
         for name in views.keys():  # noqa: SIM118, Views do not iterate
             if name not in maps:
                 raise ValueError(f"Unknown view {name!r}; the views are {list(maps)}.")
-        return {name: maps[name](np.asarray(rows)) for name, rows in views.items()}
+        return {name: maps[name](rows) for name, rows in views.items()}
 
     def drift(self, old: np.ndarray, new: np.ndarray) -> Drift:
         """Check on new pairs whether the map still fits.
@@ -244,7 +247,7 @@ class Migration:
         ValueError
             If there are fewer than 2 pairs, or different numbers of rows.
         """
-        old, new = np.asarray(old), np.asarray(new)
+        old, new = to_array(old), to_array(new)
         if len(old) != len(new) or len(old) < 2:
             raise ValueError(
                 f"Expected at least 2 pairs, with as many rows of both models; got {len(old)} "
@@ -296,7 +299,7 @@ class Migration:
         ax = tidy_axes(ax, grid="y")
         n_pairs, first, errors = np.array(self._curve()).T
         ax.errorbar(n_pairs, first, 2 * errors, marker="o", capsize=3)
-        ax.set(xlabel="Pairs", ylabel=f"Own row found first among {self.gallery_size:,} rows")
+        ax.set(xlabel="Pairs", ylabel=f"Own row found first among {self.gallery_in_words}")
         return ax
 
     def _curve(self) -> list[CurvePoint]:
@@ -380,7 +383,10 @@ class Migration:
         error = 2 * self.found_first_error
         nearest = f"nearest {self.nearest_share:.1%} of rows that are still nearest"
         figures = [
-            (f"own row found first among {self._gallery}", f"{self.found_first:.3f} ± {error:.3f}"),
+            (
+                f"own row found first among {self.gallery_in_words}",
+                f"{self.found_first:.3f} ± {error:.3f}",
+            ),
             ("the same, by a map of permuted pairs", f"{self.found_first_permuted:.3f}"),
             ("own row found among the first 10", f"{self.found_in_ten:.3f}"),
             (nearest, f"{self.neighbors_kept:.3f}"),
@@ -402,7 +408,7 @@ class Migration:
         return in_notebook(found)
 
     def _mapped(self, own: RowMap | None, rows: Any, name: str) -> np.ndarray:
-        rows = np.asarray(rows)
+        rows = to_array(rows)
         if own is None:
             return rows
         if rows.ndim != 2 or rows.shape[1] != own.n_features:
@@ -410,7 +416,7 @@ class Migration:
                 f"Expected rows of the {name} model of shape (n_rows, {own.n_features}), got shape "
                 f"{rows.shape}. A single vector is a row: vector[None]."
             )
-        return own.apply(rows, name, to_unit=self.normalize)
+        return own.apply(matrix_of_numbers(name, rows), name, to_unit=self.normalize)
 
 
 def _curve_point(stored: Mapping[str, Any]) -> CurvePoint:

@@ -18,15 +18,22 @@ from mvcca.machine import lapack
 from mvcca.retrieval import top_k
 
 _SMALLEST = 1e-9  # of the largest eigenvalue, below which one is rounding
+_ALIKE = 100.0  # ratio of variances up to which columns are left in their units
+_CERTAIN = 1e-6  # distance from 1 below which unrelated layers agree perfectly up to rounding
+_LEAST_MARGIN = 2.0  # deviations of unrelated layers between them and layers that agree perfectly
 _VARIANCE = 0.99  # that the principal components of SVCCA explain
 _DRAWS = 20
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues of a layer's scatter in descending order, and its eigenvectors as columns."""
+    """Eigenvalues of a layer's scatter in descending order, and its eigenvectors as columns.
+
+    Centred rows times `whitened` are the principal components scaled to length 1.
+    """
 
     values: np.ndarray
     vectors: np.ndarray
+    whitened: np.ndarray
 
 
 class Pair(NamedTuple):
@@ -46,19 +53,44 @@ class Found(NamedTuple):
     deviation: float
 
 
-def spectrum_of(name: str, scatter: np.ndarray, n_rows: int) -> Spectrum:
-    """Principal axes of a layer, without those of rounding."""
+def spectrum_of(name: str, scatter: np.ndarray, rounding: np.ndarray, n_rows: int) -> Spectrum:
+    """Principal axes of a layer, without those of rounding.
+
+    `rounding` holds the squared lengths that centred columns have if they are constant. Where
+    columns differ in scale, those of length 1 tell which directions exist: next to a column in
+    large units, all others would pass for rounding.
+    """
+    lengths = np.diag(scatter)
+    real = lengths > rounding
+    if not real.any():
+        raise no_variance(name)
+    if lengths[real].max() <= _ALIKE * lengths[real].min():
+        alike = scatter if real.all() else np.where(np.outer(real, real), scatter, 0)
+        values, vectors = _kept(alike, n_rows)
+        return Spectrum(values, vectors, vectors / np.sqrt(values))
+    units = np.sqrt(np.where(real, lengths, np.inf))
+    values, vectors = _kept(scatter / units / units[:, None], n_rows)
+    roots = np.sqrt(values)
+    in_units = np.where(real, units, 0)[:, None]
+    left, sizes, right = lapack.svd(in_units * vectors * roots)
+    return Spectrum(sizes**2, left, vectors / roots / units[:, None] @ right.T)
+
+
+def _kept(scatter: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenpairs above rounding, in descending order."""
     values, vectors = eigh(scatter)
-    kept = np.flatnonzero(values > _SMALLEST * max(values[-1], 0))[::-1][: n_rows - 1]
-    if not len(kept):
-        raise ValueError(f"Layer {name!r} has no variance: all its rows are equal.")
-    return Spectrum(values[kept], vectors[:, kept])
+    kept = np.flatnonzero(values > _SMALLEST * values[-1])[::-1][: n_rows - 1]
+    return values[kept], vectors[:, kept]
+
+
+def no_variance(name: str) -> ValueError:
+    """The error about a layer without a direction."""
+    return ValueError(f"Layer {name!r} has no variance: all its rows are equal.")
 
 
 def pair_of(x: Spectrum, y: Spectrum, cross: np.ndarray, reg: float) -> Pair:
     """Two layers with cross-products `cross`."""
-    T = x.vectors.T @ cross @ y.vectors
-    return Pair(x, y, T / np.sqrt(x.values)[:, None] / np.sqrt(y.values), reg)
+    return Pair(x, y, x.whitened.T @ cross @ y.whitened, reg)
 
 
 def procrustes(pair: Pair) -> float:
@@ -93,8 +125,12 @@ def svcca(pair: Pair) -> float:
 def pwcca(pair: Pair) -> float:
     """Mean canonical correlation, weighted by Σ_j |⟨h_i, x_j⟩| of variates h_i and neurons x_j."""
     left, rho, _ = lapack.svd(pair.T)
-    variates = np.sqrt(pair.x.values)[:, None] * left
-    weights = np.abs(pair.x.vectors @ variates).sum(axis=0)
+    products = pair.x.vectors @ (np.sqrt(pair.x.values)[:, None] * left)
+    n_equal = int((rho > 1 - _CERTAIN).sum())
+    if n_equal > 1:  # any rotation of these variates would do: take their principal axes
+        axes, sizes, _ = lapack.svd(products[:, :n_equal])
+        products[:, :n_equal] = axes * sizes
+    weights = np.abs(products).sum(axis=0)
     return float(weights @ rho / weights.sum())
 
 
@@ -129,12 +165,46 @@ def _n_main(x: Spectrum) -> int:
 # ---- of unrelated layers -------------------------------------------------------------------------
 
 
+def above_unrelated(value: np.ndarray, expected: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Values of a measure so that unrelated layers have 0 and perfect agreement 1.
+
+    (s - E) / (1 - E) is 0/0 where any layers agree perfectly, as those of n - 1 dimensions do in n
+    rows, and noise where perfect agreement is within two deviations of unrelated layers. The result
+    is NaN there.
+    """
+    is_told = 1 - expected > np.maximum(_CERTAIN, _LEAST_MARGIN * deviation)
+    nowhere = np.full(np.shape(value), np.nan)
+    return np.divide(value - expected, 1 - expected, out=nowhere, where=is_told)
+
+
+def is_one_for_any(expected: np.ndarray) -> np.ndarray:
+    """Whether unrelated layers agree perfectly, up to rounding."""
+    return np.asarray(1 - expected <= _CERTAIN)
+
+
+def by_spectra(
+    name: str, pair: Pair, n_rows: int, calibrate: bool, rng: np.random.Generator
+) -> Found:
+    """A measure of `BY_SPECTRA`; uncalibrated, with moments only if it may be 1 for any layers."""
+    measure = BY_SPECTRA[name]
+    value = measure(pair)
+    if calibrate:
+        return Found(value, *unrelated(measure, pair, n_rows, rng, _DRAWS))
+    if value > 1 - _CERTAIN and max(pair.T.shape) >= n_rows - 1:
+        return Found(value, *unrelated(measure, pair, n_rows, rng, 2))
+    return Found(value, np.nan, np.nan)
+
+
 def unrelated(
-    measure: Callable[[Pair], float], pair: Pair, n_rows: int, rng: np.random.Generator
+    measure: Callable[[Pair], float],
+    pair: Pair,
+    n_rows: int,
+    rng: np.random.Generator,
+    n_draws: int,
 ) -> tuple[float, float]:
     """Mean and standard deviation of a measure of random layers with these spectra."""
     p, q = pair.T.shape
-    random = (random_correlations(p, q, n_rows - 1, rng) for _ in range(_DRAWS))
+    random = (random_correlations(p, q, n_rows - 1, rng) for _ in range(n_draws))
     drawn = [measure(pair._replace(T=T)) for T in random]
     return float(np.mean(drawn)), float(np.std(drawn, ddof=1))
 

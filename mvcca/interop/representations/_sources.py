@@ -16,11 +16,16 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from mvcca.blocks.checks import matrix_of_numbers
+from mvcca.machine.printable import in_one_line
 from mvcca.machine.threads import one_by_one
-from mvcca.statistics import Moments, column_slices
+from mvcca.statistics import ROUNDING, Moments, column_slices
 from mvcca.views import Views
 
 _ROWS = 4096  # in a block
+_FAR = 1e30  # sums of squares up to which eighth powers neither overflow nor underflow
+_NEAR = 40  # binary exponents of numbers whose sums of squares lie there
+_MOST = 1000  # binary exponent of scales
 _LENGTHS = "squared lengths"
 
 
@@ -54,13 +59,21 @@ class Source(Protocol):
         """Sum of products of the squared lengths of centred rows."""
         ...
 
+    def size(self, P: int) -> float:
+        """Sum of the squared lengths of centred rows."""
+        ...
+
+    def rounding(self, P: int) -> np.ndarray:
+        """Squared lengths up to which the centred columns of a block are constant."""
+        ...
+
 
 class Rows:
     """Layers as matrices, in memory or memory-mapped, of which one block of rows is copied."""
 
     def __init__(self, layers: Mapping[str, Any]) -> None:
         self.names: tuple[str, ...] = tuple(layers)
-        self.matrices = [checked(name, rows) for name, rows in layers.items()]
+        self.matrices = [_matrix(name, rows) for name, rows in layers.items()]
         heights = {name: len(rows) for name, rows in zip(self.names, self.matrices, strict=True)}
         self.n_rows = next(iter(heights.values()))
         if len(set(heights.values())) > 1:
@@ -68,14 +81,15 @@ class Rows:
         self._parts = [
             slice(start, start + _ROWS) for start in range(0, max(self.n_rows, 1), _ROWS)
         ]
-        self._means = [_mean(rows) for rows in self.matrices]
-        self._lengths = [
-            np.concatenate([_lengths(self._centred(p, rows)) for rows in self._parts])
-            for p in range(len(self.names))
-        ]
-        for name, lengths in zip(self.names, self._lengths, strict=True):
-            if not np.isfinite(lengths.sum()):
-                raise ValueError(f"Layer {name!r} contains NaN, infinity, or numbers above 1e150.")
+        self._scales = [1.0] * len(self.names)
+        self._means = [self._mean(P) for P in range(len(self.names))]
+        self._lengths = [self._lengths_about_mean(P) for P in range(len(self.names))]
+        for P, name in enumerate(self.names):
+            # Only numbers far from 1 are scaled: to look for the largest takes another pass.
+            if not 1 / _FAR < self.size(P) < _FAR:
+                self._scales[P] = _power(-self._exponent(name, P))
+                self._means[P] = self._mean(P)
+                self._lengths[P] = self._lengths_about_mean(P)
 
     @property
     def widest(self) -> int:
@@ -107,8 +121,34 @@ class Rows:
             {name: rows[kept] for name, rows in zip(self.names, self.matrices, strict=True)}
         )
 
-    def _centred(self, P: int, rows: slice) -> np.ndarray:
-        return np.asarray(self.matrices[P][rows], dtype=float) - self._means[P]
+    def size(self, P: int) -> float:
+        """Sum of the squared lengths of centred rows."""
+        return float(self._lengths[P].sum())
+
+    def rounding(self, P: int) -> np.ndarray:
+        """Squared lengths up to which the centred columns of a layer are constant."""
+        return _rounding(self._means[P], self.n_rows)
+
+    def _rows(self, P: int, part: slice) -> np.ndarray:
+        rows = np.asarray(self.matrices[P][part], dtype=float)
+        return rows if self._scales[P] == 1 else rows * self._scales[P]
+
+    def _centred(self, P: int, part: slice) -> np.ndarray:
+        return self._rows(P, part) - self._means[P]
+
+    def _mean(self, P: int) -> np.ndarray:
+        if self._scales[P] == 1:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.mean(self.matrices[P], axis=0, dtype=float)
+        return reduce(add, (self._rows(P, part).sum(axis=0) for part in self._parts)) / self.n_rows
+
+    def _lengths_about_mean(self, P: int) -> np.ndarray:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return np.concatenate([_lengths(self._centred(P, part)) for part in self._parts])
+
+    def _exponent(self, name: str, P: int) -> int:
+        """Binary exponent of the largest number of a layer."""
+        return max(_exponent(name, self.matrices[P][part]) for part in self._parts)
 
 
 class LayerSums:
@@ -158,12 +198,15 @@ class LayerSums:
         self.sketch = sketch
         self.random_state = random_state
         self._widths: dict[str, int] = {}
+        self._exponents: list[int] = []  # layers are divided by powers of two
         self._origins: list[np.ndarray] = []  # of the blocks; rows are counted from there
         self._moments: Moments | None = None
         self._about_mean: Moments | None = None
 
     def __repr__(self) -> str:
-        return f"LayerSums({self.n_rows} rows of {', '.join(self.names) or 'no layer'})"
+        return in_one_line(
+            f"LayerSums({self.n_rows} rows of {', '.join(self.names) or 'no layer'})"
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -193,19 +236,22 @@ class LayerSums:
         ValueError
             If layers, widths or numbers of rows differ, or values are not finite.
         """
-        layers = {name: np.asarray(checked(name, rows), float) for name, rows in batch.items()}
+        layers = {
+            name: _matrix(name, rows).astype(float, copy=False) for name, rows in batch.items()
+        }
         widths = {name: rows.shape[1] for name, rows in layers.items()}
         if self._moments is not None and widths != self._widths:
             raise ValueError(f"Expected layers of widths {self._widths}, got {widths}.")
         heights = {name: len(rows) for name, rows in layers.items()}
         if len(set(heights.values())) != 1:
             raise ValueError(f"Expected layers with as many rows each, got {heights}.")
-        for name, rows in layers.items():
-            if not np.isfinite(rows).all():
-                raise ValueError(f"Layer {name!r} contains NaN or infinity.")
+        exponents = [_exponent(name, rows) for name, rows in layers.items()]
         if not next(iter(heights.values())):
             return self
         self._widths = widths
+        self._scale_to(exponents)
+        scaled = zip(layers.items(), self._exponents, strict=True)
+        layers = {name: rows * _power(-e) if e else rows for (name, rows), e in scaled}
         blocks = list(self._columns(layers))
         if self._moments is None:
             self._origins = [block.mean(axis=0) for block in blocks]
@@ -245,10 +291,13 @@ class LayerSums:
             )
         if self._moments is None:
             self._widths, self._origins = other._widths, other._origins
-            self._moments = other._moments
+            self._exponents, self._moments = other._exponents, other._moments
         else:
-            shifts = [a - b for a, b in zip(other._origins, self._origins, strict=True)]
-            self._moments = self._moments + _moved(other._moments, shifts)
+            self._scale_to(other._exponents)
+            factors = other._factors(self._exponents)
+            origins = [f * origin for f, origin in zip(factors, other._origins, strict=True)]
+            shifts = [a - b for a, b in zip(origins, self._origins, strict=True)]
+            self._moments = self._moments + _moved(_scaled(other._moments, factors), shifts)
         self._about_mean = None
         return self
 
@@ -276,13 +325,45 @@ class LayerSums:
         means = moments.mean()[_LENGTHS]
         return float(moments.scatter[own, own][P, Q] + self.n_rows * means[P] * means[Q])
 
-    def _centred(self) -> Moments:
-        """Moments whose lengths are those of rows about their mean."""
+    def size(self, P: int) -> float:
+        """Sum of the squared lengths of centred rows."""
+        return float(np.trace(self.cross(P, P)))
+
+    def rounding(self, P: int) -> np.ndarray:
+        """Squared lengths up to which the centred columns of a block are constant."""
+        return _rounding(self._origins[P] + self._seen().mean()[str(P)], self.n_rows)
+
+    def _seen(self) -> Moments:
         if self._moments is None:
             raise ValueError("Expected sums of rows, got none: call update first.")
+        return self._moments
+
+    def _scale_to(self, exponents: list[int]) -> None:
+        """Divide layers by powers of two, those of the largest numbers so far."""
+        if self._moments is None:
+            self._exponents = exponents
+            return
+        largest = list(map(max, self._exponents, exponents))
+        factors = self._factors(largest)
+        self._moments = _scaled(self._moments, factors)
+        self._origins = [f * origin for f, origin in zip(factors, self._origins, strict=True)]
+        self._exponents = largest
+
+    def _factors(self, exponents: list[int]) -> list[float]:
+        """What the blocks are multiplied by to be divided by other powers of two."""
+        factors = []
+        for own, other, width in zip(
+            self._exponents, exponents, self._widths.values(), strict=True
+        ):
+            factors += [_power(own - other)] * (1 + self._is_sketched(width))
+        return factors
+
+    def _centred(self) -> Moments:
+        """Moments whose lengths are those of rows about their mean."""
         if self._about_mean is None:
-            means = list(self._moments.mean().values())[:-1]
-            self._about_mean = _moved(self._moments, [-mean for mean in means])
+            moments = self._seen()
+            means = list(moments.mean().values())[:-1]
+            self._about_mean = _moved(moments, [-mean for mean in means])
         return self._about_mean
 
     def _is_sketched(self, width: int) -> bool:
@@ -319,17 +400,8 @@ def _moved(moments: Moments, shifts: Sequence[np.ndarray]) -> Moments:
     return replace(moments, means=means, residues=np.zeros_like(means), scatter=scatter)
 
 
-def checked(name: str, rows: Any) -> Any:
-    """A dense matrix of numbers with at least one column; memory maps stay on disk."""
-    if hasattr(rows, "detach"):  # a tensor of torch
-        rows = rows.detach().cpu()
-    rows = np.asarray(rows)  # of a memory map, a view
-    if rows.ndim != 2 or rows.dtype.kind not in "biuf" or not rows.shape[1]:
-        raise ValueError(
-            f"Expected layer {name!r} to be a matrix of numbers, one row per object, got "
-            f"{rows.dtype} of shape {rows.shape}. Flatten or average further axes first."
-        )
-    return rows
+def _matrix(name: str, rows: Any) -> np.ndarray:
+    return matrix_of_numbers(f"layer {name!r}", rows)
 
 
 def _lengths(rows: np.ndarray) -> np.ndarray:
@@ -337,5 +409,34 @@ def _lengths(rows: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->i", rows, rows)
 
 
-def _mean(rows: np.ndarray) -> np.ndarray:
-    return np.mean(rows, axis=0, dtype=float)
+def _scaled(moments: Moments, factors: Sequence[float]) -> Moments:
+    """The moments of blocks times powers of two, and of their squared lengths."""
+    if set(factors) == {1.0}:
+        return moments
+    widths = list(moments.widths.values())[:-1]
+    by_column = np.concatenate([np.repeat(factors, widths), np.square(factors)])
+    return replace(
+        moments,
+        means=moments.means * by_column,
+        residues=moments.residues * by_column,
+        scatter=moments.scatter * by_column * by_column[:, None],
+    )
+
+
+def _power(exponent: int) -> float:
+    """2 to an exponent; those below -1000 count as that, whose square is 0."""
+    return float(np.ldexp(1.0, max(-_MOST, exponent)))
+
+
+def _rounding(mean: np.ndarray, n_rows: int) -> np.ndarray:
+    """Squared lengths that the centred columns of equal rows may have."""
+    return n_rows * (ROUNDING * mean) ** 2
+
+
+def _exponent(name: str, rows: np.ndarray) -> int:
+    """Binary exponent of the largest number, 0 where that is near 1."""
+    largest = max(float(rows.max(initial=0)), -float(rows.min(initial=0)))
+    if not np.isfinite(largest):
+        raise ValueError(f"Layer {name!r} contains NaN or infinity.")
+    exponent = int(np.frexp(largest)[1]) if largest else -_MOST
+    return max(-_MOST, min(exponent, _MOST)) if abs(exponent) > _NEAR else 0

@@ -15,21 +15,25 @@ from mvcca.interop.representations._measures import (
     BY_SPECTRA,
     MEASURES,
     NOT_SYMMETRIC,
-    Found,
     Spectrum,
+    above_unrelated,
+    by_spectra,
     cka,
     cka_unbiased,
+    is_one_for_any,
     mutual_knn,
     neighbors_of,
+    no_variance,
     pair_of,
     spectrum_of,
-    unrelated,
 )
 from mvcca.interop.representations._sources import LayerSums, Rows, Source
 from mvcca.machine.optional import optional
+from mvcca.machine.printable import in_one_line
 from mvcca.machine.progress import steps
 from mvcca.machine.tables import Table, in_notebook
 from mvcca.machine.threads import threads_to_factorise
+from mvcca.machine.warnings import warn
 from mvcca.plotting import draw_heatmap
 from mvcca.views import Views
 
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 _FEWEST_ROWS = 5
 _N_GROUPS = 10  # that intervals leave out, one after the other
 _NEIGHBORS = 10
+_ADVICE = "Use more rows, a ridge (reg) for the mean correlations, or cka_unbiased."
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +62,17 @@ class SimilarityTable:
     raw : dict of str to ndarray
         Each measure as published.
     expected : dict of str to ndarray
-        What unrelated layers of the same spectra have on average. NaN if not calibrated.
+        What unrelated layers of the same spectra have on average. NaN if not calibrated, unless
+        the measure has an exact expectation or is 1 for any layers of this width.
     deviation : dict of str to ndarray
         Standard deviation of the same.
     is_calibrated : bool
         Whether ``table[measure]`` is (raw - expected) / (1 - expected), which is 0 on average for
-        unrelated layers and 1 for equal ones, or the raw measure.
+        unrelated layers and 1 for equal ones, or the raw measure. Calibrated values are NaN where
+        1 lies within two deviations of the expectation, as for layers as wide as there are rows.
     half_width : dict of str to ndarray
-        Half the width of the interval of ``table[measure]``, if ``level`` was given.
+        Half the width of the interval of ``table[measure]``, if ``level`` was given; NaN where the
+        measure is undefined without a tenth of the rows.
     level : float or None
         Coverage of the intervals.
     """
@@ -82,35 +90,80 @@ class SimilarityTable:
     def __getitem__(self, measure: str) -> np.ndarray:
         if measure not in self.raw:
             raise KeyError(f"Expected one of {', '.join(self.raw)}, got {measure!r}.")
-        raw, expected = self.raw[measure], self.expected[measure]
-        return (raw - expected) / (1 - expected) if self.is_calibrated else raw
+        return self._above_unrelated(measure) if self.is_calibrated else self.raw[measure]
 
     @property
     def z(self) -> dict[str, np.ndarray]:
-        """Standard deviations that each measure lies above that of unrelated layers."""
+        """Standard deviations that each measure lies above that of unrelated layers.
+
+        NaN where the calibrated measure is undefined.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             return {
-                name: (self.raw[name] - self.expected[name]) / self.deviation[name]
+                name: np.where(
+                    np.isnan(self._above_unrelated(name)),
+                    np.nan,
+                    (self.raw[name] - self.expected[name]) / self.deviation[name],
+                )
                 for name in self.raw
             }
 
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about values that are undefined, or the same for any layers."""
+        found = []
+        for measure in self.raw:
+            raw, values = self.raw[measure], self[measure]
+            without = f"of {raw.size} pairs of layers, with {self.n_rows:,} rows"
+            if n_undefined := int(np.isnan(raw).sum()):
+                found.append(
+                    f"{measure} is undefined for {n_undefined} {without}: the unbiased HSIC of a "
+                    "layer with itself is not positive. Use more rows."
+                )
+            if n_noise := int((np.isnan(values) & ~np.isnan(raw)).sum()):
+                found.append(
+                    f"{measure} cannot be calibrated for {n_noise} {without}: unrelated layers of "
+                    f"these widths agree as well as equal ones, up to chance. {_ADVICE}"
+                )
+            if not self.is_calibrated and (n_certain := int(self._is_one_for_any(measure).sum())):
+                found.append(
+                    f"{measure} is 1 for {n_certain} {without}, whatever the layers: they are as "
+                    f"wide as there are rows. {_ADVICE}"
+                )
+            if (
+                self.level is not None
+                and (np.isnan(self.half_width[measure]) & ~np.isnan(values)).any()
+            ):
+                found.append(
+                    f"{measure} has no intervals where it is undefined without a tenth of the "
+                    f"rows. {_ADVICE}"
+                )
+        return found
+
+    def _above_unrelated(self, measure: str) -> np.ndarray:
+        return above_unrelated(self.raw[measure], self.expected[measure], self.deviation[measure])
+
+    def _is_one_for_any(self, measure: str) -> np.ndarray:
+        return is_one_for_any(self.expected[measure])
+
     def __str__(self) -> str:
-        left = max(map(len, self.names))
+        names, others = (list(map(in_one_line, part)) for part in (self.names, self.other))
+        left = max(map(len, names))
         lines = []
         for measure in self.raw:
             cells = self._cells(measure)
-            width = max(map(len, (*self.other, *chain(*cells)))) + 2
+            width = max(map(len, (*others, *chain(*cells)))) + 2
             lines.append(self._caption(measure))
-            lines.append(" " * left + "".join(f"{name:>{width}}" for name in self.other))
+            lines.append(" " * left + "".join(f"{name:>{width}}" for name in others))
             lines += [
                 f"{name:<{left}}" + "".join(f"{cell:>{width}}" for cell in row)
-                for name, row in zip(self.names, cells, strict=True)
+                for name, row in zip(names, cells, strict=True)
             ]
             lines.append("")
-        return "\n".join(lines[:-1])
+        return "\n".join([*lines[:-1], *self.notes])
 
     def _repr_html_(self) -> str:
-        return in_notebook(
+        tables = (
             Table.of(
                 self._caption(measure),
                 ("layer", *self.other),
@@ -119,6 +172,7 @@ class SimilarityTable:
             )
             for measure in self.raw
         )
+        return in_notebook(tables, self.notes)
 
     def _caption(self, measure: str) -> str:
         kind = "calibrated" if self.is_calibrated else "not calibrated"
@@ -253,8 +307,9 @@ def compare_representations(
         Names of measures. Sketched sums have only "cka_unbiased"; "mutual_knn" needs rows.
     reg : float, default=0.0
         Ridge of the two mean correlations, in units of the mean variance of each layer. With layers
-        wider than the number of rows, all correlations are 1 without one. With one, these measures
-        are invariant to rotations and scale only, and below 1 for equal layers.
+        as wide as the number of rows, all correlations are 1 without one, and the calibrated
+        measures are undefined. With one, these measures are invariant to rotations and scale only,
+        and below 1 for equal layers.
     calibrate : bool, default=True
         Whether to calibrate. Without, no random bases are drawn, which takes most of the time for
         wide layers.
@@ -267,6 +322,11 @@ def compare_representations(
     Returns
     -------
     SimilarityTable
+
+    Warns
+    -----
+    UserWarning
+        If a measure is undefined for some layers; see `SimilarityTable.notes`.
 
     Raises
     ------
@@ -322,12 +382,14 @@ def compare_representations(
         deviation=deviation,
         is_calibrated=calibrate,
     )
-    if level is None:
-        return table
-    assert isinstance(source, Rows)
-    with threads_to_factorise(source.widest):
-        width = _half_widths(source, own, others, table, reg, level, random_state)
-    return replace(table, half_width=width, level=level)
+    if level is not None:
+        assert isinstance(source, Rows)
+        with threads_to_factorise(source.widest):
+            width = _half_widths(source, own, others, table, reg, level, random_state)
+        table = replace(table, half_width=width, level=level)
+    for note in table.notes:
+        warn(note)
+    return table
 
 
 def _source(layers: Any, other: Any) -> tuple[Source, list[int], list[int]]:
@@ -401,13 +463,18 @@ def _measured(
     random_state: int,
 ) -> dict[str, np.ndarray]:
     """Value, expectation and deviation of each measure, (n_layers, n_others, 3)."""
+    for layer in {*own, *others}:
+        block = source.blocks_of(layer)[0]
+        if source.size(block) <= source.rounding(block).sum():
+            raise no_variance(source.names[layer])
     result = {name: np.full((len(own), len(others), 3), np.nan) for name in names}
-    by_spectra = [name for name in names if name in BY_SPECTRA]
+    of_spectra = [name for name in names if name in BY_SPECTRA]
 
     @cache
     def spectrum(layer: int) -> Spectrum:
         block = source.blocks_of(layer)[0]
-        return spectrum_of(source.names[layer], source.cross(block, block), source.n_rows)
+        scatter, rounding = source.cross(block, block), source.rounding(block)
+        return spectrum_of(source.names[layer], scatter, rounding, source.n_rows)
 
     @cache
     def neighbors(layer: int) -> np.ndarray:
@@ -429,15 +496,12 @@ def _measured(
                     if name == "mutual_knn"
                     else {"cka": cka, "cka_unbiased": cka_unbiased}[name](source, i, j)
                 )
-        needed = [name for name in by_spectra if not (mirrored and name not in NOT_SYMMETRIC)]
+        needed = [name for name in of_spectra if not (mirrored and name not in NOT_SYMMETRIC)]
         if needed:
             cross = source.cross(source.blocks_of(i)[0], source.blocks_of(j)[0])
             pair = pair_of(spectrum(i), spectrum(j), cross, reg)
             for name in needed:
-                measure, of_random = BY_SPECTRA[name], (np.nan, np.nan)
-                if calibrate:
-                    of_random = unrelated(measure, pair, source.n_rows, rng)
-                result[name][row, column] = Found(measure(pair), *of_random)
+                result[name][row, column] = by_spectra(name, pair, source.n_rows, calibrate, rng)
     return result
 
 
@@ -456,11 +520,13 @@ def _half_widths(
     values: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for group in np.array_split(order, _N_GROUPS):
         rest = source.without(group)
-        found = _measured(rest, own, others, names, reg, table.is_calibrated, random_state)
+        try:
+            found = _measured(rest, own, others, names, reg, table.is_calibrated, random_state)
+        except ValueError as error:
+            raise ValueError(f"Intervals leave out a tenth of the rows. {error}") from None
         for name in names:
-            value, expected = found[name][..., 0], found[name][..., 1]
-            calibrated = (value - expected) / (1 - expected)
-            values[name].append(calibrated if table.is_calibrated else value)
+            parts = np.moveaxis(found[name], -1, 0)
+            values[name].append(above_unrelated(*parts) if table.is_calibrated else parts[0])
     quantile = stats.t.ppf((1 + level) / 2, _N_GROUPS - 1)
     spread = np.sqrt((_N_GROUPS - 1) ** 2 / _N_GROUPS)
     return {name: quantile * spread * np.std(values[name], axis=0, ddof=1) for name in names}
