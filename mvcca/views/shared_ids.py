@@ -85,7 +85,8 @@ def unmatched(
     if all(own == first for own in others):
         return None
     names, seen = list(ids), _seen(ids)
-    left = seen & ~seen.all(axis=1)[:, None] if joint else _alone(seen)
+    partial = ~np.asarray(seen.all(axis=1))
+    left = seen & partial[:, None] if joint else _alone(seen)
     cause = why_unmatched(ids, headers)
     judged = [name in (names if counted is None else counted) for name in names]
     is_much = (left.sum(axis=0) > _SHARE * seen.sum(axis=0)) & judged
@@ -106,10 +107,10 @@ def why_unmatched(
     for name, header in (headers or {}).items():
         columns = set() if are_positions(list(header)) else {str(one).strip() for one in header}
         for other in ids:
-            found = sum(str(one).strip() in columns for one in ids[other])
-            if other != name and found >= max(_LEAST, len(ids[other]) / 2):
+            n_named = sum(str(one).strip() in columns for one in ids[other])
+            if other != name and n_named >= max(_LEAST, len(ids[other]) / 2):
                 return (
-                    f"{name!r} seems to be transposed: its columns are named by {found:,} of "
+                    f"{name!r} seems to be transposed: its columns are named by {n_named:,} of "
                     f"{len(ids[other]):,} ids of {other!r}. Transpose it, so that each row is one "
                     "object."
                 )

@@ -184,8 +184,8 @@ def matched(tables: Sequence[Table], ids: str) -> list[Table]:
     SourceError
         If an id is in a table twice, or no subject is in all of them.
     """
-    by_file = {table.file: table for table in tables}
-    named = [*_identified(by_file, lambda _, table: table.by(ids), _columns).values()]
+    every = {f"{number}: {table.file}": table for number, table in enumerate(tables, 1)}
+    named = [*_identified(every, lambda _, table: table.by(ids), _columns).values()]
     places = [IdentifiedRows(table.file, table, table.places) for table in named]
     common = [one for one in places[0].places if all(one in own.places for own in places)]
     if not common:
