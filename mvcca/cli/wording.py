@@ -59,7 +59,7 @@ _FILE = re.compile(r"\.[A-Za-z]\w{0,7}(:\w+)?$")
 
 # What only Python can follow. A file or a column may have such a name, but then it is quoted.
 _PYTHON = re.compile(
-    r"\bmvcca\.(?!interop\.migration)[A-Za-z_]\w*|\bviews?[.\[]\w|\bViews[.(]|\w\.reshape\(|"
+    r"\bmvcca\.(?!interop\.migration)[A-Za-z_]\w*|\bviews?\.\w|\bviews?\[|\bViews[.(]|\w\.reshape\(|"
     r"\b(PerView|TruncatedSVD|SimpleImputer|OneHotEncoder|Tokens|TfidfVectorizer|FoldSearchCV|"
     r"GridSearchCV|CellCCA|LayerSums|JoinViews)\b|\b[a-z_]+\(\w*=|\b[A-Z]\w+\([a-z_]+=|"
     r"\bpartial_fit\b|\bset_\w+\(|\b(X_val|sample_weight)\b|\b[a-z_]+=(?=[\s.,;:)]|$)|"
