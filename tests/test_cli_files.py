@@ -292,7 +292,7 @@ def test_what_is_drawn_is_drawn_alike_every_time(capsys):
 def test_warnings_are_single_lines_on_standard_error(capsys):
     code, _, err = run(capsys, *FIT, "--method", "cca", "--param", "n_components=20")
     assert code == 0
-    assert err.startswith("mvcca: warning: n_components=20 is more than")
+    assert err.startswith("mvcca: warning: --param n_components=20 is more than")
     assert err.count("\n") == 1
 
 

@@ -64,7 +64,7 @@ def fit(*views, method="cca", more=()):
 
 
 ID = ["--id", "name"]
-FILL_IN = "Fill in missing values with mvcca.PerView(SimpleImputer()), leave out these rows, or"
+FILL_IN = "Fill in missing values, leave out these rows, or let `mvcca fit --method cca`"
 
 MISTAKES = {
     # ---- the ten commonest
@@ -162,7 +162,7 @@ MISTAKES = {
     ),
     "a method for complete objects": (
         fit("a=a.csv", "b=b.csv", method="ncca", more=ID),
-        "are seen in one view only. Fit views[views.seen.all(axis=1)] (--complete)",
+        "are seen in one view only. Keep the objects of all views: --id COLUMN --complete",
     ),
     "complete objects without ids": (
         fit("a=a.npy", "b=b.npy", more=["--complete"]),

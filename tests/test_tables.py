@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mvcca.blocks import SourceError
+from mvcca.views.coding import coded
 from mvcca.views.files import matched, read_table
 
 
@@ -18,6 +19,7 @@ def write(tmp_path):
     return write
 
 
+@pytest.mark.filterwarnings("ignore:Ids match in part")
 def test_rows_are_matched_by_ids_in_the_order_of_the_first_table(write):
     first = read_table(write("a.csv", "subject,x,y\ns1,1,2\ns2,3,4\ns3,5,6\n"))
     second = read_table(write("b.tsv", "z\tsubject\n1\ts3\n3\ts1\n5\ts4\n"))
@@ -28,9 +30,11 @@ def test_rows_are_matched_by_ids_in_the_order_of_the_first_table(write):
 
 
 def test_categories_become_indicators_of_all_but_the_first(write):
-    table = read_table(write("c.csv", "site,age\nB,30\nA,40\nC,50\n"))
-    Z = table.numbers(categories=True)
-    np.testing.assert_array_equal(Z, [[1, 0, 30], [0, 0, 40], [0, 1, 50]])
+    table = read_table(write("c.csv", "site,age\nB,30\nA,40\nC,50\nA,20\nB,10\nC,60\n"))
+    Z = coded(table.without_holes())
+    np.testing.assert_array_equal(
+        Z, [[1, 0, 30], [0, 0, 40], [0, 1, 50], [0, 0, 20], [1, 0, 10], [0, 1, 60]]
+    )
     assert Z.columns == ("site=B", "site=C", "age")
 
 

@@ -311,7 +311,8 @@ NAMED = pd.DataFrame(IMAGE, index=list("uvwxyz"))
 
 def test_aligned_views_pair_rows_by_label_and_keep_what_is_seen_once():
     text = pd.DataFrame(TEXT[:4], index=list("xaub"))
-    views = Views.aligned({"image": NAMED, "text": text})
+    with pytest.warns(UserWarning, match="2 in both views.* 4 of 6 of 'image'.* 2 of 4 of 'text'"):
+        views = Views.aligned({"image": NAMED, "text": text})
     assert views.ids.tolist() == list("uvwxyzab")
     for label, pattern in zip(views.ids, views.pattern, strict=True):
         names = [name for name, frame in (("image", NAMED), ("text", text)) if label in frame.index]

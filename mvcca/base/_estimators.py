@@ -68,6 +68,7 @@ from mvcca.statistics import OF_HOLES, Regression
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, as_views, holds_views, in_same_container
 from mvcca.views.by_view import value_by_view
+from mvcca.views.coding import Coding, coded_view
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.validation import (
@@ -132,6 +133,7 @@ class MultiViewEstimator(
     cv_results_: dict[str, Any]
     view_names_: tuple[str, ...]  # that have scores
     _widths: dict[str, int]  # of the fitted views, confounds included
+    _coding: Coding  # of the confounds
     _y_is_vector: bool | None = None  # whether the second of two lone matrices was a vector
 
     @property
@@ -428,6 +430,8 @@ class MultiViewEstimator(
             return self._open_matrices(frames, reset=reset, unpaired=unpaired)
         views = as_views(X, unpaired=unpaired) if reset else self.as_fitted_views(X, unpaired)
         if reset:
+            if self.confounds is not None and self.confounds in views:
+                views, self._coding = coded_view(views, self.confounds)
             self.n_features_in_ = views.shape[1]
             self.view_names_, self._widths = views.names, views.widths
             if self.confounds is not None:
@@ -444,6 +448,8 @@ class MultiViewEstimator(
         minimum = 2 if reset else 0 if allow_empty and len(views) else 1
         if self.confounds is not None:
             self._check_confounds(self.confounds, views)
+            if not reset:
+                views, _ = coded_view(views, self.confounds, getattr(self, "_coding", {}))
         for name, block in views.blocks.items():
             if name not in self._widths:
                 raise ValueError(

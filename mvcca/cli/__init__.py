@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from mvcca.cli.console import set_quiet, warnings_as_notes
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.parser import build_parser
+from mvcca.cli.wording import as_typed
 from mvcca.machine.printable import printable
 
 __all__ = ["main"]
@@ -40,19 +42,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if hasattr(sys.stdout, "reconfigure"):  # replace characters that the terminal lacks
         sys.stdout.reconfigure(errors="replace")
+    words = partial(as_typed, arguments=arguments)
     try:
         options = build_parser().parse_args(arguments)
         options.arguments = arguments
         set_quiet(options.quiet)
-        with warnings_as_notes():
+        words = partial(words, options={*options.parser._option_string_actions})
+        with warnings_as_notes(words):
             options.run(options)
         sys.stdout.flush()
     except UsageError as error:
         options.parser.error(str(error))
     except CommandError as error:
-        return _fail(str(error))
+        return _fail(words(str(error)))
     except MemoryError as error:
-        return _fail(f"out of memory: {error}" if str(error) else "out of memory")
+        return _fail(f"out of memory: {words(str(error))}" if str(error) else "out of memory")
     except KeyboardInterrupt as interrupt:
         advice = f": {interrupt}" if str(interrupt) else ""
         print(f"\nmvcca: interrupted{printable(advice)}", file=sys.stderr)
@@ -64,11 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is not None:
             return _fail(f"{error.filename}: {error.strerror}")
         if error.errno is None:  # raised by the library
-            return _fail(str(error))
+            return _fail(words(str(error)))
         _discard_stdout()
         return _fail(f"standard output cannot be written: {error.strerror or error}")
     except (ValueError, ImportError, RuntimeError) as error:  # others are bugs
-        return _fail(" ".join(str(error).split()))
+        return _fail(words(" ".join(str(error).split())))
     return 0
 
 

@@ -18,6 +18,7 @@ from mvcca.interop.alignment import Alignment, align_unpaired
 from mvcca.machine.written_files import check_format
 from mvcca.persistence import save
 from mvcca.views.files import open_identified, open_view, read_table
+from mvcca.views.shared_ids import why_unmatched
 
 
 def run(options: Namespace) -> None:
@@ -94,8 +95,10 @@ def _pairs_of_ids(
     for column, known, file in zip(table.columns.values(), places, files, strict=True):
         ids = [str(one).strip() for one in column]
         if missing := [one for one in ids if one not in known]:
+            cause = why_unmatched({options.pairs: set(ids), file: known})
             raise CommandError(
                 f"{options.pairs}: {len(missing):,} ids are not in {file}, such as {missing[0]!r}"
+                + (f". {cause}" if cause else "")
             )
         found.append([known[one] for one in ids])
     return np.array(found).T

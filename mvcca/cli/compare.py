@@ -24,6 +24,7 @@ from mvcca.cli.inputs import (
     read_inputs,
 )
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
+from mvcca.cli.wording import with_options
 from mvcca.comparison import Case, ComparisonResult
 from mvcca.comparison.export import as_json, check_suffix, write
 from mvcca.comparison.next_step import in_words, next_steps
@@ -84,6 +85,7 @@ def run_cases(
     for; there may be none.
     """
     params, search = _parameters(options)
+    known = {*options.parser._option_string_actions}
     page = None if options.report is None else check_writable(Path(options.report))
     if page is not None:
         check_suffix(page)
@@ -98,7 +100,7 @@ def run_cases(
                     tune=not options.no_tune,
                     search=search,
                     budget=None if options.budget == "none" else options.budget,
-                    measures=[name.lower() for name in options.measures],
+                    measures=options.measures,
                     relevance=options.relevance,
                     directions=options.directions,
                     params=params,
@@ -114,7 +116,8 @@ def run_cases(
             if not options.json:
                 summary = Summary.of(result, options.by_direction)
                 separator = "\n\n" if len(results) > 1 else ""
-                print(separator + summary.as_text(bold=is_colored()), flush=True)
+                text = with_options(summary.as_text(bold=is_colored()), known)
+                print(separator + text, flush=True)
             if not result.is_complete:
                 break
         if options.json:
@@ -155,7 +158,7 @@ def _parameters(options: Namespace) -> tuple[dict[str, Any], dict[str, list[Any]
     """Parameters with one value, and those with several; raise for what no method has."""
     for name in options.measures:
         try:
-            Measure.parse(name.lower())
+            Measure.parse(name)
         except ValueError as error:
             raise UsageError(str(error)) from error
     of_flags = {name: getattr(options, name) for name in _FLAGS} | network_parameters(options)

@@ -7,7 +7,7 @@ import re
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -68,11 +68,11 @@ def note(message: str) -> None:
 
 
 @contextmanager
-def warnings_as_notes() -> Iterator[None]:
-    """Print each distinct warning once, as a note without its code location."""
+def warnings_as_notes(words: Callable[[str], str]) -> Iterator[None]:
+    """Print each distinct warning once, in the words of the command line, without its location."""
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        note(f"warning: {message}")
+        note(f"warning: {words(str(message))}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)

@@ -20,6 +20,7 @@ from mvcca.machine.progress import passing_bars
 from mvcca.machine.written_files import check_writable
 from mvcca.views import Labels, Views
 from mvcca.views.files import read_ids, read_matched_views, read_views, values_of_ids
+from mvcca.views.shared_ids import matches_in_words
 
 
 def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
@@ -141,9 +142,8 @@ def id_of(options: Namespace) -> str:
 def _matched_in_words(views: Views, ids: str) -> str:
     """How many objects have which views."""
     counts = ", ".join(f"{name} {X.shape[0]:,}" for name, X in views.items())
-    n_all = int(views.seen.all(axis=1).sum())
-    which = "both" if len(views.names) == 2 else "all"
-    return f"{len(views):,} objects by {ids!r}: {n_all:,} in {which} views ({counts})"
+    before, _, after = matches_in_words(views.names, views.seen).partition(";")
+    return f"{len(views):,} objects by {ids!r}: {before} ({counts});{after}"
 
 
 def header_of(options: Namespace) -> bool | None:

@@ -18,7 +18,7 @@ from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.statistics.passes import ProjectedRows
-from mvcca.views.files import common_rows, open_identified, open_view, read_row_numbers
+from mvcca.views.files import common_rows, open_all, open_view, read_row_numbers
 
 
 def run(options: Namespace) -> None:
@@ -82,8 +82,8 @@ def _matched(options: Namespace) -> tuple[Any, list[np.ndarray]]:
     """Rows of the old model; and rows of both that have the same ids."""
     ids = id_of(options)
     files = {"old": options.old, "new": options.new}
-    rows = {name: open_identified(name, file, ids) for name, file in files.items()}
-    pairs, common = common_rows(rows, ids)
+    rows = open_all(files, ids)
+    pairs, common = common_rows(rows, ids, counted=["new"])  # the old model knows all items
     note(
         f"{len(common):,} items by {ids!r} are in both files ({options.old} "
         f"{len(rows['old'].places):,}, {options.new} {len(rows['new'].places):,})"

@@ -329,7 +329,7 @@ def _choose(group: Any, flag: str, names: Sequence[str], text: str, **more: Any)
     if len(",".join(names)) > _SHORT_CHOICES:
         more["metavar"] = "NAME"
         text = f"{', '.join(names[:-1])} or {names[-1]}: {text}"
-    group.add_argument(flag, choices=names, help=text, **more)
+    group.add_argument(flag, choices=names, type=str.lower, help=text, **more)
 
 
 def _flag(group: Any, flag: str, text: str) -> None:
@@ -443,7 +443,7 @@ several values, as in n_neighbors=5,20,80, each method uses the best, as with --
     _add(settings, "--sigma", "its bandwidth (default: 1)", values.positive, "S")
     text = """time for all methods, such as 30s or 2h, or none for any: with little of it, costly
 methods are tuned coarsely, not tuned or left out, which is said"""
-    _add(running, "--budget", text, metavar="TIME", default=budget)
+    _add(running, "--budget", text, str.lower, "TIME", budget)
     _add(running, "--seed", "random seed", values.seed, default=0)
     _add(running, "--jobs", "number of processes (default: 1)", values.positive_int)
     _add_networks(command)

@@ -18,7 +18,7 @@ from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.retrieval import RetrievalIndex
 from mvcca.views import Views
-from mvcca.views.files import open_identified, open_rows, paired
+from mvcca.views.files import open_all, open_rows, paired
 
 
 def run(options: Namespace) -> None:
@@ -65,7 +65,7 @@ def run(options: Namespace) -> None:
 def _bank(files: dict[str, str], ids: str | None, header: bool | None) -> Views:
     """Training rows: matched by ids, or else paired if the files have the same number of rows."""
     if ids is not None:
-        return paired({name: open_identified(name, file, ids) for name, file in files.items()})
+        return paired(open_all(files, ids))
     rows, _ = open_rows(files, header=header)
     is_paired = len({own.shape[0] for own in rows.values()}) == 1
     return Views(rows) if is_paired else Views.unpaired(rows)

@@ -20,6 +20,7 @@ from mvcca.views.files import Table, matched, read_ids, read_table
 
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow")
 _LEAVE_OUT = "Leave out the column or these rows"
+_CONFOUNDS = f"{_LEAVE_OUT}, or impute them"
 
 
 def run(options: Namespace) -> None:
@@ -42,7 +43,7 @@ def run(options: Namespace) -> None:
     with configured(options):
         result = study(
             views,
-            confounds=None if rest is None else _confounds(rest),
+            confounds=None if rest is None else rest.without_holes(_CONFOUNDS),
             groups=groups,
             within=options.within,
             rank_gaussian=options.rank,
@@ -62,10 +63,6 @@ def run(options: Namespace) -> None:
 
 def _numbers(table: Table, holes: bool) -> NamedColumns:
     return table.numbers(holes=holes, remedy=f"{_LEAVE_OUT}, or keep them with --missing em")
-
-
-def _confounds(table: Table) -> NamedColumns:
-    return table.numbers(categories=True, remedy=f"{_LEAVE_OUT}, or impute them")
 
 
 def _matched(tables: list[Table], options: Namespace) -> list[Table]:

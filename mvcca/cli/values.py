@@ -17,7 +17,12 @@ _PYTHON = {"None": None, "True": True, "False": False}
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Distinct names separated by commas."""
+    """Distinct names of methods or measures in lower case, separated by commas."""
+    return _distinct(text.lower())
+
+
+def _distinct(text: str) -> tuple[str, ...]:
+    """Distinct words separated by commas."""
     found = tuple(name.strip() for name in text.split(","))
     if not all(found) or len(set(found)) < len(found):
         raise ArgumentTypeError(f"expected distinct names separated by commas, got {text!r}")
@@ -26,6 +31,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def weighting(text: str) -> str | None:
     """A weighting of components, or None for plain scores."""
+    text = text.lower()
     if text in ("auto", "none"):
         return None if text == "none" else text
     from mvcca.retrieval.ranking import checked_weighting  # after --help
@@ -39,9 +45,9 @@ def weighting(text: str) -> str | None:
 
 def method(text: str) -> str:
     """The name of a method."""
-    if text not in METHODS:
+    if text.lower() not in METHODS:
         raise ArgumentTypeError(unknown(text, list(METHODS)))
-    return text
+    return text.lower()
 
 
 def methods(text: str) -> tuple[str, ...]:
@@ -94,7 +100,7 @@ def parameter_values(text: str) -> tuple[str, list[Any]]:
     if isinstance(value, list) and value:
         return name, value
     if isinstance(value, str) and "," in value and value[0] not in "{[":
-        return name, [parameter(f"{name}={word}")[1] for word in names(value)]
+        return name, [parameter(f"{name}={word}")[1] for word in _distinct(value)]
     return name, [value]
 
 
@@ -118,7 +124,9 @@ def seed(text: str) -> int:
 
 def reg(text: str) -> float | str:
     """A ridge: a number of at least 0, "auto" or "oas"."""
-    return text if text in ("auto", "oas") else non_negative(text, " or auto or oas,")
+    return (
+        text.lower() if text.lower() in ("auto", "oas") else non_negative(text, " or auto or oas,")
+    )
 
 
 def non_negative(text: str, other: str = "") -> float:

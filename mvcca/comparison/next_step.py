@@ -23,20 +23,25 @@ def next_steps(
 ) -> dict[str, str]:
     """The ``mvcca fit`` commands for the best method of each question, by description.
 
-    They repeat what ``result.refit`` does: a tuned method is tuned again, on all objects. Of the
+    They repeat what ``result.refit`` does: a tuned method is tuned again, on all objects. A method
+    that is best for one of several questions is tuned for the right items of that question. Of the
     values that a search chose on the folds, the most frequent ones are given. `views` and `labels`
     name the files, and `header`, `ids` and `complete` are the options ``--header``, ``--id`` and
     ``--complete``. A method that is best for all questions has one command, and without methods
     that could be fitted there are none.
     """
     winners: dict[str, list[str]] = {}
-    for what, (_, method) in result.questions.items():
+    goals: dict[str, str | None] = {}
+    for what, (measure, method) in result.questions.items():
         winners.setdefault(method, []).append(what)
+        by_pairs = result.data.relevance_by(measure, result.settings.relevance) == "pairs"
+        goals[method] = "object" if by_pairs else "class"
     single = len(winners) == 1
     return {
         " and ".join(asked): _fit_command(
             result,
             name,
+            None if single else goals[name],
             views,
             labels,
             _options({"--header": header, "--id": ids}) + ["--complete"] * complete,
@@ -56,6 +61,7 @@ def in_words(steps: Mapping[str, str]) -> list[str]:
 def _fit_command(
     result: ComparisonResult,
     name: str,
+    asked: str | None,
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None,
     reading: list[str],
@@ -68,7 +74,7 @@ def _fit_command(
     estimator = next(one for one in estimators if repr(one) == usual)
     are_sets = result.data.fit_labels is not None and result.data.fit_labels.are_sets
     searched = _searched(estimator)
-    goal = estimator.cv_goal or best.method.goal(are_sets) if searched else None
+    goal = asked or estimator.cv_goal or best.method.goal(are_sets) if searched else None
     words = ["mvcca", "fit"]
     for view, file in views.items():
         words += ["--view", f"{view}={file}"]

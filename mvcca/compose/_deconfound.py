@@ -16,6 +16,7 @@ from mvcca.blocks.checks import column_labels
 from mvcca.machine.documentation import Documented
 from mvcca.problem import regression_on
 from mvcca.views import Views, as_views, in_same_container
+from mvcca.views.coding import coded_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import ViewsLike
 from mvcca.views.validation import check_column_names, checked_sample_weight
@@ -36,7 +37,8 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
     Parameters
     ----------
     confounds : str
-        Name of the view of the confounds.
+        Name of the view of the confounds. In a DataFrame, columns of text and of categories become
+        indicators of every level but the first; levels that were not fitted are refused.
     squares : bool, default=False
         Whether to remove the squares of the confounds, too.
     drop : bool, default=True
@@ -48,6 +50,9 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         B, by view; the squares follow the confounds.
     means_ : dict of str to ndarray, shape (n_features,)
         Means of the training rows, by view.
+    coding_ : dict of str to list or None
+        Levels of each column of a table of confounds, the reference first; None for numbers. Empty
+        if the confounds have no names of columns.
     rank_ : int
         Number of independent confounds, squares included. Constant and collinear ones count once.
     view_names_ : tuple of str
@@ -115,8 +120,9 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         """
         self._validate_params()
         views = as_views(X)
-        columns = {name: column_labels(block) for name, block in views.items()}
         self._check_confounds(views)
+        views, coding = coded_view(views, self.confounds)
+        columns = {name: column_labels(block) for name, block in views.items()}
         views = self._checked(views, minimum=2)
         weights = None
         if sample_weight is not None:
@@ -126,6 +132,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         design = views.replace(dict(views.items()) | {z: self._design(views.block(z), mean)})
         regression, means = regression_on(design, z, weights)
         forget(self)
+        self.coding_ = coding
         self.view_names_, self._widths = views.names, views.widths
         self.n_features_in_, self._columns = views.shape[1], columns
         self.coefficients_, self.rank_ = regression.coefficients, regression.rank
@@ -155,6 +162,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         check_is_fitted(self)
         given = as_views(X, self.view_names_)
         self._check_confounds(given)
+        given, _ = coded_view(given, self.confounds, self.coding_)
         self._check_fitted_to(given)
         views, z = self._checked(given, minimum=1), self.confounds
         found: dict[str, Any] = {}

@@ -21,6 +21,7 @@ from mvcca.inspection._two_views import as_matrix, paired_views
 from mvcca.machine.warnings import warn
 from mvcca.model_selection.groups import Groups
 from mvcca.views import Views, as_views, holds_views
+from mvcca.views.coding import coded
 from mvcca.views.validation import checked_sample_weight, repeated_objects
 
 _WHO = "The permutation test"
@@ -119,9 +120,9 @@ def numbers_of(what: str, block: Any, **options: Any) -> np.ndarray:
 
 
 def paired_numbers(name: str, Z: Any, views: Views) -> np.ndarray:
-    """Confounds with a row per object."""
+    """Confounds with a row per object, their categories as indicators."""
     check_same_rows(name, row_labels(Z), "the views", views.ids)
-    found = numbers_of(name, as_matrix(Z))
+    found = numbers_of(name, as_matrix(coded(Z, name=name)))
     if len(found) != len(views):
         raise ValueError(f"Expected {name} of {len(views)} objects, got {len(found)} rows.")
     return found

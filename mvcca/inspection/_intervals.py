@@ -18,7 +18,7 @@ from mvcca.machine.axes import tidy_axes
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
-from mvcca.views.typing import MatrixLike, ViewsLike
+from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
 NOISE, NEAR_EDGE, OVERLAPS = (
     "not distinguishable from noise",
@@ -139,7 +139,7 @@ def correlation_intervals(
     *,
     level: float = 0.9,
     method: str = "inverse",
-    confounds: str | MatrixLike | None = None,
+    confounds: str | TableLike | None = None,
     cv: int | BaseCrossValidator | Iterable[Any] = 10,
     n_resamples: int = 999,
     sample_weight: Any = None,
@@ -182,7 +182,7 @@ def correlation_intervals(
     method : {"inverse", "percentile", "bca"}, default="inverse"
         "percentile" and "bca" are bootstrap intervals of r, of which published studies report
         many. They warn, and are refused if (p + q) / n > 0.02.
-    confounds : str or matrix of shape (n_rows, n_confounds), optional
+    confounds : str, matrix of shape (n_rows, n_confounds), or table, optional
         A view of X, by name, or a matrix. Removed from both views by regression, in folds by that
         of the training rows. Their rank counts as so many rows less.
     cv : int, splitter or iterable of (train, test), default=10

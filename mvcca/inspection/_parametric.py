@@ -13,7 +13,7 @@ from scipy import stats
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._tables import frame_of
 from mvcca.machine.tables import ShownAsTables, Table
-from mvcca.views.typing import MatrixLike, ViewsLike
+from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
 _HEADER = ("test", "components", "value", "approximation", "statistic", "df1", "df2", "p_value")
 
@@ -109,7 +109,7 @@ def parametric_tests(
     X: ViewsLike | MatrixLike,
     y: MatrixLike | None = None,
     *,
-    confounds: str | MatrixLike | None = None,
+    confounds: str | TableLike | None = None,
     approximation: str = "r",
     sample_weight: ArrayLike | None = None,
 ) -> ParametricTests:
@@ -135,7 +135,7 @@ def parametric_tests(
         Two paired views, or the first of them. Sparse views are converted to dense.
     y : matrix, optional
         The second view, if X is a single matrix.
-    confounds : str or matrix of shape (n_rows, n_confounds), optional
+    confounds : str, matrix of shape (n_rows, n_confounds), or table, optional
         A view of X, by name, or a matrix. Removed from both views by regression. Their rank counts
         as so many rows less.
     approximation : {"r", "mckeon"}, default="r"

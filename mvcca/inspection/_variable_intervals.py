@@ -21,7 +21,7 @@ from mvcca.inspection._tables import frame_of
 from mvcca.machine.axes import tidy_axes
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
-from mvcca.views.typing import MatrixLike, ViewsLike
+from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
 _BATCH = 32  # resamples that are decomposed together
 _LARGEST = 1 - 1e-12  # correlation whose artanh is finite
@@ -166,7 +166,7 @@ def loading_intervals(
     *,
     variables: Mapping[str, MatrixLike] | None = None,
     level: float = 0.9,
-    confounds: str | MatrixLike | None = None,
+    confounds: str | TableLike | None = None,
     n_resamples: int = 500,
     sample_weight: Any = None,
     random_state: Any = None,
@@ -202,7 +202,7 @@ def loading_intervals(
         that have the variable. By default the columns of X and y.
     level : float, default=0.9
         Nominal coverage of the two-sided intervals.
-    confounds : str or matrix of shape (n_rows, n_confounds), optional
+    confounds : str, matrix of shape (n_rows, n_confounds), or table, optional
         A view of X, by name, or a matrix. Removed from both views by regression; loadings are of
         what is left of the variables.
     n_resamples : int, default=500
@@ -272,7 +272,7 @@ def weight_intervals(
     y: MatrixLike | None = None,
     *,
     level: float = 0.9,
-    confounds: str | MatrixLike | None = None,
+    confounds: str | TableLike | None = None,
     n_resamples: int = 500,
     sample_weight: Any = None,
     random_state: Any = None,

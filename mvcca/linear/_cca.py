@@ -68,7 +68,8 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator):
         instead of correlated: partial CCA [3]_. `fit` and `transform` take the views with it.
         Scores of a view x with the confounds z are (x - m_x - B_xᵀ (z - m_z))ᵀ w, with the means m
         and coefficients B of the training rows, of held-out rows too. Views are correlated as if
-        their residuals had been fitted; expected correlations count n - rank(z) rows.
+        their residuals had been fitted; expected correlations count n - rank(z) rows. In a
+        DataFrame, columns of text and of categories become indicators of every level but the first.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with holes, cells that are NaN: refuse them; or estimate the covariances from
         the pairs of features that rows do have, or by maximum likelihood. See Notes of `MVCCA`.
@@ -237,7 +238,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         instead of correlated: partial CCA [5]_. `fit` and `transform` take the views with it.
         Scores of a view x with the confounds z are (x - m_x - B_xᵀ (z - m_z))ᵀ w, with the means m
         and coefficients B of the training rows, of held-out rows too. Views are correlated as if
-        their residuals had been fitted; expected correlations count n - rank(z) rows.
+        their residuals had been fitted; expected correlations count n - rank(z) rows. In a
+        DataFrame, columns of text and of categories become indicators of every level but the first.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with missing cells (NaN): refuse them, estimate each covariance from the rows
         that have both features, or estimate all by maximum likelihood. See Notes.

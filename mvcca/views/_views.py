@@ -17,6 +17,7 @@ from mvcca.blocks import Block, as_block, is_mapping, stack
 from mvcca.blocks.checks import (
     are_positions,
     check_same_rows,
+    column_labels,
     common_row_labels,
     few,
     informative,
@@ -26,7 +27,9 @@ from mvcca.blocks.checks import (
     row_labels,
 )
 from mvcca.machine.printable import in_one_line
+from mvcca.machine.warnings import warn
 from mvcca.views._table import html_table
+from mvcca.views.shared_ids import unmatched, why_unmatched
 
 __all__ = ["Views"]
 
@@ -178,7 +181,15 @@ class Views:
         Raises
         ------
         ValueError
-            If a view has no row labels, missing labels or duplicate labels.
+            If a view has no row labels, missing labels or duplicate labels, or if no label is in
+            two views.
+
+        Warns
+        -----
+        UserWarning
+            If more than a fifth of the rows of a view have labels that no other view has, or if
+            labels would match more without whitespace, case, leading zeros, punctuation or a
+            common prefix or suffix. The message counts them.
 
         Examples
         --------
@@ -211,6 +222,8 @@ class Views:
                     "needs one row per object and view. Pair rows with Views(blocks, index)."
                 )
         ids = list(dict.fromkeys(label for row_of in rows.values() for label in row_of))
+        headers = {name: column_labels(block.matrix) for name, block in named.items()}
+        _check_matches(rows, len(ids), headers)
         index = np.array(
             [[row_of.get(label, -1) for row_of in rows.values()] for label in ids], dtype=int
         )
@@ -547,6 +560,19 @@ def _without_column(name: str, block: Any, column: str) -> tuple[list[Any], Any]
     if any(label is None or label != label for label in labels):
         raise ValueError(f"View {name!r} has rows without a label in column {column!r}.")
     return labels, block.drop(columns=column) if hasattr(block, "iloc") else block.drop(column)
+
+
+def _check_matches(
+    rows: Mapping[str, Mapping[Any, int]], n_objects: int, headers: Mapping[str, Any]
+) -> None:
+    """Refuse labels of which none is in two views, and warn of rows that are left over."""
+    known = {name: own for name, own in headers.items() if own is not None}
+    if len(rows) > 1 and all(rows.values()) and n_objects == sum(map(len, rows.values())):
+        firsts = ", ".join(f"{name!r} has {few(list(own)[:2])}" for name, own in rows.items())
+        cause = why_unmatched(rows, known) or "Use Views.unpaired if no object is in two views."
+        raise ValueError(f"No row label is in two views: {firsts}. {cause}")
+    if message := unmatched(rows, known):
+        warn(message)
 
 
 def _as_slice(rows: np.ndarray) -> Any:

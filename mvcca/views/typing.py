@@ -6,6 +6,8 @@
 `ViewsLike`
     Several views: `Views`, a mapping of view names to matrices, or a sequence of matrices, whose
     names are view0, view1, ...
+`TableLike`
+    Confounds of rows: a matrix, or a mapping of names to columns. Text and categories are encoded.
 `LabelsLike`
     Labels of the rows: a class vector, an indicator matrix (dense or sparse), a sequence of label
     sets, real-valued label vectors, or `mvcca.Labels`, which hold any of these encoded; for rows
@@ -21,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from mvcca.views import Labels, Views
 
-__all__ = ["LabelsLike", "MatrixLike", "ViewsLike"]
+__all__ = ["LabelsLike", "MatrixLike", "TableLike", "ViewsLike"]
 
 
 class _Selectable(Protocol):
@@ -34,6 +36,7 @@ class _Selectable(Protocol):
 
 
 MatrixLike: TypeAlias = ArrayLike | _Selectable
+TableLike: TypeAlias = MatrixLike | Mapping[str, ArrayLike]
 ViewsLike: TypeAlias = Views | Mapping[str, MatrixLike] | Sequence[MatrixLike]
 
 _LabelsOfRows: TypeAlias = Labels | MatrixLike | Sequence[Collection[Hashable]]

@@ -31,7 +31,7 @@ from mvcca.machine.progress import counting
 from mvcca.machine.threads import one_blas_thread
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import RIDGES
-from mvcca.views.typing import MatrixLike, ViewsLike
+from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
 RandomState = int | np.random.RandomState | None
 
@@ -47,8 +47,8 @@ def permutation_test(
     n_permutations: int = 999,
     n_components: int | None = None,
     reg: float | Mapping[str, float] | Literal["cv"] = 0.0,
-    confounds: str | MatrixLike | None = None,
-    confounds_y: str | MatrixLike | None = None,
+    confounds: str | TableLike | None = None,
+    confounds_y: str | TableLike | None = None,
     groups: Any = None,
     within: bool = False,
     sign_flips: bool = False,
@@ -103,10 +103,11 @@ def permutation_test(
         positives at 5 % with 60 rows and twice 40 or 100 features, "roy" 6 to 8 %).
         "cv" chooses the ridge by the held-out correlation of the first component, again in every
         permutation, and has a test of the global null hypothesis only.
-    confounds : matrix, or str, optional
+    confounds : matrix, table, or str, optional
         Variables whose linear effect is removed from all views, or the name of the view of X that
-        holds them; with `confounds_y`, from the first view only.
-    confounds_y : matrix, or str, optional
+        holds them; with `confounds_y`, from the first view only. In a table, categories become
+        indicators of every level but the first.
+    confounds_y : matrix, table, or str, optional
         The same, removed from the second view only.
     groups : array-like, shape (n_rows,), optional
         Exchangeability blocks, such as families or subjects. Whole groups of the same size are

@@ -69,6 +69,9 @@ class Study:
         Their correlations with the other view's variates.
     decay : dict of str to float
         Exponent of each view's principal variances, on which the rows that a study needs depend.
+    coding : tuple of str
+        How each column of the confounds was used, such as "age and its square" and "site: 4
+        columns, reference A".
     """
 
     model: Pipeline
@@ -87,6 +90,7 @@ class Study:
     loading_ends: Mapping[str, np.ndarray]
     cross_loadings: Mapping[str, np.ndarray]
     decay: Mapping[str, float]
+    coding: tuple[str, ...] = ()
 
     # ---- figures ---------------------------------------------------------------------------------
 
@@ -285,6 +289,8 @@ class Study:
         )
         lost = f"{self.n_confounds} independent confounds removed; " if self.n_confounds else ""
         found = [f"{self.n_rows} rows; {lost}{sizes}; {len(self.test.permuted)} permutations."]
+        if self.coding:
+            found.append(f"Confounds: {'; '.join(self.coding)}.")
         if self.n_independent < self.n_rows:
             found.append(
                 f"Intervals and the noise edge are of {self.n_independent} rows, one of each group."

@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.pipeline import Pipeline
 
-from mvcca.blocks.checks import few
+from mvcca.blocks.checks import check_same_rows, few, row_labels
 from mvcca.compose import Deconfound, MomentPCA, PerView, RankGaussian
 from mvcca.inspection._correlations import variable_correlations
 from mvcca.inspection._folds import splits_of
@@ -33,7 +33,8 @@ from mvcca.model_selection import decay_of_variances
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
-from mvcca.views.typing import MatrixLike, ViewsLike
+from mvcca.views.coding import coded, coding_in_words, coding_of
+from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 from mvcca.views.validation import named_columns
 
 _CONFOUNDS = "confounds"
@@ -47,7 +48,7 @@ def study(
     X: ViewsLike | MatrixLike,
     y: MatrixLike | None = None,
     *,
-    confounds: MatrixLike | None = None,
+    confounds: TableLike | None = None,
     groups: Any = None,
     within: bool = False,
     rank_gaussian: bool = True,
@@ -80,8 +81,10 @@ def study(
         for example, name the variables.
     y : matrix, optional
         The second view, if X is a single matrix.
-    confounds : matrix of shape (n_rows, n_confounds), optional
-        Variables to remove from both views, such as age, sex and site.
+    confounds : matrix of shape (n_rows, n_confounds), or table, optional
+        Variables to remove from both views, such as age, sex and site. In a DataFrame, a mapping of
+        names to columns or an array of texts, categories become indicators of all levels but the
+        first; ``result.coding`` lists them.
     groups : array-like, shape (n_rows,), optional
         Families, sites or other groups of subjects that are not independent. Permutations exchange
         whole groups of the same size, folds keep groups together, and intervals, which assume
@@ -159,6 +162,12 @@ def study(
     [True, False]
     """
     views = two_paired_views(X, y, "A study")
+    coding: tuple[str, ...] = ()
+    if confounds is not None:
+        check_same_rows(_CONFOUNDS, row_labels(confounds), "the views", views.ids)
+        levels = coding_of(confounds)
+        coding = coding_in_words(confounds, levels, squares=squares)
+        confounds = coded(confounds, levels)
     rows = views if confounds is None else _with_confounds(views, confounds)
     folds = splits_of(len(views), cv, groups, random_state)
     independent = np.arange(len(views))  # one row of each family
@@ -220,6 +229,7 @@ def study(
         loading_ends={name: _ends(of_variables, name, own[name]) for name in own},
         cross_loadings=crossed,
         decay=decay,
+        coding=coding,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,13 @@ import numpy as np
 
 from mvcca.blocks import SourceError, as_block, read_identified
 from mvcca.blocks.checks import few
+from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
 from mvcca.views.files._checks import check_block, check_numbers
 from mvcca.views.files._tables import Table, check_ids, read_table
+from mvcca.views.shared_ids import unmatched, why_unmatched
+
+_TABLES = (".csv", ".tsv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +81,24 @@ def open_identified(name: str, file: str, ids: str, *, holes: bool = False) -> I
     return IdentifiedRows(file, matrix, places)
 
 
+def open_all(
+    files: Mapping[str, str], ids: str, *, holes: bool = False
+) -> dict[str, IdentifiedRows]:
+    """Open the rows of several views with their ids; see `open_identified`.
+
+    Raises
+    ------
+    SourceError
+        As `open_identified`. If a file has no such column, but a header of the ids of another
+        file, the error says that it is transposed.
+    """
+    return _identified(
+        files,
+        lambda name, file: open_identified(name, file, ids, holes=holes),
+        lambda file: read_table(file).columns if file.lower().endswith(_TABLES) else (),
+    )
+
+
 def read_matched_views(
     files: Mapping[str, str],
     ids: str,
@@ -111,13 +134,14 @@ def read_matched_views(
     SourceError
         If a file cannot be read, has no such ids or one twice, or if views share no id.
     """
-    opened = {name: open_identified(name, file, ids, holes=holes) for name, file in files.items()}
+    opened = open_all(files, ids, holes=holes)
     if check_finite:
         for name, rows in opened.items():
             check_numbers(name, rows.file, as_block(rows.matrix), rows.ids)
     views = paired(opened)
     if not (views.seen.sum(axis=1) > 1).any():
         raise SourceError(_nothing_shared(opened.values(), "two", ids))
+    _warn_of_unmatched(opened)
     assert views.ids is not None
     return views, None if labels is None else _labels_of_ids(labels, ids, views.ids.tolist())
 
@@ -129,8 +153,13 @@ def paired(rows: Mapping[str, IdentifiedRows]) -> Views:
     return Views({name: own.matrix for name, own in rows.items()}, index).with_ids(every)
 
 
-def common_rows(rows: Mapping[str, IdentifiedRows], ids: str) -> tuple[dict[str, Any], np.ndarray]:
+def common_rows(
+    rows: Mapping[str, IdentifiedRows], ids: str, counted: Collection[str] | None = None
+) -> tuple[dict[str, Any], np.ndarray]:
     """Matrices of the objects that are in all files, in the order of the first; and their ids.
+
+    It warns if more than a fifth of the rows of a view are left over: of any view, or of those
+    `counted` if others are meant to hold more.
 
     Raises
     ------
@@ -143,6 +172,7 @@ def common_rows(rows: Mapping[str, IdentifiedRows], ids: str) -> tuple[dict[str,
         raise SourceError(_nothing_shared(rows.values(), "all", ids))
     if not others:
         return {name: own.matrix for name, own in rows.items()}, first.ids
+    _warn_of_unmatched(rows, counted=counted, joint=True)
     return {name: own.take(common) for name, own in rows.items()}, np.array(common)
 
 
@@ -154,11 +184,13 @@ def matched(tables: Sequence[Table], ids: str) -> list[Table]:
     SourceError
         If an id is in a table twice, or no subject is in all of them.
     """
-    named = [table.by(ids) for table in tables]
-    places = [IdentifiedRows(table.file, None, table.places) for table in named]
+    every = {f"{number}: {table.file}": table for number, table in enumerate(tables, 1)}
+    named = [*_identified(every, lambda _, table: table.by(ids), _columns).values()]
+    places = [IdentifiedRows(table.file, table, table.places) for table in named]
     common = [one for one in places[0].places if all(one in own.places for own in places)]
     if not common:
         raise SourceError(_nothing_shared(places, "all", ids))
+    _warn_of_unmatched({own.file: own for own in places}, joint=True)
     return [
         table.take(np.array([own.places[one] for one in common]))
         for table, own in zip(named, places, strict=True)
@@ -176,9 +208,11 @@ def values_of_ids(file: str, ids: str, wanted: Sequence[str], what: str) -> Tabl
     table = read_table(file).by(ids)
     places = table.places
     if missing := [one for one in wanted if one not in places]:
+        cause = why_unmatched({"the views": wanted, file: list(places)})
         raise SourceError(
             f"{file}: {len(missing):,} of {len(wanted):,} objects have no {what}, such as "
             f"{missing[0]!r}; add them to the file, or leave out these rows of the views"
+            + (f". {cause}" if cause else "")
         )
     return table.take(np.array([places[one] for one in wanted]))
 
@@ -196,7 +230,46 @@ def _labels_of_ids(file: str, ids: str, wanted: Sequence[str]) -> Labels:
         raise SourceError(f"{file}: {error}") from error
 
 
-def _nothing_shared(rows: Any, of: str, ids: str) -> str:
+def _identified(
+    sources: Mapping[str, Any], named: Callable[[str, Any], Any], header: Callable[[Any], Any]
+) -> dict[str, Any]:
+    """Sources of rows with their ids; one without such a column may be transposed."""
+    found: dict[str, Any] = {}
+    refused: dict[str, SourceError] = {}
+    for name, source in sources.items():
+        try:
+            found[name] = named(name, source)
+        except SourceError as error:
+            refused[name] = error
+    for name, reason in refused.items():
+        known = {other: rows.places for other, rows in found.items()}
+        columns: Any = ()
+        with suppress(SourceError):
+            columns = header(sources[name])
+        cause = why_unmatched(known, {name: columns})
+        raise SourceError(f"{reason}. {cause}") if cause else reason
+    return found
+
+
+def _nothing_shared(rows: Iterable[IdentifiedRows], of: str, ids: str) -> str:
     """Error message, with the first ids of each file, which show how they differ."""
+    rows = list(rows)
     firsts = ", ".join(f"{own.file} has {few(list(own.places)[:2])}" for own in rows)
-    return f"no value of {ids!r} is in {of} of the files: {firsts}; ids are compared as text"
+    cause = why_unmatched(
+        {own.file: own.places for own in rows}, {own.file: _columns(own.matrix) for own in rows}
+    )
+    return f"no value of {ids!r} is in {of} of the files: {firsts}; ids are compared as text" + (
+        f". {cause}" if cause else ""
+    )
+
+
+def _warn_of_unmatched(rows: Mapping[str, IdentifiedRows], **options: Any) -> None:
+    """Warn if many rows are left over, or if ids would match more in another spelling."""
+    headers = {name: _columns(own.matrix) for name, own in rows.items()}
+    if message := unmatched({name: own.places for name, own in rows.items()}, headers, **options):
+        warn(message)
+
+
+def _columns(matrix: Any) -> Any:
+    """Names of columns, of a matrix or a table that has them."""
+    return getattr(matrix, "columns", None) or ()

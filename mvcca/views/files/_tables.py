@@ -99,16 +99,11 @@ class Table:
         lines, ids = (None if own is None else own[rows] for own in (self.lines, self.ids))
         return Table(self.file, columns, lines, ids, known[rows])
 
-    def numbers(
-        self, *, categories: bool = False, holes: bool = False, remedy: str = FILL_IN
-    ) -> NamedColumns:
+    def numbers(self, *, holes: bool = False, remedy: str = FILL_IN) -> NamedColumns:
         """The columns as a matrix of numbers with names.
 
         Parameters
         ----------
-        categories : bool, default=False
-            Whether a column of text becomes a column of 0 and 1 for every text but the first in
-            alphabetical order; else it is refused.
         holes : bool, default=False
             Whether missing cells become NaN; else they are refused.
         remedy : str, optional
@@ -127,11 +122,22 @@ class Table:
             try:
                 found[name] = np.where(missing, "nan", cells).astype(float)
             except ValueError:
-                if not categories:
-                    raise self._text_in(name, cells) from None
-                for text in np.unique(cells)[1:]:
-                    found[f"{name}={text}"] = (cells == text).astype(float)
+                raise self._text_in(name, cells) from None
         return NamedColumns.of(np.column_stack(list(found.values())), tuple(found))
+
+    def without_holes(self, remedy: str = FILL_IN) -> Mapping[str, np.ndarray]:
+        """The columns as they are, such as those of confounds, in which no cell may be missing.
+
+        Raises
+        ------
+        SourceError
+            If a cell is missing.
+        """
+        for name, cells in self.columns.items():
+            missing = np.array([_is_hole(cell) for cell in cells])
+            if missing.any():
+                raise self._missing_in(name, missing, remedy)
+        return self.columns
 
     def texts(self) -> np.ndarray | None:
         """The only column as texts, (n_rows, 1); None if there are several, or if it is numbers."""

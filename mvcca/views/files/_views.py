@@ -16,7 +16,7 @@ from mvcca.blocks.sources import MISSING
 from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
 from mvcca.views.files._checks import check_block, check_numbers
-from mvcca.views.files._identified import common_rows, open_identified
+from mvcca.views.files._identified import common_rows, open_all
 from mvcca.views.files._labels import read_labels
 from mvcca.views.files._tables import read_table
 
@@ -142,7 +142,7 @@ def open_rows(
     """
     if ids is None:
         return {name: open_view(name, file, header) for name, file in files.items()}, None
-    opened = {name: open_identified(name, file, ids) for name, file in files.items()}
+    opened = open_all(files, ids)
     if joint and opened:
         matrices, common = common_rows(opened, ids)
         return matrices, dict.fromkeys(matrices, common)

@@ -1,0 +1,129 @@
+"""Messages of the library in the words of the command line.
+
+The library names what Python users type. `as_typed` is the one place that turns this into options,
+for every error and warning that a command shows. Advice that has no option is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+# Advice of the library, and what a reader of the command line can do instead.
+_ADVICE = {
+    r"Fill in missing values with mvcca\.PerView\(SimpleImputer\(\)\), leave out these rows, or "
+    r"let CCA or MVCCA learn from the other values \(missing=\"em\", --param missing=em\)": (
+        "Fill in missing values, leave out these rows, or let `mvcca fit --method cca` or mvcca "
+        "learn from the other values (--param missing=em)"
+    ),
+    r"with mvcca\.Views\(blocks, index=\.\.\.\) or --id": "with --id COLUMN",
+    r"(Fit|Select them:) views\[views\.seen\.all\(axis=1\)\]( \(--complete\))?": (
+        "Keep the objects of all views: --id COLUMN --complete"
+    ),
+    r", and paired objects with views\[views\.seen\.all\(axis=1\)\]": "",
+    r"are paired with Views\(blocks, index\) or Views\.aligned": "are matched by --id COLUMN",
+    r", as by PerView\(TruncatedSVD\(300\)\)": "",
+    r"open_matrix\(path, key=\.\.\.\)": "FILE:NAME",
+    r"make blocks smaller(:| with) mvcca\.config_context\(block_rows=\.\.\.\)": (
+        "make blocks smaller with --block-rows"
+    ),
+    r", or budget=None,": ", or --budget none,",
+    r"a comparison has them with tune=False": "a comparison has them with --no-tune",
+    r"Pass X_val to fit": "Give more rows, or a larger --validation-fraction",
+    r"monitor=\"valid_map\" needs labels: pass y to fit": (
+        "--param monitor=valid_map needs labels: give --labels"
+    ),
+    r"needs labels: pass y to fit": "needs --labels",
+    r"(\w+)\(confounds=('[^']*'|\"[^\"]*\")\)": r"--param confounds=\2",
+    r"; or pass Views, a mapping or a list of views": "",
+    r"needs a bank to compare with\. Pass bank=, training": "needs --bank, training",
+    r"search a list of absolute ridges with FoldSearchCV or GridSearchCV": "give a number",
+    r"; or rank by weighting='profile-likelihood'": "; or give --weighting profile-likelihood",
+}
+# Names of options that differ from those of parameters, most specific to a command first.
+_OPTIONS = {
+    "cv_goal": ("--goal",),
+    "n_components": ("--components", "--n-components"),
+    "n_permutations": ("--permutations",),
+    "max_epochs": ("--epochs",),
+    "hidden_layer_sizes": ("--hidden",),
+    "n_jobs": ("--jobs",),
+    "random_state": ("--seed",),
+}
+_FLAGS = {"within": "--within"}  # options without a value, which say True
+_VALUE = r"\"[^\"\s]*\"|'[^'\s]*'|\[[^\]]*\]|\{[^}]*\}|-?[\w.]*\w"
+# A call, which stays as it is, or a setting.
+_SETTING = re.compile(rf"\w\([^()]*\)|(?<![\w.\-/])(?<!--param )([a-z][a-z_]*[a-z])=({_VALUE})")
+_BESIDE = re.compile(r"\w+=\S+(?: or \w+)? \((--[^)]+)\)")  # Python's form, and that of an option
+_FILE = re.compile(r"\.[A-Za-z]\w{0,7}(:\w+)?$")
+
+# What only Python can follow. A file or a column may have such a name, but then it is quoted.
+_PYTHON = re.compile(
+    r"\bmvcca\.(?!interop\.migration)[A-Za-z_]\w*|\bviews?\.\w|\bviews?\[|\bViews[.(]|\w\.reshape\(|"
+    r"\b(PerView|TruncatedSVD|SimpleImputer|OneHotEncoder|Tokens|TfidfVectorizer|FoldSearchCV|"
+    r"GridSearchCV|CellCCA|LayerSums|JoinViews)\b|\b[a-z_]+\(\w*=|\b[A-Z]\w+\([a-z_]+=|"
+    r"\bpartial_fit\b|\bset_\w+\(|\b(X_val|sample_weight)\b|\b[a-z_]+=(?=[\s.,;:)]|$)|"
+    r"\b\w+_(intervals|vectors|correlations)\b|frame\[|\by\.loc"
+)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+
+
+def as_typed(message: str, options: Collection[str] = (), arguments: Collection[str] = ()) -> str:
+    """A message of the library in words of the command line.
+
+    Parameters
+    ----------
+    message : str
+        What the library says.
+    options : collection of str
+        The options of the command, such as ``--param``.
+    arguments : collection of str
+        What the user typed; names of files in it stay as they are.
+
+    Returns
+    -------
+    str
+        Parameters are options. Sentences of advice that only Python can follow are left out; the
+        first sentence, which says what is wrong, stays.
+    """
+    files = {word for one in arguments for word in (one, one.partition("=")[2])}
+    files = {one for one in files if _FILE.search(one) and one in message}
+    marks = {f"\0{number}\0": one for number, one in enumerate(sorted(files, key=len)[::-1])}
+    for mark, file in marks.items():
+        message = message.replace(file, mark)
+    first, *others = re.split(r"(?<=[.?!]) (?=[A-Z\"'`])", with_options(message, options))
+    text = " ".join([_told(first), *(one for one in others if not _is_python(one))])
+    for mark, file in marks.items():
+        text = text.replace(mark, file)
+    return text
+
+
+def with_options(message: str, options: Collection[str] = ()) -> str:
+    """A message in which settings of the library are options of a command."""
+    for pattern, words in _ADVICE.items():
+        message = re.sub(pattern, words, message)
+    message = _BESIDE.sub(r"\1", message)
+
+    def option(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        name, value = found[1], found[2].strip("\"'")
+        if value == "True" and _FLAGS.get(name) in options:
+            return _FLAGS[name]
+        names = [*_OPTIONS.get(name, ()), f"--{name.replace('_', '-')}"]
+        for flag in names:
+            if flag in options:
+                return f"{flag} {'none' if value == 'None' else value}"
+        return f"--param {name}={value}" if "--param" in options else f"{name}={value}"
+
+    return _SETTING.sub(option, message)
+
+
+def _is_python(sentence: str) -> bool:
+    return _PYTHON.search(_QUOTED.sub("''", sentence)) is not None
+
+
+def _told(sentence: str) -> str:
+    """A sentence without the advice after its last semicolon, if only Python can follow it."""
+    said, mark, advice = sentence.rpartition("; ")
+    return f"{said}." if mark and _is_python(advice) and not _is_python(said) else sentence
