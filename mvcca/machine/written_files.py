@@ -9,12 +9,15 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from mvcca.machine.optional import optional
+
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # with which a spreadsheet's formulas begin
 
 Table = Mapping[str, np.ndarray]  # columns of equal length, by name
 
@@ -90,15 +93,30 @@ def write_table(file: BinaryIO, suffix: str, tables: Iterable[Table]) -> None:
     _WRITERS[suffix](file, tables)
 
 
+def csv_text(rows: Iterable[Iterable[Any]], *, for_people: bool = False) -> str:
+    """Rows in CSV.
+
+    Cells are written as they are, since programs match ids by them: a spreadsheet runs an id such
+    as "=1+1". In tables `for_people`, text that a spreadsheet takes for a formula begins with an
+    apostrophe.
+    """
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    if for_people:
+        rows = ([_not_a_formula(cell) for cell in row] for row in rows)
+    lines.writerows(rows)
+    return text.getvalue()
+
+
+def _not_a_formula(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
 def _write_csv(file: BinaryIO, tables: Iterable[Table]) -> None:
     for number, table in enumerate(tables):
-        text = io.StringIO()
-        lines = csv.writer(text, lineterminator="\n")
-        if not number:
-            lines.writerow(table)
         # astype(str) writes as many digits as the dtype has, str(float) those of a double.
-        lines.writerows(zip(*(column.astype(str) for column in table.values()), strict=True))
-        file.write(text.getvalue().encode())
+        rows = zip(*(column.astype(str) for column in table.values()), strict=True)
+        file.write(csv_text(rows if number else chain([table], rows)).encode())
 
 
 def _write_trec_run(file: BinaryIO, tables: Iterable[Table]) -> None:
