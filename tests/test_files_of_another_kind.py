@@ -27,6 +27,7 @@ from mvcca.blocks import SourceError, read_array, read_texts
 from mvcca.blocks.sources import read_identified, table_in
 from mvcca.cli import main
 from mvcca.views.files import (
+    open_identified,
     open_view,
     read_ids,
     read_label_vectors,
@@ -205,6 +206,7 @@ TEXTS = {
     "single words": [f"word{i}" for i in range(N)],
     "hashtags": [f"#cat{i} 3 of 4" for i in range(N)],
     "one": ["12 dogs, 3 cats"],
+    "a query with numbers": ["route 66, 95, 101"],
     "prices": [f"milk, {i / 7:.2f} euros a litre, in the shop" for i in range(N)],
 }
 
@@ -243,6 +245,7 @@ def test_label_sets_are_read_as_such(labels):
         ["0 1 0", "1 0 0"],
         ["0.5,1.2", "3.1,4.0"],
         ["s1\tcat", "s2\tdog"],
+        ["cat;dog", "dog;bird"],
     ],
 )
 def test_a_matrix_is_not_read_as_label_sets(lines):
@@ -300,7 +303,7 @@ BYTES = {
     ),
     "zero bytes": (
         lambda text: (text[:-2] + "\0" + text[-2:]).encode(),
-        r"got the byte 0x00 in line \d+; remove zero bytes",
+        r"got the byte 0x00 in line \d+; remove zero bytes|line 3\), column .*\\x00",
     ),
     "gzip": (lambda text: gzip.compress(text.encode()), "compressed by gzip; unpack it"),
     "bzip2": (lambda text: bz2.compress(text.encode()), "compressed by bzip2; unpack it"),
@@ -325,7 +328,7 @@ READERS = {
     "a table": ("t.csv", "age,a\n1,2\n3,4\n", read_array),
     "a table with tabs": ("t.tsv", "age\ta\n1\t2\n3\t4\n", read_array),
     "a table of subjects": ("t.csv", "age,a\n1,2\n3,4\n", read_table),
-    "ids in a table": ("t.csv", "id,a\na,2\nb,4\n", lambda file: read_identified(file, "id")),
+    "ids in a table": ("t.csv", "id,a\na,2\nb,4\n", lambda file: open_identified("a", file, "id")),
     "classes": ("t.csv", "a\nb\na\n", read_labels),
     "ids as a column": ("t.csv", "a1\na2\n", read_ids),
 }
@@ -379,8 +382,6 @@ def test_ids_in_arrays_must_be_in_utf_8_and_without_zero_bytes():
     pytest.importorskip("pyarrow")
     pd.DataFrame({"id": ["a\0b", "b"], "x": [1.0, 2.0]}).to_parquet("c.parquet")
     pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index(["a\0", "b"], name="id")).to_parquet("d.parquet")
-    from mvcca.views.files import open_identified
-
     for file in ("b.npz", "c.parquet", "d.parquet"):
         with pytest.raises(SourceError, match="zero byte"):
             open_identified("a", file, "id")
@@ -483,7 +484,7 @@ def test_links_of_hdf5_files_are_named(h5):
         read_identified("c.h5", "id")
 
 
-@pytest.mark.parametrize("part", ["X", "X/data", "X/indices", "layers"])
+@pytest.mark.parametrize("part", ["X", "X/data", "X/indices", "layers", "var", "var/_index"])
 def test_links_of_annotated_data_are_named(h5, part):
     from scipy.sparse import csr_array
 
@@ -495,6 +496,8 @@ def test_links_of_annotated_data_are_named(h5, part):
             group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
             for name in ("data", "indices", "indptr"):
                 group[name] = getattr(X, name)
+        file["var/_index"] = ["a", "b", "c", "d"]
+        file["var"].attrs["_index"] = "_index"
 
     key = "layers/counts" if part == "layers" else "X"
     for link in ("external", "dangling"):

@@ -151,10 +151,14 @@ def _names_of_columns(file: Any, key: str) -> tuple[str, ...] | None:
     """The index of ``var`` beside a matrix, or beside the layers that hold it."""
     folder = key.rpartition("/")[0]
     folder = folder.removesuffix("layers").rstrip("/")
-    table = file.get(f"{folder}/var".strip("/"))
+    place = f"{folder}/var".strip("/")
+    reject_links(file.filename, file, place)
+    table = file.get(place)
     if table is None or "_index" not in table.attrs:
         return None
-    names = table[table.attrs["_index"]]
+    index = table.attrs["_index"]
+    reject_links(file.filename, table, index)
+    names = table[index]
     if not hasattr(names, "asstr"):  # strings with a mask
         names = names["values"]
     return tuple(names.asstr()[:].tolist())

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
+from shlex import quote
+from typing import TextIO
 
-__all__ = ["decoded_lines", "lines_as_stored"]
+__all__ = ["decoded_lines", "not_a_text", "open_text"]
 
 _UNPACK = "is compressed by {0}; unpack it: {0} -d {1}"
 _BEGINNINGS = {  # of files that are no text, and what to do with them
@@ -29,7 +31,6 @@ _WIDE = {  # byte-order marks, the longer ones first
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-_ZEROS = 0.4  # of the bytes of Latin letters in UTF-16, at least
 _PIECE = 2**12  # bytes that tell a kind of file
 
 
@@ -39,46 +40,40 @@ def decoded_lines(path: Path) -> list[str]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError(_not_a_text(path)) from None
+        raise ValueError(not_a_text(path)) from None
     if "\0" in text:
-        raise ValueError(_not_a_text(path))
+        raise ValueError(not_a_text(path))
     # str.splitlines would split at more characters, such as U+2028 within a text.
     return [line.rstrip("\n") for line in StringIO(text, newline=None)]
 
 
 @contextmanager
-def lines_as_stored(path: Path) -> Iterator[Iterator[str]]:
-    """The lines of an open text in UTF-8 with their ends, as `csv.reader` takes them."""
+def open_text(path: Path) -> Iterator[TextIO]:
+    """An open text in UTF-8, as `csv.reader` takes it."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
-            yield _without_zeros(file, path)
+            yield file
         except UnicodeDecodeError:
-            raise ValueError(_not_a_text(path)) from None
+            raise ValueError(not_a_text(path)) from None
 
 
-def _without_zeros(lines: Iterator[str], path: Path) -> Iterator[str]:
-    for line in lines:
-        if "\0" in line:
-            raise ValueError(_not_a_text(path))
-        yield line
-
-
-def _not_a_text(path: Path) -> str:
+def not_a_text(path: Path) -> str:
     """What a file is that is not text in UTF-8 without zero bytes, and what to do."""
     content = path.read_bytes()
     for beginning, (kind, advice) in _BEGINNINGS.items():
         if content.startswith(beginning):
             advice = advice or "is a {0} file; give it a name that ends in {0}"
-            return "it " + advice.format(kind, path.name)
-    wide = next((name for mark, name in _WIDE.items() if content.startswith(mark)), None)
-    first = content[:_PIECE]
-    if wide is None and first.count(0) >= _ZEROS * len(first):
-        wide = "UTF-16LE" if first[1::2].count(0) > first[::2].count(0) else "UTF-16BE"
+            return "it " + advice.format(kind, quote(str(path)))
+    marked = (name for mark, name in _WIDE.items() if content.startswith(mark))
+    wide = next(marked, _wide_without_mark(content[:_PIECE]))
     if wide is not None:
         return f"expected text in UTF-8, got {wide}; convert it: {_converted(path, wide)}"
     try:
         content.decode("utf-8-sig")
-        place, advice = content.find(b"\0"), f"remove zero bytes: tr -d '\\000' < {path.name} > NEW"
+        place, advice = (
+            content.find(b"\0"),
+            f"remove zero bytes: tr -d '\\000' < {quote(str(path))} > NEW",
+        )
     except UnicodeDecodeError as error:
         place = error.start
         advice = f"convert it, for example by {_converted(path, 'WINDOWS-1252')}"
@@ -86,5 +81,13 @@ def _not_a_text(path: Path) -> str:
     return f"expected text in UTF-8, got the byte {content[place]:#04x} in line {line}; {advice}"
 
 
+def _wide_without_mark(content: bytes) -> str | None:
+    """Which UTF-16 Latin letters are in, every other byte of which is zero."""
+    even, odd = (part.count(0) / max(1, len(part)) for part in (content[::2], content[1::2]))
+    if max(even, odd) < 0.8 or min(even, odd) > 0.2:
+        return None
+    return "UTF-16LE" if odd > even else "UTF-16BE"
+
+
 def _converted(path: Path, encoding: str) -> str:
-    return f"iconv -f {encoding} -t UTF-8 {path.name} > NEW"
+    return f"iconv -f {encoding} -t UTF-8 {quote(str(path))} > NEW"

@@ -20,7 +20,7 @@ __all__ = ["TAB", "reject_tables", "table_in"]
 _LINES = 200  # that tell, spread over a file
 _REGULAR = 0.8  # of them have the same number of cells in a table
 _NUMBERS = 0.45  # of the words in a table are numbers or missing
-_NUMBERS_BY_SPACES = 0.6  # since words stand between spaces in sentences, too
+_NUMBERS_IN_DOUBT = 0.6  # between spaces, which sentences have too, and in one line with commas
 TAB = "\t"
 _MARKS = {TAB: "tabs", ";": "semicolons", ",": "commas", "|": "bars", " ": "spaces"}
 _COMMENTS = ("#", "!")  # begin lines above a table
@@ -31,9 +31,9 @@ def table_in(lines: Sequence[str], besides: str = "") -> str | None:
 
     A mark in `besides` separates nothing.
     """
-    lines = [line for line in lines if line.strip() and not line.startswith(_COMMENTS)]
     chosen = np.unique(np.linspace(0, len(lines) - 1, min(len(lines), _LINES)).astype(int))
-    sample = [lines[number] for number in chosen]
+    chosen_lines = (lines[number] for number in chosen)
+    sample = [line for line in chosen_lines if line.strip() and not line.startswith(_COMMENTS)]
     marks = [mark for mark in _MARKS if mark not in besides]
     shares = {mark: _share_of_numbers(sample, mark) for mark in marks} if sample else {}
     mark = max(shares, key=shares.__getitem__, default=None)
@@ -77,14 +77,17 @@ def _share_of_numbers(lines: Sequence[str], mark: str) -> float:
     n_words = sum(max(1, len(cell.split())) for cell in cells)
     share = sum(_is_value(cell, mark) for cell in cells) / n_words
     is_by_r = len(first) == width - 1  # a header without a name for the names of rows
-    least = _NUMBERS_BY_SPACES if mark == " " and not is_by_r else _NUMBERS
+    is_in_doubt = (mark == " " and not is_by_r) or (mark == "," and not rest)
+    least = _NUMBERS_IN_DOUBT if is_in_doubt else _NUMBERS
     return share if share > least else 0.0
 
 
 def _is_value(cell: str, mark: str) -> bool:
     """Whether a cell is a number or a missing one; between spaces, "-" and "." are signs."""
-    is_missed = cell == "NA" if mark == " " else is_missing(cell)
-    return is_missed or is_number(cell if mark == "," else cell.replace(",", ".", 1))
+    if is_number(cell) or (cell == "NA" if mark == " " else is_missing(cell)):
+        return True
+    decimals = cell.rpartition(",")[2]  # "95, " ends a part of a sentence
+    return decimals.isdecimal() and is_number(cell.replace(",", ".", 1))
 
 
 def _cells(line: str, mark: str) -> list[str]:

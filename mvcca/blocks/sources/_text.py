@@ -16,7 +16,7 @@ import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.places import cell_in_words
-from mvcca.blocks.sources._decoded import decoded_lines, lines_as_stored
+from mvcca.blocks.sources._decoded import decoded_lines, not_a_text, open_text
 from mvcca.blocks.sources._header import holds_text, is_header, is_missing, is_number
 from mvcca.blocks.sources._tabular import TAB, reject_tables
 from mvcca.machine.warnings import warn
@@ -43,6 +43,7 @@ MISSING = "a value is missing"
 
 ZERO = "a zero byte, which arrays of strings lose at the end; remove it"
 
+_FEW_ROWS = 200  # that tell what is in a column
 _PADDED_BYTES = 64 * 2**20
 _PADDING = 64  # at most, in units of the text's characters
 
@@ -89,7 +90,7 @@ def read_table(path: Path, n_rows: int | None = None, header: bool | None = None
         if not _is_text([row for _, row in rows]):
             _raise_for_bad_cell(path, rows, names if has_names else None, header)
             raise
-        table = as_strings([cell for _, row in rows for cell in row]).reshape(len(rows), -1)
+        table = as_strings([cell for _, row in rows for cell in row], path).reshape(len(rows), -1)
     if has_names and header is None and not _are_words(path, delimiter, names):
         _report_header(path, names)
     has_columns = has_names and table.dtype.kind == "f"
@@ -110,7 +111,7 @@ def read_cells(path: Path) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError("it is empty")
     if len(rows[0][1]) == 1:
         _check_one_column(path, delimiter)
-    cells = as_strings([cell for _, row in rows for cell in row]).reshape(len(rows), -1)
+    cells = as_strings([cell for _, row in rows for cell in row], path).reshape(len(rows), -1)
     return cells, np.array([line for line, _ in rows])
 
 
@@ -156,7 +157,7 @@ def read_column(path: Path, n_rows: int | None = None, header: bool | None = Non
     cells = [cell for _, (cell,) in islice(_lines(path, delimiter), int(has_names), None)]
     if has_names and header is None:
         _report_header(path, names)
-    return as_strings(cells)
+    return as_strings(cells, path)
 
 
 def name_among(name: str, names: Collection[str]) -> str:
@@ -164,10 +165,14 @@ def name_among(name: str, names: Collection[str]) -> str:
     return "" if name == UNNAMED and name not in names and "" in names else name
 
 
-def as_strings(texts: list[str]) -> np.ndarray:
-    """Texts as an array of strings, which pads each to the longest with zero bytes."""
-    if (zero := next((text for text in texts if "\0" in text), None)) is not None:
-        raise ValueError(f"expected texts, got {zero!r} with {ZERO}")
+def as_strings(texts: list[str], path: Path | None = None) -> np.ndarray:
+    """Texts as an array of strings, which pads each to the longest with zero bytes.
+
+    `path` is the text file that they are from, for the error.
+    """
+    if "\0" in "".join(texts):
+        zero = next(text for text in texts if "\0" in text)
+        raise ValueError(f"got {zero!r} with {ZERO}" if path is None else not_a_text(path))
     longest, n_characters = max(map(len, texts), default=0), sum(map(len, texts))
     if 4 * len(texts) * longest > max(_PADDED_BYTES, _PADDING * n_characters):
         raise ValueError(
@@ -180,11 +185,11 @@ def as_strings(texts: list[str]) -> np.ndarray:
 def read_ids(path: Path) -> np.ndarray:
     """Read ids, one per line: (n_lines,)."""
     lines = decoded_lines(path)
-    for number, line in enumerate(lines, start=1):
-        if TAB in line:
-            raise ValueError(
-                f"expected one id per line, line {number} has a tab; save one column of ids"
-            )
+    if TAB in "".join(lines):
+        number = next(number for number, line in enumerate(lines, start=1) if TAB in line)
+        raise ValueError(
+            f"expected one id per line, line {number} has a tab; save one column of ids"
+        )
     remedy = "; if these are ids, quote each one in a .csv file"
     reject_tables(lines, "one id per line", remedy)
     return as_strings(lines)
@@ -216,12 +221,14 @@ def read_lines(path: Path) -> np.ndarray:
 
 def _delimiter(path: Path) -> str:
     """Tab in .tsv files; in .csv files what separates the names or numbers of the first line."""
+    with open_text(path) as file:
+        first = next(csv.reader(file, delimiter=TAB if path.suffix.lower() == ".tsv" else ","), [])
+    if any("\0" in cell for cell in first):
+        raise ValueError(not_a_text(path))
     if path.suffix.lower() == ".tsv":
-        return "\t"
-    with lines_as_stored(path) as lines:
-        first = next(csv.reader(lines), [])
+        return TAB
     if len(first) == 1:  # quoted commas do not count
-        return next((mark for mark in (";", "\t") if mark in first[0]), ",")
+        return next((mark for mark in (";", TAB) if mark in first[0]), ",")
     return ","
 
 
@@ -251,8 +258,8 @@ def _first_line(
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of every row; rows have equal length, and blank lines are no rows."""
     length, blank, n_read = None, None, 0
-    with lines_as_stored(path) as lines:
-        reader = csv.reader(lines, delimiter=delimiter)
+    with open_text(path) as file:
+        reader = csv.reader(file, delimiter=delimiter)
         for row in reader:
             if not row:
                 blank = blank or reader.line_num
@@ -285,7 +292,10 @@ def _is_text(rows: list[list[str]]) -> bool:
 
 def _check_one_column(path: Path, delimiter: str, besides: str = "") -> None:
     """Raise for blank lines, which `loadtxt` skips, and for several columns in each cell."""
-    cells = [row[0] for _, row in _lines(path, delimiter)]
+    lines = _lines(path, delimiter)
+    cells = [row[0] for _, row in islice(lines, _FEW_ROWS)]
+    for _ in lines:  # is any blank?
+        pass
     expected = f"cells separated by {'tabs' if delimiter == TAB else 'commas'}"
     reject_tables(cells, expected, besides=delimiter + besides)
 

@@ -125,6 +125,12 @@ def _check_label_sets(name: str, lines: list[str]) -> None:
                 f"{name}: expected one label set per line, separated by commas; line {number} has "
                 "a tab. Save classes as one column of a .csv file, or an indicator matrix as .tsv"
             )
+    separated = sum(";" in line for line in lines)
+    if separated > len(lines) / 2 and not any("," in line for line in lines):
+        raise SourceError(
+            f"{name}: expected one label set per line, separated by commas; {separated} of "
+            f"{len(lines)} lines have semicolons and none has commas"
+        )
     mark = table_in(lines)
     if mark == "," and _are_sets_of_integers(lines):
         return
