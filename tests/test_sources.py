@@ -21,7 +21,7 @@ from scipy.io import savemat
 from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
 from mvcca import MVCCA, RowSource, open_matrix
-from mvcca.blocks import SourceError, as_source, read_array
+from mvcca.blocks import SourceError, as_source, read_array, read_identified
 from mvcca.blocks.sources._sparse_npz import read_sparse
 from mvcca.views.files import open_view, read_ids, read_label_vectors, read_labels
 
@@ -956,33 +956,51 @@ TABLES = pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 
 
 @TABLES
-def test_lists_of_fixed_length_are_columns_beside_others(tmp_path, suffix):
+def test_lists_of_fixed_length_are_the_columns_of_a_matrix(tmp_path, suffix):
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
     X = matrix("float32")
     lists = pa.FixedSizeListArray.from_arrays(pa.array(X[:, :3].ravel()), 3)
-    table = pa.table({"embedding": lists, "length": X[:, 3], "more": lists})
-    write_table(table, tmp_path / f"x{suffix}", 7)
+    write_table(pa.table({"embedding": lists}), tmp_path / f"x{suffix}", 7)
     source = open_matrix(tmp_path / f"x{suffix}")
-    lengths = [f"{name}[{j}]" for name in ("embedding", "more") for j in range(3)]
-    assert source.columns == (*lengths[:3], "length", *lengths[3:])
+    assert source.columns == ("embedding[0]", "embedding[1]", "embedding[2]")
     assert source.boundaries[:3] == (0, 7, 14)
-    assert_same(source.read(5, 40), X[5:40][:, [0, 1, 2, 3, 0, 1, 2]])
-    assert_same(source[[30, 2, 16]].read(0, 3), X[[30, 2, 16]][:, [0, 1, 2, 3, 0, 1, 2]])
-    column = pickle.loads(pickle.dumps(open_matrix(tmp_path / f"x{suffix}", "embedding")))
-    assert_same(column.read(0, 9), X[:9, :3])
+    assert_same(source.read(5, 40), X[5:40, :3])
+    assert_same(source[[30, 2, 16]].read(0, 3), X[[30, 2, 16], :3])
+    assert_same(pickle.loads(pickle.dumps(source)).read(0, 9), X[:9, :3])
 
 
 @TABLES
 def test_lists_of_equal_length_need_no_fixed_type(tmp_path, suffix):
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
     X = matrix()
-    write_table(pa.table({"a": X.tolist(), "b": X[:, 0]}), tmp_path / f"x{suffix}", 7)
+    write_table(pa.table({"a": X.tolist()}), tmp_path / f"x{suffix}", 7)
     source = open_matrix(tmp_path / f"x{suffix}")
-    assert source.columns == (*(f"a[{j}]" for j in range(X.shape[1])), "b")
-    assert_same(source.read(4, 30), np.column_stack([X, X[:, 0]])[4:30])
+    assert source.columns == tuple(f"a[{j}]" for j in range(X.shape[1]))
+    assert_same(source.read(4, 30), X[4:30])
     write_table(pa.table({"a": pa.array([], pa.list_(pa.float64()))}), tmp_path / f"none{suffix}")
     with pytest.raises(SourceError, match="the length of the lists in 'a' is unknown"):
         open_matrix(tmp_path / f"none{suffix}")
+
+
+@TABLES
+@pytest.mark.parametrize("beside", ["integers", "floats", "lists"])
+def test_a_column_of_lists_beside_others_must_be_named(tmp_path, beside, suffix):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    X = matrix()
+    columns = {"integers": list(range(len(X))), "floats": X[:, 0], "lists": X[:, :2].tolist()}
+    table = pa.table({"vector": X.tolist(), "other": columns[beside]})
+    file = tmp_path / f"x{suffix}"
+    write_table(table, file)
+    is_plain = beside != "lists"
+    for open_it in (open_matrix, read_array, lambda _: as_source(table)):
+        with pytest.raises(SourceError, match="one column of lists, got lists in 'vector'") as no:
+            open_it(str(file))
+        assert "as in FILE:vector or key='vector'; from a table in memory, select it" in str(no)
+        assert ("give --id other" in str(no.value)) == is_plain
+    assert_same(open_matrix(file, "vector").read(0, len(X)), X)
+    assert_same(read_array(f"{file}:vector"), X)
+    if is_plain:
+        assert_same(read_identified(str(file), "other").matrix.read(0, len(X)), X)
 
 
 def test_one_column_of_a_table_is_named_behind_the_path(tmp_path):
@@ -1028,7 +1046,7 @@ def test_lists_must_be_of_numbers_of_fixed_length_and_complete(tmp_path, lists, 
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
     item = pa.string() if isinstance(lists[0][0], str) else pa.float64()
     kind = pa.list_(item) if "as in row" in message else pa.list_(item, 2)
-    table = pa.table({"a": [1.0, 2.0, 3.0], "b": pa.array(lists, kind)})
+    table = pa.table({"b": pa.array(lists, kind)})
     write_table(table, tmp_path / f"x{suffix}")
     with pytest.raises(SourceError, match=message):
         open_matrix(tmp_path / f"x{suffix}").read(0, 3)

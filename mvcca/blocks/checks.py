@@ -8,6 +8,7 @@ position. If both sides have labels, the labels must agree.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -21,6 +22,11 @@ from mvcca.blocks.places import cell_in_words
 
 FLOATS = [np.float64, np.float32]
 _SHOWN = 3  # names in an error message
+
+
+def repeated(names: Iterable[Any]) -> list[Any]:
+    """Names that occur more than once, in order of first occurrence."""
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def reject_strings(block: Any) -> None:

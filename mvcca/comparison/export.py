@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +9,11 @@ from typing import Any
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.summary import Summary
 from mvcca.comparison.wording import code, escaped
-from mvcca.machine.printable import in_one_line, printable_json
+from mvcca.machine.printable import printable_json
 from mvcca.machine.replacing import replacing
-from mvcca.machine.written_files import check_format
+from mvcca.machine.written_files import check_format, csv_text
 
 Results = Sequence[Measurements]
-
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # with which a spreadsheet's formulas begin
 
 
 def check_suffix(path: Path) -> str:
@@ -111,24 +107,13 @@ def _json(results: Results, command: str, _: Any) -> str:
 
 
 def _csv(results: Results, *_: Any) -> str:
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
     titles = [Summary.of(result).title for result in results]
     several = len(results) > 1
-    lines.writerow(
-        [*(["data"] if several else []), "method", "fold", "direction", "measure", "value"]
-    )
+    rows = [[*(["data"] if several else []), "method", "fold", "direction", "measure", "value"]]
     for title, result in zip(titles, results, strict=True):
         for record in result.records():
-            cells = [*([title] if several else []), *record.values()]
-            lines.writerow([_as_text(cell) if isinstance(cell, str) else cell for cell in cells])
-    return text.getvalue()
-
-
-def _as_text(cell: str) -> str:
-    """A name that a spreadsheet takes for text, not for a formula, and a terminal too."""
-    cell = in_one_line(cell)
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+            rows.append([*([title] if several else []), *record.values()])
+    return csv_text(rows, for_people=True)
 
 
 def _markdown(results: Results, command: str, next_steps: Mapping[str, str]) -> str:

@@ -116,7 +116,8 @@ class Hits:
             Tables and runs have a line per hit. ``.npz`` holds the arrays ``items`` and ``scores``
             of shape (n_queries, k), ``.npy`` only the items. With several galleries, tables and
             ``.npz`` name the view of each item, and runs name items ``view:row``. A query in which
-            the model knows nothing has no lines, and in arrays items -1 and scores NaN.
+            the model knows nothing has no lines, and in arrays items -1 and scores NaN. Ids are
+            written unchanged, also those that a spreadsheet takes for formulas, such as ``=1+1``.
         """
         for ids in (self._item_ids, self._query_ids) if suffix == ".trec" else ():
             spaced = [] if ids is None else [one for one in ids.tolist() if len(one.split()) > 1]

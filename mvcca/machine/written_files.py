@@ -9,12 +9,16 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from mvcca.machine.optional import optional
+from mvcca.machine.printable import in_one_line
+
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # with which a spreadsheet's formulas begin
 
 Table = Mapping[str, np.ndarray]  # columns of equal length, by name
 
@@ -90,15 +94,33 @@ def write_table(file: BinaryIO, suffix: str, tables: Iterable[Table]) -> None:
     _WRITERS[suffix](file, tables)
 
 
+def csv_text(rows: Iterable[Iterable[Any]], *, for_people: bool = False) -> str:
+    """Rows in CSV.
+
+    Cells are written as they are, since programs match ids by them: a spreadsheet runs an id such
+    as "=1+1". In tables `for_people`, text that a spreadsheet takes for a formula begins with an
+    apostrophe, and control characters are escaped.
+    """
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    if for_people:
+        rows = ([_for_people(cell) for cell in row] for row in rows)
+    lines.writerows(rows)
+    return text.getvalue()
+
+
+def _for_people(cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    text = in_one_line(cell)
+    return f"'{text}" if cell.startswith(_FORMULA) else text
+
+
 def _write_csv(file: BinaryIO, tables: Iterable[Table]) -> None:
     for number, table in enumerate(tables):
-        text = io.StringIO()
-        lines = csv.writer(text, lineterminator="\n")
-        if not number:
-            lines.writerow(table)
         # astype(str) writes as many digits as the dtype has, str(float) those of a double.
-        lines.writerows(zip(*(column.astype(str) for column in table.values()), strict=True))
-        file.write(text.getvalue().encode())
+        rows = zip(*(column.astype(str) for column in table.values()), strict=True)
+        file.write(csv_text(rows if number else chain([table], rows)).encode())
 
 
 def _write_trec_run(file: BinaryIO, tables: Iterable[Table]) -> None:

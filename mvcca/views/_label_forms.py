@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 
 from mvcca.blocks import as_block, kind_of, own_csr
-from mvcca.blocks.checks import are_positions, column_labels, few, reject_masks
+from mvcca.blocks.checks import are_positions, column_labels, few, reject_masks, repeated
 
 _SMALLEST_LABEL, _LARGEST_LABEL = 1e-150, 1e150  # of real label vectors
 
@@ -114,7 +114,7 @@ def _names_of_columns(y: Any) -> np.ndarray | None:
     if names == tuple(f"column_{number}" for number in range(len(names))):  # polars by default
         return None
     if len(set(names)) < len(names):
-        duplicates = sorted({str(name) for name in names if names.count(name) > 1})
+        duplicates = sorted(map(str, repeated(names)))
         raise ValueError(f"Several columns of y have the same name: {few(duplicates)}.")
     return as_vocabulary(names)
 

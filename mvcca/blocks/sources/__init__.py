@@ -21,12 +21,14 @@ from mvcca.blocks.sources._read import (
     read_texts,
 )
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._text import MISSING, UNNAMED, NamedColumns, bad_cell, name_among
+from mvcca.blocks.sources._tabular import reject_tables, table_in
+from mvcca.blocks.sources._text import MISSING, UNNAMED, ZERO, NamedColumns, bad_cell, name_among
 
 __all__ = [
     "FORMATS",
     "MISSING",
     "UNNAMED",
+    "ZERO",
     "Identified",
     "NamedColumns",
     "RowSource",
@@ -48,4 +50,6 @@ __all__ = [
     "read_identified",
     "read_names",
     "read_texts",
+    "reject_tables",
+    "table_in",
 ]

@@ -16,10 +16,14 @@ from scipy.sparse import csr_array
 
 from mvcca.blocks.sources._chunked import Hdf5Dataset
 from mvcca.blocks.sources._file import FileSource, library
+from mvcca.blocks.sources._links import reject_links, reject_other_files
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._sparse_npz import check_offsets
 
 __all__ = ["from_sparse_dataset", "open_h5ad"]
+
+
+_PARTS = ("data", "indices", "indptr")
 
 
 class SparseHdf5(FileSource):
@@ -30,22 +34,27 @@ class SparseHdf5(FileSource):
     def __init__(self, path: str | os.PathLike[str], key: str) -> None:
         super().__init__(path, key)
         with self._errors_named("cannot be opened"), _file(self.path) as file:
+            reject_links(self.path, file, key)
             group = file[key]
             kind = _kind(group)
             if kind != "csr":
-                raise SourceError(
-                    f"{self._name()}: expected rows stored one after the other (csr), got {kind}. "
-                    "Write it again with adata.X = adata.X.tocsr()."
-                )
+                raise SourceError(f"{self._name()}: {_not_by_rows(kind, key)}")
+            self._reject_parts_elsewhere(group)
             self._describe(
                 group.attrs["shape"], group["data"].dtype, columns=_names_of_columns(file, key)
             )
             self._n_entries = len(group["data"])
             self._check(group)
 
+    def _reject_parts_elsewhere(self, group: Any) -> None:
+        """Raise if an array of the matrix is in another file."""
+        for part in _PARTS:
+            reject_links(self._name(), group, part)
+            reject_other_files(self._name(), group[part])
+
     def _check(self, group: Any) -> None:
         """Raise unless the arrays belong together and are stored."""
-        data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
+        data, indices, indptr = (group[part] for part in _PARTS)
         if data.shape != indices.shape or data.ndim != 1 or indices.dtype.kind not in "iu":
             raise SourceError(
                 f"{self._name()} is damaged: its data have the shape {data.shape}, its indices "
@@ -86,6 +95,7 @@ def open_h5ad(path: str | os.PathLike[str], key: str | None = None) -> RowSource
     """The matrix of an ``.h5ad`` file: ``X``, or another one such as ``layers/counts``."""
     key = "X" if key is None else key.strip("/")
     with _opened(path) as file:
+        reject_links(os.fspath(path), file, key)
         if key not in file:
             held = ["X", *(f"layers/{name}" for name in file.get("layers", ()))]
             raise SourceError(
@@ -116,6 +126,21 @@ def from_sparse_dataset(dataset: Any) -> SparseHdf5:
     return SparseHdf5(file.filename, group.name.strip("/"))
 
 
+def _not_by_rows(kind: str, key: str) -> str:
+    """What is wrong with a group that is no matrix by rows, and what to do."""
+    if kind != "csc":
+        return f"expected a matrix, got a group of the kind {kind!r}"
+    folder, _, name = key.rpartition("/")
+    place = f"adata.{folder}[{name!r}]" if folder in ("layers", "obsm") else "adata.X"
+    advice = f"{place} = {place}.tocsr()"
+    if folder == "raw":
+        advice = f"adata = adata.raw.to_adata(); {advice}"
+    return (
+        "expected rows stored one after the other (csr), got columns (csc). Write it again with "
+        f"{advice}."
+    )
+
+
 def _kind(group: Any) -> str:
     """Format of a sparse matrix, such as "csr"; "none" of another group."""
     kind = group.attrs.get("encoding-type", "none")
@@ -126,10 +151,14 @@ def _names_of_columns(file: Any, key: str) -> tuple[str, ...] | None:
     """The index of ``var`` beside a matrix, or beside the layers that hold it."""
     folder = key.rpartition("/")[0]
     folder = folder.removesuffix("layers").rstrip("/")
-    table = file.get(f"{folder}/var".strip("/"))
+    place = f"{folder}/var".strip("/")
+    reject_links(file.filename, file, place)
+    table = file.get(place)
     if table is None or "_index" not in table.attrs:
         return None
-    names = table[table.attrs["_index"]]
+    index = table.attrs["_index"]
+    reject_links(file.filename, table, index)
+    names = table[index]
     if not hasattr(names, "asstr"):  # strings with a mask
         names = names["values"]
     return tuple(names.asstr()[:].tolist())

@@ -19,6 +19,7 @@ import numpy as np
 
 from mvcca.blocks.sources._claims import check_chunks, check_claim
 from mvcca.blocks.sources._file import FileSource, cut_tall, library, stamp
+from mvcca.blocks.sources._links import links_in_words, reject_other_files
 from mvcca.blocks.sources._row_source import SourceError
 
 __all__ = ["ChunkedArray", "Hdf5Dataset", "ZarrArray", "from_dataset", "from_zarr"]
@@ -84,6 +85,10 @@ class ChunkedArray(FileSource):
     def _arrays(self) -> AbstractContextManager[Mapping[str | None, Any]]:
         """All arrays of the open file by name; an array without a name is that of the file."""
 
+    def _links(self) -> str:
+        """What links in the file lead to, as sentences that follow an error."""
+        return ""
+
     def beside(self, name: str) -> np.ndarray:
         """Another array of the file, whole; texts are objects."""
         with self._errors_named("cannot be read"), self._arrays() as arrays:
@@ -91,7 +96,7 @@ class ChunkedArray(FileSource):
                 others = ", ".join(repr(key) for key in arrays if key not in (None, self.key))
                 raise SourceError(
                     f"{self.path}: it has no array {name!r} of ids; beside the matrix it has "
-                    f"{others or 'none'}"
+                    f"{others or 'none'}.{self._links()}"
                 )
             found = np.asarray(arrays[name][...])
         return found if found.dtype.kind in "biufUS" else found.astype(object)
@@ -120,17 +125,23 @@ class Hdf5Dataset(ChunkedArray):
     def _listed(self, name: str, item: Any) -> dict[str, Any]:
         return {name: item} if hasattr(item, "shape") else {}
 
+    def _checked_key(self, shapes: Mapping[str | None, tuple[int, ...]]) -> str | None:
+        try:
+            return super()._checked_key(shapes)
+        except SourceError as error:
+            raise SourceError(f"{error}{self._links()}") from None
+
+    def _links(self) -> str:
+        with self._file() as file:
+            return links_in_words(file)
+
     @contextmanager
     def _array(self) -> Iterator[Any]:
         with self._file() as file:
             yield file[self.key]
 
     def _check_stored(self, array: Any, chunks: tuple[int, ...] | None) -> None:
-        if array.external or array.is_virtual:
-            raise SourceError(
-                f"{self._name()}: its numbers are in other files, which are not followed. Copy "
-                "them into a data set: file.create_dataset(name, data=old[:])."
-            )
+        reject_other_files(self._name(), array)
         if not self._stored_bytes(array):
             raise SourceError(f"{self._name()}: its numbers were never written.")
         super()._check_stored(array, chunks)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks.checks import few
 from mvcca.blocks.sources._row_source import SourceError
 
 __all__ = ["Columns"]
@@ -43,8 +44,22 @@ class Columns:
             self._widths[name] = width
             dtypes.append(dtype)
             features += [name] if width is None else [f"{name}[{j}]" for j in range(width)]
+        self._reject_lists_beside_others()
         self.dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
         self.features = tuple(features)
+
+    def _reject_lists_beside_others(self) -> None:
+        """Raise unless a column of lists is the only one: the others need not belong to it."""
+        lists = [name for name, width in self._widths.items() if width is not None]
+        if lists and len(self._widths) > 1:
+            plain = [name for name, width in self._widths.items() if width is None]
+            others = f"{few(lists)} beside {few(plain)}" if plain else few(lists)
+            of_ids = f" If {plain[0]!r} names the rows, give --id {plain[0]}." if plain else ""
+            raise SourceError(
+                f"{self._table}: expected columns of numbers, or one column of lists, got lists in "
+                f"{others}. Name the one you mean, as in FILE:{lists[0]} or key={lists[0]!r}; from "
+                f"a table in memory, select it.{of_ids}"
+            )
 
     def _length(self, table: Any, name: str) -> int:
         if not len(table) or not table.column(name)[0].is_valid:

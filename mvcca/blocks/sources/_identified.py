@@ -107,7 +107,10 @@ def _checked(name: str, matrix: Any, ids: np.ndarray) -> Identified:
 def _as_id(value: Any) -> str:
     """An id as text: a whole number without a decimal point, and "" where it is missing."""
     if isinstance(value, bytes):
-        return value.decode().strip()
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"expected ids in UTF-8, got {value!r}") from None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None or value != value else str(value).strip()

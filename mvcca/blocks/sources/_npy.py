@@ -50,6 +50,6 @@ def read_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = npy_format.read_magic(file)
     if version == (1, 0):
         return npy_format.read_array_header_1_0(file)
-    if version == (2, 0):
+    if version in ((2, 0), (3, 0)):  # these differ only in the encoding of names of fields
         return npy_format.read_array_header_2_0(file)
-    raise ValueError(f"format {version} is written only for records, which are not a matrix")
+    raise ValueError(f"format {version} is unknown; write it again by numpy.save")

@@ -47,7 +47,7 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
         Ends in ``.npy``, ``.npz`` (sparse, as `scipy.sparse.save_npz` writes it), ``.h5`` or
         ``.hdf5``, ``.h5ad`` (AnnData; sparse rows stay sparse), ``.zarr`` (a folder), ``.mat``
         (MATLAB; files before version 7.3 are read as a whole), ``.parquet`` or ``.arrow`` (an
-        Arrow IPC file; columns of numbers, or of lists of numbers of equal length).
+        Arrow IPC file; columns of numbers, or one column of lists of numbers of equal length).
     key : str, optional
         Name of the matrix, if an HDF5, Zarr or MATLAB file holds several; of an ``.h5ad`` file
         ``"X"`` by default, or ``"layers/NAME"``; or of one column of a Parquet or Arrow file.

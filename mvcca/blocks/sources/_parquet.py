@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.checks import few
+from mvcca.blocks.checks import few, repeated
 from mvcca.blocks.sources._claims import check_claim
 from mvcca.blocks.sources._columns import Columns
 from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, library
@@ -278,7 +278,6 @@ def names_of_columns(schema: Any) -> tuple[str, ...]:
     """Names of the columns that are not an index of pandas."""
     index = _index_columns(schema)
     names = tuple(name for name in schema.names if name not in index)
-    if len(set(names)) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise ValueError(f"several columns are named {', '.join(repeated)}")
+    if names_twice := repeated(names):
+        raise ValueError(f"several columns are named {few(names_twice)}")
     return names

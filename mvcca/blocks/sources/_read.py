@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca.blocks.sources._decoded import decoded_lines
 from mvcca.blocks.sources._npy import read_npy
 from mvcca.blocks.sources._npz import Member, names_of_members
 from mvcca.blocks.sources._open import open_matrix
 from mvcca.blocks.sources._parquet import cells_of_columns, read_text_column
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._sparse_npz import kind_of_sparse, read_sparse
+from mvcca.blocks.sources._tabular import table_in
 from mvcca.blocks.sources._text import (
-    as_strings,
-    decoded_lines,
     read_cells,
     read_column,
+    read_ids,
     read_lines,
     read_table,
 )
@@ -43,6 +44,7 @@ __all__ = [
 FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .arrow, .csv or .tsv"
 
 _TEXT = (".csv", ".tsv")
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
 _KEYED = (".npz", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
 _BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
 
@@ -86,7 +88,8 @@ def read_array(
     path, key = path_and_key(name)
     suffix = path.suffix.lower()
     if suffix not in _TEXT and suffix not in _READERS:
-        raise SourceError(f"{path}: expected a file ending in {formats}")
+        advice = "; it is compressed, unpack it" if suffix in _PACKED else ""
+        raise SourceError(f"{path}: expected a file ending in {formats}{advice}")
     with reading(path):
         array = read_table(path, n_rows, header) if suffix in _TEXT else _READERS[suffix](path, key)
     if not issparse(array) and array.dtype.kind not in "biufUS":
@@ -106,11 +109,12 @@ def read_texts(name: str) -> np.ndarray:
     Raises
     ------
     SourceError
-        If there is no such file, if one is not in UTF-8, or if a text is empty.
+        If there is no such file, if one is not in UTF-8, if a text is empty, or if the file is a
+        table of numbers.
     """
     path = Path(name)
     if path.is_dir():
-        return np.array([_whole_text(file) for file in text_files(path)], dtype=object)[:, None]
+        return _texts_of_folder(path)
     with reading(path):
         return read_lines(path)
 
@@ -133,12 +137,26 @@ def text_files(folder: Path) -> list[Path]:
     return found
 
 
-def _whole_text(path: Path) -> str:
-    with reading(path):
-        text = " ".join(decoded_lines(path)).strip()
-        if not text:
-            raise ValueError("expected a text, it is empty; leave out the file, or write a word")
-        return text
+def _texts_of_folder(folder: Path) -> np.ndarray:
+    """One text per file, unless most files are tables."""
+    files, texts, tables = text_files(folder), [], []
+    for path in files:
+        with reading(path):
+            lines = decoded_lines(path)
+            texts.append(" ".join(lines).strip())
+            if not texts[-1]:
+                raise ValueError(
+                    "expected a text, it is empty; leave out the file, or write a word"
+                )
+            if table_in(lines) is not None:
+                tables.append(path)
+    if len(tables) > len(files) / 2:
+        raise SourceError(
+            f"{folder}: expected a folder of .txt files, each one text; {len(tables)} of "
+            f"{len(files)} are tables of numbers, such as {tables[0].name}. Save one table for all "
+            "objects, one row each, as .csv"
+        )
+    return np.array(texts, dtype=object)[:, None]
 
 
 def cells_of_text(name: str) -> tuple[np.ndarray, np.ndarray] | None:
@@ -170,7 +188,7 @@ def read_names(name: str, n_rows: int | None = None, header: bool | None = None)
     path = Path(name)
     if path.suffix.lower() not in _TEXT:
         with reading(path):
-            return as_strings(decoded_lines(path))
+            return read_ids(path)
     with reading(path):
         return read_column(path, n_rows, header)
 

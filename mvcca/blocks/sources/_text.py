@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Collection, Iterator
-from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,20 +16,23 @@ import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.places import cell_in_words
+from mvcca.blocks.sources._decoded import decoded_lines, not_a_text, open_text
 from mvcca.blocks.sources._header import holds_text, is_header, is_missing, is_number
+from mvcca.blocks.sources._tabular import TAB, reject_tables
 from mvcca.machine.warnings import warn
 
 __all__ = [
     "MISSING",
     "UNNAMED",
+    "ZERO",
     "NamedColumns",
     "as_strings",
     "bad_cell",
-    "decoded_lines",
     "name_among",
     "read_beside",
     "read_cells",
     "read_column",
+    "read_ids",
     "read_lines",
     "read_table",
 ]
@@ -39,6 +41,9 @@ UNNAMED = "index"  # name of a first column without one, as of pandas' `reset_in
 
 MISSING = "a value is missing"
 
+ZERO = "a zero byte, which arrays of strings lose at the end; remove it"
+
+_FEW_ROWS = 200  # that tell what is in a column
 _PADDED_BYTES = 64 * 2**20
 _PADDING = 64  # at most, in units of the text's characters
 
@@ -77,15 +82,15 @@ def read_table(path: Path, n_rows: int | None = None, header: bool | None = None
     if has_names and next(islice(_lines(path, delimiter), 1, None), None) is None:
         raise ValueError("it has no rows under its header")
     if len(names) == 1:
-        _check_lines(path, delimiter)  # loadtxt would skip blank ones
+        _check_one_column(path, delimiter)
     try:
         table = _numbers(path, delimiter, end if has_names else 0)
     except ValueError:
         rows = list(islice(_lines(path, delimiter), int(has_names), None))
         if not _is_text([row for _, row in rows]):
-            _raise_for_bad_cell(rows, names if has_names else None, header)
+            _raise_for_bad_cell(path, rows, names if has_names else None, header)
             raise
-        table = as_strings([cell for _, row in rows for cell in row]).reshape(len(rows), -1)
+        table = as_strings([cell for _, row in rows for cell in row], path).reshape(len(rows), -1)
     if has_names and header is None and not _are_words(path, delimiter, names):
         _report_header(path, names)
     has_columns = has_names and table.dtype.kind == "f"
@@ -100,10 +105,13 @@ def _are_words(path: Path, delimiter: str, names: list[str]) -> bool:
 
 def read_cells(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """All cells of a table as texts, (n_lines, n_columns), header included; and their lines."""
-    rows = list(_lines(path, _delimiter(path)))
+    delimiter = _delimiter(path)
+    rows = list(_lines(path, delimiter))
     if not rows:
         raise ValueError("it is empty")
-    cells = as_strings([cell for _, row in rows for cell in row]).reshape(len(rows), -1)
+    if len(rows[0][1]) == 1:
+        _check_one_column(path, delimiter)
+    cells = as_strings([cell for _, row in rows for cell in row], path).reshape(len(rows), -1)
     return cells, np.array([line for line, _ in rows])
 
 
@@ -144,10 +152,12 @@ def read_column(path: Path, n_rows: int | None = None, header: bool | None = Non
     _, names, has_names = _first_line(path, n_rows, header, is_text=True)
     if len(names) > 1:
         raise ValueError(f"expected one column, got {len(names)}")
-    cells = [cell for _, (cell,) in islice(_lines(path, _delimiter(path)), int(has_names), None)]
+    delimiter = _delimiter(path)
+    _check_one_column(path, delimiter, besides=" ")  # which ids may contain
+    cells = [cell for _, (cell,) in islice(_lines(path, delimiter), int(has_names), None)]
     if has_names and header is None:
         _report_header(path, names)
-    return as_strings(cells)
+    return as_strings(cells, path)
 
 
 def name_among(name: str, names: Collection[str]) -> str:
@@ -155,8 +165,14 @@ def name_among(name: str, names: Collection[str]) -> str:
     return "" if name == UNNAMED and name not in names and "" in names else name
 
 
-def as_strings(texts: list[str]) -> np.ndarray:
-    """Texts as an array of strings, which pads each of them to the longest."""
+def as_strings(texts: list[str], path: Path | None = None) -> np.ndarray:
+    """Texts as an array of strings, which pads each to the longest with zero bytes.
+
+    `path` is the text file that they are from, for the error.
+    """
+    if "\0" in "".join(texts):
+        zero = next(text for text in texts if "\0" in text)
+        raise ValueError(f"got {zero!r} with {ZERO}" if path is None else not_a_text(path))
     longest, n_characters = max(map(len, texts), default=0), sum(map(len, texts))
     if 4 * len(texts) * longest > max(_PADDED_BYTES, _PADDING * n_characters):
         raise ValueError(
@@ -166,48 +182,53 @@ def as_strings(texts: list[str]) -> np.ndarray:
     return np.array(texts, dtype=str)
 
 
+def read_ids(path: Path) -> np.ndarray:
+    """Read ids, one per line: (n_lines,)."""
+    lines = decoded_lines(path)
+    if TAB in "".join(lines):
+        number = next(number for number, line in enumerate(lines, start=1) if TAB in line)
+        raise ValueError(
+            f"expected one id per line, line {number} has a tab; save one column of ids"
+        )
+    remedy = "; if these are ids, quote each one in a .csv file"
+    reject_tables(lines, "one id per line", remedy)
+    return as_strings(lines)
+
+
 def read_lines(path: Path) -> np.ndarray:
     """Read texts in UTF-8, one per line, as a column of strings: (n_lines, 1)."""
-    texts = np.array(decoded_lines(path), dtype=object)
-    if not len(texts):
+    texts = decoded_lines(path)
+    if not texts:
         raise ValueError("expected one text per line, it is empty")
     if all(all(map(is_number, line.replace(",", " ").split())) for line in texts):
         raise ValueError(
             "expected one text per line, found numbers only; save a matrix as .npy, or as .csv "
             "with commas between its columns"
         )
+    reject_tables(
+        texts,
+        "one text per line",
+        "; if these are texts, put each one into a .txt file, all of them into one folder",
+    )
     for number, line in enumerate(texts, start=1):
         if not line.strip():
             raise ValueError(
                 f"expected one text per line, line {number} is empty; leave out the object in all "
                 "files, or write a word for a missing text"
             )
-    return texts[:, None]
-
-
-def decoded_lines(path: Path) -> list[str]:
-    """The lines of a text in UTF-8, without their ends."""
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"expected texts in UTF-8, got the byte {content[error.start]:#04x} in line {line}; "
-            "convert it, for example with iconv"
-        ) from None
-    # str.splitlines would split at more characters, such as U+2028 within a text.
-    return [line.rstrip("\n") for line in StringIO(text, newline=None)]
+    return np.array(texts, dtype=object)[:, None]
 
 
 def _delimiter(path: Path) -> str:
     """Tab in .tsv files; in .csv files what separates the names or numbers of the first line."""
+    with open_text(path) as file:
+        first = next(csv.reader(file, delimiter=TAB if path.suffix.lower() == ".tsv" else ","), [])
+    if any("\0" in cell for cell in first):
+        raise ValueError(not_a_text(path))
     if path.suffix.lower() == ".tsv":
-        return "\t"
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        first = next(csv.reader(file), [])
+        return TAB
     if len(first) == 1:  # quoted commas do not count
-        return next((mark for mark in (";", "\t") if mark in first[0]), ",")
+        return next((mark for mark in (";", TAB) if mark in first[0]), ",")
     return ","
 
 
@@ -236,8 +257,8 @@ def _first_line(
 
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of every row; rows have equal length, and blank lines are no rows."""
-    length = blank = None
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    length, blank, n_read = None, None, 0
+    with open_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         for row in reader:
             if not row:
@@ -247,10 +268,17 @@ def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             if length == 1 and blank:  # in one column, a blank line is an empty cell
                 raise ValueError(f"line {blank} is empty; a value is missing")
             if len(row) != length:
+                advice = _advice_on(row, delimiter)
+                if n_read == 1 and len(row) == length + 1:
+                    advice = (
+                        "; if the header lacks a name for the names of rows, as R writes it, add "
+                        "one: write.table(..., col.names=NA)"
+                    )
                 raise ValueError(
                     f"line {reader.line_num} has {len(row)} cells, expected {length} as in the "
-                    f"lines above{_advice_on(row)}"
+                    f"lines above{advice}"
                 )
+            n_read += 1
             yield reader.line_num, row
 
 
@@ -262,9 +290,14 @@ def _is_text(rows: list[list[str]]) -> bool:
     return len(rows[0]) == 1 or any(not any(map(is_number, column)) for column in columns)
 
 
-def _check_lines(path: Path, delimiter: str) -> None:
-    for _ in _lines(path, delimiter):
+def _check_one_column(path: Path, delimiter: str, besides: str = "") -> None:
+    """Raise for blank lines, which `loadtxt` skips, and for several columns in each cell."""
+    lines = _lines(path, delimiter)
+    cells = [row[0] for _, row in islice(lines, _FEW_ROWS)]
+    for _ in lines:  # is any blank?
         pass
+    expected = f"cells separated by {'tabs' if delimiter == TAB else 'commas'}"
+    reject_tables(cells, expected, besides=delimiter + besides)
 
 
 def _numbers(
@@ -283,38 +316,58 @@ def _numbers(
 
 
 def _raise_for_bad_cell(
-    rows: list[tuple[int, list[str]]], names: list[str] | None, header: bool | None
+    path: Path, rows: list[tuple[int, list[str]]], names: list[str] | None, header: bool | None
 ) -> None:
     """Raise for the first cell that is not a number; `rows` have their lines, but no header."""
     for number, (line, row) in enumerate(rows):
         for column, cell in enumerate(row):
             if not is_number(cell):
+                name = column if names is None else names[column]
                 is_first = number == 0 and names is None and header is None
                 hint = "; if line 1 is a header, choose header=True (--header yes)"
                 raise ValueError(
-                    bad_cell(cell, number, column if names is None else names[column], line)
-                    + (hint if is_first else "")
+                    bad_cell(cell, number, name, line, file=path) + (hint if is_first else "")
                 ) from None
 
 
 def bad_cell(
-    cell: str, row: int, column: int | str, line: int | None = None, name: Any = None
+    cell: str,
+    row: int,
+    column: int | str,
+    line: int | None = None,
+    name: Any = None,
+    file: str | Path = "",
 ) -> str:
-    """What is wrong with a cell that is not a number, and what to do; `name` is its row's id."""
+    """What is wrong with a cell that is not a number, and what to do.
+
+    `name` is the id of its row; `file`, if it is a text, tells how to convert it.
+    """
     where = cell_in_words(row, column, line=line, name=name)
     if is_missing(cell):
         return f"expected a number in {where}, got {cell!r}: {MISSING}"
-    return f"expected a number in {where}, got {cell!r}{_advice_on([cell])}"
+    is_text = Path(file).suffix.lower() in (".csv", ".tsv")
+    advice = _advice_on([cell], _delimiter(Path(file)) if is_text else None)
+    return f"expected a number in {where}, got {cell!r}{advice}"
 
 
-def _advice_on(cells: list[str]) -> str:
-    """What to do about cells with decimal commas."""
-    if any(re.fullmatch(r"\s*[-+]?\d*,\d+(;.*)?|.*\d;\d*", cell) for cell in cells):
-        return (
-            "; decimals need a point. To convert: pandas.read_csv(FILE, sep=';', decimal=',')"
-            ".to_csv(NEW, index=False)"
-        )
-    return ""
+def _advice_on(cells: list[str], delimiter: str | None) -> str:
+    """What to do about cells with commas; without `delimiter`, not how to convert the file."""
+    if any(re.fullmatch(r"\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*", cell) for cell in cells):
+        what, option = "write numbers without commas between digits", "thousands"
+        if not any("." in cell or cell.count(",") > 1 for cell in cells):
+            what += ", or decimals with a point"
+    elif any(re.fullmatch(r"\s*[-+]?\d*,\d+\s*|.*\d;\d*", cell) for cell in cells):
+        what, option = "decimals need a point", "decimal"
+    else:
+        return ""
+    if any(";" in cell for cell in cells):  # cut at a decimal comma
+        delimiter = ";"
+    if delimiter is None:
+        return f"; {what}"
+    convert = f"pandas.read_csv(FILE, sep={delimiter!r}, {option}=',').to_csv(NEW, index=False)"
+    if "or decimals" in what:
+        convert += ", with decimal=',' if it separates decimals"
+    return f"; {what}. To convert: {convert}"
 
 
 def _report_header(path: Path, names: list[str]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from mvcca.blocks import SourceError, kind_of, read_array
-from mvcca.blocks.sources import FORMATS, lines_of_text, read_names
+from mvcca.blocks.sources import FORMATS, ZERO, lines_of_text, read_names, reject_tables, table_in
 from mvcca.views import Labels
 
 
@@ -32,11 +33,13 @@ def read_labels(name: str, n_rows: int | None = None, header: bool | None = None
     Raises
     ------
     SourceError
-        If the file cannot be read, or does not contain labels.
+        If the file cannot be read, or does not contain labels, such as a ``.txt`` file with an
+        indicator matrix.
     """
     if name.lower().endswith(".txt"):
-        lines = (line.split(",") for line in lines_of_text(name))
-        sets = [frozenset(filter(None, map(str.strip, line))) for line in lines]
+        lines = lines_of_text(name)
+        _check_label_sets(name, lines)
+        sets = [frozenset(filter(None, map(str.strip, line.split(",")))) for line in lines]
         if not any(sets):
             raise SourceError(f"{name}: expected one label set per line, found no label")
         return Labels.of(sets)
@@ -80,17 +83,69 @@ def read_label_vectors(name: str, header: bool | None = None) -> Any:
     Raises
     ------
     SourceError
-        If the file cannot be read, or a line holds no numbers.
+        If the file cannot be read, or a line holds fewer numbers than most, or than the first line
+        announces.
     """
     if not name.lower().endswith((".txt", ".vec")):
         return read_array(name, formats=f".txt, .vec, {FORMATS}", header=header)
-    lines = [words for line in lines_of_text(name) if (words := line.split())]
-    if lines and len(lines[0]) == 2 and all(word.isdecimal() for word in lines[0]):
-        lines = lines[1:]
-    n_dims = min(map(_n_numbers_at_end, lines), default=0)
+    lines = {
+        number: words
+        for number, line in enumerate(lines_of_text(name), start=1)
+        if (words := line.split())
+    }
+    first = next(iter(lines), 0)
+    claimed = None  # by word2vec: number of labels and of dimensions
+    if len(lines) > 1 and len(lines[first]) == 2 and all(map(str.isdecimal, lines[first])):
+        claimed = int(lines.pop(first)[1])
+    return _vectors(name, lines, claimed)
+
+
+def _vectors(name: str, lines: dict[int, list[str]], claimed: int | None) -> dict[str, np.ndarray]:
+    """Vectors by label, from the words of each line by its number."""
+    found = {number: _n_numbers_at_end(words) for number, words in lines.items()}
+    n_dims = claimed or max(Counter(found.values()).most_common(1), default=(0, 0))[0]
     if n_dims < 1:
         raise SourceError(f"{name}: expected a label and its numbers on each line")
-    return {" ".join(line[:-n_dims]): np.array(line[-n_dims:], dtype=float) for line in lines}
+    for number, n_numbers in found.items():
+        if n_numbers < n_dims:
+            whose = "line 1 announces" if claimed else "most lines have"
+            raise SourceError(
+                f"{name}: expected a label and its numbers on each line; {whose} {n_dims} numbers, "
+                f"line {number} has {n_numbers}"
+            )
+    vectors = lines.values()
+    return {" ".join(line[:-n_dims]): np.array(line[-n_dims:], dtype=float) for line in vectors}
+
+
+def _check_label_sets(name: str, lines: list[str]) -> None:
+    """Raise unless lines can be label sets, separated by commas, rather than a table."""
+    for number, line in enumerate(lines, start=1):
+        if "\t" in line:
+            raise SourceError(
+                f"{name}: expected one label set per line, separated by commas; line {number} has "
+                "a tab. Save classes as one column of a .csv file, or an indicator matrix as .tsv"
+            )
+    separated = sum(";" in line for line in lines)
+    if separated > len(lines) / 2 and not any("," in line for line in lines):
+        raise SourceError(
+            f"{name}: expected one label set per line, separated by commas; {separated} of "
+            f"{len(lines)} lines have semicolons and none has commas"
+        )
+    mark = table_in(lines)
+    if mark == "," and _are_sets_of_integers(lines):
+        return
+    try:
+        reject_tables(lines, "one label set per line, separated by commas")
+    except ValueError as error:
+        raise SourceError(f"{name}: {error}") from error
+
+
+def _are_sets_of_integers(lines: list[str]) -> bool:
+    """Whether lines of numbers are label sets: no 0 and 1 of an indicator, no label twice."""
+    sets = [[cell.strip() for cell in line.split(",") if cell.strip()] for line in lines]
+    labels = {label for own in sets for label in own}
+    is_integer = all(map(str.isdecimal, labels))
+    return is_integer and not labels <= {"0", "1"} and all(len(set(s)) == len(s) for s in sets)
 
 
 def read_ids(name: str, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
@@ -113,7 +168,7 @@ def read_ids(name: str, n_rows: int | None = None, header: bool | None = None) -
     Raises
     ------
     SourceError
-        If the file cannot be read, or does not contain ids.
+        If the file cannot be read, or does not contain ids, such as a table of numbers.
     """
     is_array = name.lower().endswith(".npy")
     ids = read_array(name) if is_array else read_names(name, n_rows, header)
@@ -121,6 +176,8 @@ def read_ids(name: str, n_rows: int | None = None, header: bool | None = None) -
         raise SourceError(
             f"{name}: expected integers or strings, one per row, got {ids.dtype} {ids.shape}"
         )
+    if ids.dtype.kind == "U" and any("\0" in one for one in ids.tolist()):
+        raise SourceError(f"{name}: an id holds {ZERO}")
     return ids
 
 

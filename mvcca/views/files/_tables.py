@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import NamedColumns, SourceError, as_block, cells_of_text, read_array
-from mvcca.blocks.checks import FILL_IN, few
+from mvcca.blocks.checks import FILL_IN, few, repeated
 from mvcca.blocks.places import row_in_words
 from mvcca.blocks.sources import (
     UNNAMED,
+    ZERO,
     bad_cell,
     begins_with_index,
     columns_of_texts,
@@ -169,8 +170,8 @@ class Table:
 
     def _text_in(self, name: str, cells: np.ndarray) -> SourceError:
         row = next(i for i, cell in enumerate(cells) if not (is_number(cell) or _is_hole(cell)))
-        message = bad_cell(str(cells[row]), column=name or 0, **self._place(row))
-        if "decimal" not in message:
+        message = bad_cell(str(cells[row]), column=name or 0, file=self.file, **self._place(row))
+        if "To convert" not in message:
             what = "leave out the column"
             if self.ids is None:
                 what += f", or give --id {name or UNNAMED} if it names the rows"
@@ -211,9 +212,8 @@ def read_table(file: str) -> Table:
     header, rows = [name.strip() for name in first], cells[1:]
     if not len(rows):
         raise SourceError(f"{file}: it has no rows under its header")
-    for name in header:
-        if header.count(name) > 1:
-            raise SourceError(f"{file}: two columns have the name {name!r}; rename one")
+    if names_twice := repeated(header):
+        raise SourceError(f"{file}: two columns have the name {names_twice[0]!r}; rename one")
     lines = None if lines is None else lines[1:]
     return Table(file, dict(zip(header, rows.T, strict=True)), lines)
 
@@ -235,6 +235,8 @@ def check_ids(
             raise SourceError(
                 f"{file}: {row_in_words(row, line=line)} has no {name!r}; name it, or leave it out"
             )
+        if "\0" in one:
+            raise SourceError(f"{file}: {row_in_words(row)} has the {name} {one!r} with {ZERO}")
         if one in found:
             first, again = (
                 row_in_words(number, line=None if lines is None else int(lines[number]))

@@ -1,0 +1,577 @@
+"""Files that are something else than their name says: refused, with the place and a remedy.
+
+Tables of numbers are no texts, whatever a file is called, and real texts are never taken for
+tables. Bytes that are no UTF-8 are named at every door that reads text.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import sys
+import warnings
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mvcca
+from benchmarks.real import data_home
+from mvcca import CCA
+from mvcca.blocks import SourceError, read_array, read_texts
+from mvcca.blocks.sources import read_identified, table_in
+from mvcca.cli import main
+from mvcca.views.files import (
+    open_identified,
+    open_view,
+    read_ids,
+    read_label_vectors,
+    read_labels,
+    read_table,
+    read_views,
+)
+
+N = 60
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def frame(n=N, d=5, seed=0):
+    """Numbers below names of genes, with samples as the index."""
+    numbers = np.random.default_rng(seed).normal(size=(n, d)).round(2)
+    names = [f"gene{j}" for j in range(d)]
+    return pd.DataFrame(numbers, index=[f"s{i}" for i in range(n)], columns=names)
+
+
+def sentences(n=N, seed=0):
+    """Texts with numbers, commas and quotation marks."""
+    rng = np.random.default_rng(seed)
+    words = ["a", "man", ",", "two", '"dogs"', "run", "2", "parks", ";", "12", "people", "-", "."]
+    return [" ".join(rng.choice(words, rng.integers(4, 12)).tolist()) + " here" for _ in range(n)]
+
+
+# ---- tables are no texts -------------------------------------------------------------------------
+
+SEPARATORS = {"tabs": "\t", "commas": ",", "semicolons": ";", "bars": "|", "spaces": " "}
+TABLES = {
+    "index and header": lambda sep: frame().to_csv(sep=sep),
+    "named ids": lambda sep: frame().rename_axis("sample").to_csv(sep=sep),
+    "no header": lambda sep: frame().to_csv(sep=sep, header=False),
+    "no ids": lambda sep: frame().to_csv(sep=sep, index=False),
+    "the layout of R": lambda sep: frame().to_csv(sep=sep)[1:],
+    "quoted": lambda sep: frame().to_csv(sep=sep, quoting=csv.QUOTE_NONNUMERIC),
+    "integers": lambda sep: (frame() * 100).astype(int).to_csv(sep=sep),
+    "one variable": lambda sep: frame(d=1).to_csv(sep=sep),
+    "two rows": lambda sep: frame(n=2).to_csv(sep=sep),
+    "one row": lambda sep: frame(n=1).to_csv(sep=sep),
+    "one row, no header": lambda sep: frame(n=1).to_csv(sep=sep, header=False),
+    "missing cells": lambda sep: frame().where(frame() > -0.5).to_csv(sep=sep, na_rep="NA"),
+    "classes": lambda sep: frame().assign(site="leipzig").to_csv(sep=sep),
+    "comments": lambda sep: "# made by\n" * 40 + frame().to_csv(sep=sep),
+    "a footer": lambda sep: frame().to_csv(sep=sep) + "n = 60\n",
+    "blank lines": lambda sep: frame().to_csv(sep=sep).replace("\n", "\n\n"),
+    "Windows": lambda sep: frame().to_csv(sep=sep).replace("\n", "\r\n"),
+    "turned": lambda sep: frame().T.to_csv(sep=sep),
+    "decimal commas": lambda sep: frame().to_csv(sep=sep, decimal="," if sep != "," else "."),
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("separator", SEPARATORS)
+def test_a_table_is_not_read_as_texts(separator, table):
+    Path("a.txt").write_text(TABLES[table](SEPARATORS[separator]), newline="")
+    with pytest.raises(SourceError, match=r"a\.txt: .*expected one text per line, found a") as no:
+        open_view("a", "a.txt")
+    assert f"cells separated by {separator}, and most cells are numbers" in str(no.value)
+    assert "to read it as a table, " in str(no.value)
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".TXT"])
+def test_no_model_is_fitted_to_the_words_of_a_table(suffix, capsys):
+    for name, d in (("a", 5), ("b", 4)):
+        frame(80, d).to_csv(name + suffix, sep="\t")
+    views = ["--view", f"a=a{suffix}", "--view", f"b=b{suffix}"]
+    fit = ["fit", *views, "--method", "cca", "--no-tune", "-o", "m.mvcca"]
+    assert main(fit) == 1
+    assert "found a table: line 1 has 6 cells separated by tabs" in capsys.readouterr().err
+    assert not Path("m.mvcca").exists()
+    renamed = ["--view", "a=a.tsv", "--view", "b=b.tsv", "--id", "index"]  # the remedy
+    for name in "ab":
+        Path(name + suffix).rename(f"{name}.tsv")
+    assert main(["fit", *renamed, "--method", "cca", "--no-tune", "-o", "m.mvcca"]) == 0
+
+
+def rejected_tables(text):
+    """Calls of all doors that read texts, one per line, or names; each with a table."""
+    Path("t.txt").write_text(text)
+    Path("names").write_text(text)
+    many = Path("texts")
+    many.mkdir()
+    for number in range(3):
+        (many / f"{number}.txt").write_text(text)
+    np.save("x.npy", frame().to_numpy())
+    mvcca.save(CCA(2).fit({"a": frame(), "b": frame(seed=1)}), "m.mvcca")
+    views, output = ["--view", "a=x.npy", "--view", "b=t.txt"], ["-o", "out.csv"]
+    paired, model = [*views[:2], "--view", "b=x.npy"], ["-o", "out.mvcca"]
+    return {
+        "read_texts": lambda: read_texts("t.txt"),
+        "a folder of texts": lambda: read_texts("texts"),
+        "open_view": lambda: open_view("t", "t.txt"),
+        "open_view of a folder": lambda: open_view("t", "texts"),
+        "read_views": lambda: read_views({"a": "x.npy", "b": "t.txt"}),
+        "read_labels": lambda: read_labels("t.txt"),
+        "read_ids": lambda: read_ids("t.txt"),
+        "read_ids of any name": lambda: read_ids("names"),
+        "read_table": lambda: read_table("t.txt"),
+        "read_identified": lambda: read_identified("t.txt", "sample"),
+        "fit": ["fit", *views, "--method", "cca", *model],
+        "fit with labels": ["fit", *paired, "--method", "mlcca", "--labels", "t.txt", *model],
+        "compare": ["compare", *views],
+        "compare with ids": ["compare", *paired, "--ids", "t.txt"],
+        "compare with groups": ["compare", *paired, "--groups", "t.txt"],
+        "search": ["search", "m.mvcca", "--gallery", "a=x.npy", "--query", "b=t.txt"],
+        "a gallery": ["search", "m.mvcca", "--gallery", "a=t.txt", "--query", "b=x.npy"],
+        "transform": ["transform", "m.mvcca", "--view", "a=t.txt", *output],
+        "transform with ids": [
+            "transform",
+            "m.mvcca",
+            "--view",
+            "a=x.npy",
+            "--ids",
+            "t.txt",
+            *output,
+        ],
+        "test": ["test", "t.txt", "x.npy"],
+        "align": ["align", "x.npy", "t.txt", "-o", "out.mvcca"],
+        "migrate": ["migrate", "x.npy", "t.txt", "-o", "out.npy"],
+        "similarity": ["similarity", "x.npy", "t.txt"],
+    }
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+def test_every_door_refuses_a_table_in_place_of_texts(separator, capsys):
+    for title, call in rejected_tables(frame().to_csv(sep=SEPARATORS[separator])).items():
+        if callable(call):
+            with pytest.raises(SourceError, match=r"t\.txt|texts|names") as no:
+                call()
+            message = str(no.value)
+        else:
+            try:
+                code = main(call)
+            except SystemExit as usage:
+                code = usage.code
+            message = capsys.readouterr().err
+            assert code == 1, (title, message)
+        assert "expected" in message, (title, message)
+        assert not list(Path().glob("out*")), title
+
+
+@pytest.mark.parametrize("separator", [",", ";", "|", " "])
+def test_a_table_with_another_separator_than_its_name_says_is_refused(separator):
+    suffix = ".tsv" if separator in ",;" else ".csv"
+    Path(f"a{suffix}").write_text(frame().to_csv(sep=separator))
+    for read in (read_array, read_labels, read_table, lambda file: open_view("a", file)):
+        with pytest.raises(SourceError, match=r"expected cells separated by .*, found a table"):
+            read(f"a{suffix}")
+    if separator in ",;":
+        with pytest.raises(SourceError, match=r"expected cells separated by .*, found a table"):
+            read_ids(f"a{suffix}")
+
+
+# ---- texts are no tables -------------------------------------------------------------------------
+
+TEXTS = {
+    "sentences": sentences(),
+    "with commas": [line.replace(" ", ", ") for line in sentences()],
+    "words between commas": [",".join(line.split()) for line in sentences()],
+    "words between tabs": ["\t".join(["a", "dog", "and", "a", f"cat{i}"]) for i in range(N)],
+    "a file name and a tab": [f"{i}.jpg#{i % 5}\t{line}" for i, line in enumerate(sentences())],
+    "a number and a tab": [f"{i}\t{line}" for i, line in enumerate(sentences())],
+    "a number and a comma": [f"{i},{line}" for i, line in enumerate(sentences())],
+    "two languages": [
+        f"{line}\t{other}" for line, other in zip(sentences(), sentences(), strict=True)
+    ],
+    "leading numbers": [f"{i} dogs run" for i in range(N)],
+    "a name and a number": [f"boeing {700 + i}" for i in range(N)],
+    "years": [f"summer of {1950 + i}" for i in range(N)],
+    "single words": [f"word{i}" for i in range(N)],
+    "hashtags": [f"#cat{i} 3 of 4" for i in range(N)],
+    "one": ["12 dogs, 3 cats"],
+    "a query with numbers": ["route 66, 95, 101"],
+    "prices": [f"milk, {i / 7:.2f} euros a litre, in the shop" for i in range(N)],
+}
+
+
+@pytest.mark.parametrize("texts", TEXTS)
+@pytest.mark.parametrize("n", [1, 2, N])
+def test_texts_are_never_taken_for_a_table(texts, n):
+    lines = TEXTS[texts][:n]
+    Path("t.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert read_texts("t.txt").ravel().tolist() == lines
+
+
+LABELS = {
+    "sets": ["cat,dog", "dog", "", "bird,cat,dog"],
+    "sets of one size": ["cat,dog", "dog,bird", "bird,cat"],
+    "numbers of one size": ["3,7", "7,12", "1,3"],
+    "numbers": ["3", "12,1", "7"],
+    "names with spaces": ["traffic light,stop sign", "fire hydrant"],
+    "names with numbers": ["route 66", "area 51"],
+}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_label_sets_are_read_as_such(labels):
+    Path("y.txt").write_text("\n".join(LABELS[labels]) + "\n")
+    expected = [{one for one in line.split(",") if one} for line in LABELS[labels]]
+    assert read_labels("y.txt").sets() == expected
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["0,1,0", "1,0,0", "1,1,1"],
+        ["0,1", "1,0"],
+        ["cat,dog", "0,1", "1,0", "1,0"],
+        ["0 1 0", "1 0 0"],
+        ["0.5,1.2", "3.1,4.0"],
+        ["s1\tcat", "s2\tdog"],
+        ["cat;dog", "dog;bird"],
+    ],
+)
+def test_a_matrix_is_not_read_as_label_sets(lines):
+    Path("y.txt").write_text("\n".join(lines) + "\n")
+    with pytest.raises(SourceError, match=r"y\.txt: expected one label set per line"):
+        read_labels("y.txt")
+
+
+def test_ids_may_hold_commas_and_spaces():
+    ids = ["Noether, Emmy", "boeing 747", "a;b", "12"]
+    Path("ids.txt").write_text("\n".join(ids) + "\n")
+    assert read_ids("ids.txt").tolist() == ids
+    pairs = ["1,2", "3,4"]
+    Path("ids.csv").write_text("".join(f'"{one}"\n' for one in pairs))
+    assert read_ids("ids.csv").tolist() == pairs
+
+
+@pytest.mark.needs_data("multi30k_tokens.npz")
+@pytest.mark.parametrize("language", ["en", "de", "fr", "cs"])
+def test_real_sentences_are_texts(language):
+    data = np.load(data_home() / "multi30k_tokens.npz")
+    words, tokens = data[f"vocab_{language}"], data[f"{language}_test_tokens"]
+    ends = np.cumsum(data[f"{language}_test_length"].astype(int))[:-1]
+    texts = [" ".join(one) for one in np.split(words[tokens], ends)]
+    for lines in [texts, *([one] for one in texts), *pairwise(texts)]:
+        assert table_in(lines) is None
+
+
+# ---- word vectors --------------------------------------------------------------------------------
+
+
+def test_a_vector_that_is_cut_off_does_not_shorten_the_others():
+    Path("w.vec").write_text("cat .1 .2 .3\ntraffic light .4 .5 .6\ndog .7\n")
+    with pytest.raises(SourceError, match="most lines have 3 numbers, line 3 has 1"):
+        read_label_vectors("w.vec")
+
+
+def test_the_first_line_of_word2vec_tells_labels_from_numbers():
+    Path("w.vec").write_text("2 2\nroute 66 .1 .2\narea 51 .3 .4\n")
+    assert list(read_label_vectors("w.vec")) == ["route 66", "area 51"]
+    Path("w.vec").write_text("2 3\ncat .1 .2\ndog .3 .4\n")
+    with pytest.raises(SourceError, match="line 1 announces 3 numbers, line 2 has 2"):
+        read_label_vectors("w.vec")
+
+
+# ---- bytes that are no text in UTF-8 -------------------------------------------------------------
+
+BYTES = {
+    "UTF-16 with a mark": (lambda text: text.encode("utf-16"), "got UTF-16; convert it: iconv"),
+    "UTF-16": (lambda text: text.encode("utf-16-le"), "got UTF-16LE; convert it: iconv"),
+    "UTF-16, big": (lambda text: text.encode("utf-16-be"), "got UTF-16BE; convert it: iconv"),
+    "Latin-1": (
+        lambda text: text.replace("a", "\u00e9").encode("latin-1"),
+        r"got the byte 0xe9 in line \d+; convert it, for example by iconv -f WINDOWS-1252",
+    ),
+    "zero bytes": (
+        lambda text: (text[:-2] + "\0" + text[-2:]).encode(),
+        r"got the byte 0x00 in line \d+; remove zero bytes|line 3\), column .*\\x00",
+    ),
+    "gzip": (lambda text: gzip.compress(text.encode()), "compressed by gzip; unpack it"),
+    "bzip2": (lambda text: bz2.compress(text.encode()), "compressed by bzip2; unpack it"),
+    "xz": (lambda text: lzma.compress(text.encode()), "compressed by xz; unpack it"),
+    ".npy": (lambda _: npy_bytes(), r"it is a \.npy file; give it a name that ends in \.npy"),
+    "a workbook": (lambda _: b"PK\x03\x04\x14\0\0\0\xff", "it is a workbook or a .npz file"),
+}
+
+
+def npy_bytes():
+    file = io.BytesIO()
+    np.save(file, frame().to_numpy())
+    return file.getvalue()
+
+
+READERS = {
+    "texts": ("t.txt", "a b\na c\n", read_texts),
+    "a view of texts": ("t.txt", "a b\na c\n", lambda file: open_view("t", file)),
+    "label sets": ("t.txt", "a,b\na\n", read_labels),
+    "ids": ("ids", "a1\na2\n", read_ids),
+    "word vectors": ("w.vec", "a 1 2\nab 3 4\n", read_label_vectors),
+    "a table": ("t.csv", "age,a\n1,2\n3,4\n", read_array),
+    "a table with tabs": ("t.tsv", "age\ta\n1\t2\n3\t4\n", read_array),
+    "a table of subjects": ("t.csv", "age,a\n1,2\n3,4\n", read_table),
+    "ids in a table": ("t.csv", "id,a\na,2\nb,4\n", lambda file: open_identified("a", file, "id")),
+    "classes": ("t.csv", "a\nb\na\n", read_labels),
+    "ids as a column": ("t.csv", "a1\na2\n", read_ids),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", BYTES)
+def test_bytes_that_are_no_text_are_named_at_every_door(reader, kind):
+    name, text, read = READERS[reader]
+    encode, message = BYTES[kind]
+    Path(name).write_bytes(encode(text))
+    with pytest.raises(SourceError, match=message):
+        read(name)
+
+
+@pytest.mark.parametrize("kind", BYTES)
+def test_a_folder_of_texts_names_the_file_that_is_no_text(kind):
+    encode, message = BYTES[kind]
+    Path("texts").mkdir()
+    Path("texts/1.txt").write_text("a dog")
+    Path("texts/2.txt").write_bytes(encode("a cat\nand a dog\n"))
+    with pytest.raises(SourceError, match=message) as no:
+        read_texts("texts")
+    assert "2.txt" in str(no.value)
+
+
+def test_late_bytes_are_found_with_their_line():
+    lines = [f"{i},{i}" for i in range(20_000)]
+    Path("t.csv").write_bytes("\n".join(["a,b", *lines, ""]).encode() + b"\xb5,1\n")
+    with pytest.raises(SourceError, match="got the byte 0xb5 in line 20002"):
+        read_array("t.csv")
+
+
+def test_a_file_with_a_mark_of_utf_8_is_read():
+    Path("t.csv").write_text("age,height\n1,2\n3,4\n", encoding="utf-8-sig")
+    assert read_array("t.csv").columns == ("age", "height")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_a_compressed_view_is_refused_with_advice(suffix):
+    Path(f"a.txt{suffix}").write_bytes(b"")
+    with pytest.raises(SourceError, match="it is compressed, unpack it"):
+        open_view("a", f"a.txt{suffix}")
+
+
+def test_ids_in_arrays_must_be_in_utf_8_and_without_zero_bytes():
+    np.savez("a.npz", X=np.eye(2), id=np.array([b"\xb5", b"b"]))
+    with pytest.raises(SourceError, match="expected ids in UTF-8, got"):
+        read_identified("a.npz", "id")
+    np.savez("b.npz", X=np.eye(2), id=np.array(["a\0b", "b"]))
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"id": ["a\0b", "b"], "x": [1.0, 2.0]}).to_parquet("c.parquet")
+    pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index(["a\0", "b"], name="id")).to_parquet("d.parquet")
+    for file in ("b.npz", "c.parquet", "d.parquet"):
+        with pytest.raises(SourceError, match="zero byte"):
+            open_identified("a", file, "id")
+    np.save("ids.npy", np.array(["a\0b", "b"]))
+    with pytest.raises(SourceError, match="zero byte"):
+        read_ids("ids.npy")
+
+
+# ---- numbers with commas -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        (
+            'a,b\n"1,000",2\n3,4\n',
+            ["without commas between digits, or decimals with a point", "sep=',', thousands=','"],
+        ),
+        ('a,b\n"1,234,567.5",2\n3,4\n', ["without commas", "sep=',', thousands=','"]),
+        ('a,b\n"1,5",2\n3,4\n', ["decimals need a point", "sep=',', decimal=','"]),
+        ("a;b\n1,5;2\n3;4\n", ["decimals need a point", "sep=';', decimal=','"]),
+        ("1,5;2,5\n3,1;4,2\n", ["decimals need a point", "sep=';', decimal=','"]),
+    ],
+)
+def test_the_advice_on_commas_is_about_this_file(text, messages):
+    Path("a.csv").write_text(text)
+    for read in (lambda file: open_view("a", file), lambda file: read_table(file).numbers()):
+        with pytest.raises(SourceError) as no:
+            read("a.csv")
+        assert all(message in str(no.value) for message in messages), no.value
+    found = pd.read_csv(  # as advised
+        "a.csv",
+        sep=";" if ";" in text else ",",
+        header=0 if "a" in text else None,
+        **{"thousands" if "thousands" in str(messages) else "decimal": ","},
+    )
+    assert all(kind.kind in "if" for kind in found.dtypes)
+
+
+def test_the_advice_on_decimal_commas_does_not_name_csv_for_other_files():
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"x": ["1,5", "2,5"]}).to_parquet("a.parquet")
+    with pytest.raises(SourceError, match="decimals need a point; leave out the column"):
+        read_table("a.parquet").numbers()
+
+
+def test_a_header_of_r_without_a_name_for_the_ids_is_explained():
+    Path("a.tsv").write_text(frame().to_csv(sep="\t")[1:])
+    with pytest.raises(SourceError, match=r"line 2 has 6 cells, expected 5 .* col\.names=NA"):
+        read_array("a.tsv")
+
+
+# ---- arrays --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_of_format_3_are_read(order):
+    X = np.asarray(frame().to_numpy(), order=order)
+    for version in ((1, 0), (2, 0), (3, 0)):
+        with warnings.catch_warnings(action="ignore"), open("a.npy", "wb") as file:
+            np.lib.format.write_array(file, X, version)
+        np.testing.assert_array_equal(mvcca.open_matrix("a.npy").read(0, N), X)
+        np.testing.assert_array_equal(read_array("a.npy"), X)
+
+
+def test_records_with_names_in_unicode_are_still_refused():
+    with warnings.catch_warnings(action="ignore"):  # NumPy names the format
+        np.save("a.npy", np.zeros(3, dtype=[("\u03b1", "f8")]))
+    with pytest.raises(SourceError):
+        mvcca.open_matrix("a.npy")
+    with pytest.raises(SourceError):
+        read_array("a.npy")
+
+
+@pytest.fixture
+def h5():
+    return pytest.importorskip("h5py")
+
+
+def test_links_of_hdf5_files_are_named(h5):
+    with h5.File("far.h5", "w") as file:
+        file["X"] = np.eye(3)
+    with h5.File("a.h5", "w") as file:
+        file["out"] = h5.ExternalLink("far.h5", "/X")
+        file["gone"] = h5.SoftLink("/nothing")
+    for key in (None, "out", "gone"):
+        with pytest.raises(SourceError, match=r"'out' is a link to '/X' in 'far\.h5'") as no:
+            mvcca.open_matrix("a.h5", key)
+        assert "'gone' is a link to '/nothing', which is not in the file" in str(no.value)
+    with h5.File("b.h5", "w") as file:
+        file["group/X"] = np.eye(3)
+        file["alias"] = h5.SoftLink("/group/X")
+    assert mvcca.open_matrix("b.h5").shape == (3, 3)  # the alias is no second matrix
+    with pytest.raises(SourceError, match="'alias' is a link to '/group/X'; name that"):
+        mvcca.open_matrix("b.h5", "alias")
+    with h5.File("c.h5", "w") as file:
+        file["X"] = np.eye(3)
+        file["id"] = h5.ExternalLink("far.h5", "/X")
+    with pytest.raises(SourceError, match=r"no array 'id' of ids; .*'id' is a link to '/X' in"):
+        read_identified("c.h5", "id")
+
+
+@pytest.mark.parametrize("part", ["X", "X/data", "X/indices", "layers", "var", "var/_index"])
+def test_links_of_annotated_data_are_named(h5, part):
+    from scipy.sparse import csr_array
+
+    X = csr_array(np.eye(4))
+
+    def write(file):
+        for place in ("X", "layers/counts"):
+            group = file.create_group(place)
+            group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
+            for name in ("data", "indices", "indptr"):
+                group[name] = getattr(X, name)
+        file["var/_index"] = ["a", "b", "c", "d"]
+        file["var"].attrs["_index"] = "_index"
+
+    key = "layers/counts" if part == "layers" else "X"
+    for link in ("external", "dangling"):
+        with h5.File("far.h5", "w") as far, h5.File("a.h5ad", "w") as file:
+            write(far)
+            write(file)
+            del file[part]
+            is_far = link == "external"
+            file[part] = h5.ExternalLink("far.h5", part) if is_far else h5.SoftLink("/nothing")
+        where = (
+            "in 'far.h5'; links to other files are not followed" if is_far else "not in the file"
+        )
+        with pytest.raises(SourceError, match=rf"a\.h5ad.*'{part.split('/')[-1]}' is a.*{where}"):
+            mvcca.open_matrix("a.h5ad", key)
+
+
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [
+        ("X", "adata.X = adata.X.tocsr()"),
+        ("layers/counts", "adata.layers['counts'] = adata.layers['counts'].tocsr()"),
+        ("obsm/pca", "adata.obsm['pca'] = adata.obsm['pca'].tocsr()"),
+        ("raw/X", "adata = adata.raw.to_adata(); adata.X = adata.X.tocsr()"),
+    ],
+)
+def test_the_advice_on_columns_is_about_this_matrix(h5, key, advice):
+    with h5.File("a.h5ad", "w") as file:
+        group = file.create_group(key)
+        group.attrs["encoding-type"], group.attrs["shape"] = "csc_matrix", (2, 2)
+    with pytest.raises(SourceError) as no:
+        mvcca.open_matrix("a.h5ad", key)
+    assert advice in str(no.value)
+
+
+def test_a_group_that_is_no_matrix_gets_no_advice_on_columns(h5):
+    with h5.File("a.h5ad", "w") as file:
+        file.create_group("obs").attrs["encoding-type"] = "dataframe"
+    with pytest.raises(SourceError, match="expected a matrix, got a group of the kind 'dataframe'"):
+        mvcca.open_matrix("a.h5ad", "obs")
+
+
+# ---- tables written ------------------------------------------------------------------------------
+
+HARMFUL = ["=1+1", "+1", "-1", "@x", "'q'", '"', "a,b", "a\nb", "#", "x"]
+
+
+def test_ids_in_hits_and_scores_are_those_of_the_files():
+    n = len(HARMFUL)
+    for name, seed in (("a", 0), ("b", 1)):
+        frame(n, 3, seed).set_axis(HARMFUL).to_csv(f"{name}.csv", index_label="id")
+    mvcca.save(CCA(2).fit({"a": frame(d=3), "b": frame(d=3, seed=1)}), "m.mvcca")
+    search = ["search", "m.mvcca", "--gallery", "a=a.csv", "--query", "b=b.csv", "--id", "id"]
+    assert main([*search, "-k", str(n), "-o", "hits.csv"]) == 0
+    hits = pd.read_csv("hits.csv", dtype=str, keep_default_na=False)
+    assert set(hits["query"]) == set(hits["item"]) == set(HARMFUL)
+    transform = ["transform", "m.mvcca", "--view", "a=a.csv", "--id", "id", "-o", "scores.csv"]
+    assert main(transform) == 0
+    assert read_identified("scores.csv", "id").ids == HARMFUL  # an input again
+
+
+# ---- speed ---------------------------------------------------------------------------------------
+
+
+def test_no_name_of_a_column_is_looked_for_among_all_others():
+    d, calls = 2_000, 0
+    Path("a.csv").write_text(f"{','.join(f'g{j}' for j in range(d))}\n{','.join(['1.5'] * d)}\n")
+
+    def count(_, event, called):
+        nonlocal calls
+        calls += event == "c_call" and called.__name__ in ("count", "index")
+
+    sys.setprofile(count)
+    try:
+        columns = read_table("a.csv").columns
+    finally:
+        sys.setprofile(None)
+    assert len(columns) == d > 10 * calls
