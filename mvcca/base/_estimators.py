@@ -40,8 +40,10 @@ from mvcca.measures import column_correlations
 from mvcca.model_selection import (
     GOALS,
     LEAST_RIDGE,
+    SEARCHED,
     Goal,
     chosen,
+    plain_value,
     retrieval_scorer,
     searched,
     tune_by_products,
@@ -123,6 +125,10 @@ class MultiViewEstimator(
     # Method whose rows retrieval compares, and their similarity; see `mvcca.retrieval.ranking`.
     retrieval_ranking: ClassVar[tuple[str, str]] = ("transform", "cosine")
     requires: ClassVar[Requirements] = Requirements()
+
+    # What "auto" stands for where folds choose nothing; beside a parameter that is "cv", they
+    # choose it, too, so that a fit searches what `mvcca.compare` does.
+    automatic: ClassVar[Mapping[str, Any]] = {}
 
     cv_goal: Goal | None = None  # of parameters that are "cv"
     confounds: str | None = None  # the view that is removed from the others
@@ -393,7 +399,7 @@ class MultiViewEstimator(
         """The value of a parameter for each view, validated as a single value is."""
         given = getattr(self, parameter)
         if not isinstance(given, Mapping):
-            return dict.fromkeys(names, given)
+            return dict.fromkeys(names, plain_value(self, parameter, given))
         values = value_by_view(parameter, given, names)
         allowed = [c for c in self._parameter_constraints[parameter] if c is not Mapping]
         constraints = [make_constraint(c) for c in allowed]
@@ -401,7 +407,12 @@ class MultiViewEstimator(
             if not any(constraint.is_satisfied_by(value) for constraint in constraints):
                 expected = ", or ".join(map(str, constraints))
                 raise ValueError(f"{parameter} of view {name!r} must be {expected}, got {value!r}.")
-        return values
+            if isinstance(value, str) and value == SEARCHED:
+                raise ValueError(
+                    f'{parameter}="{SEARCHED}" chooses one value for all views, got it for view '
+                    f'{name!r}: give {parameter}="{SEARCHED}" alone, or a value for each view.'
+                )
+        return {name: plain_value(self, parameter, value) for name, value in values.items()}
 
     # ---- input checks ---------------------------------------------------------------------------
 
@@ -890,9 +901,10 @@ class StatisticEstimator(LinearEstimator):
         """
         self._validate_params()
         if hasattr(self, "search_space") and searched(self):
+            asked = [name for name in searched(self) if getattr(self, name) == SEARCHED]
             raise ValueError(
-                f'{", ".join(searched(self))}="cv" looks at all rows at once: use fit, or give '
-                "partial_fit values."
+                f'{", ".join(asked)}="cv" looks at all rows at once: use fit, or give partial_fit '
+                "values."
             )
         first = self._is_first_batch()
         rows = self.open_rows(X, y, sample_weight, reset=first, batch=True)

@@ -18,7 +18,7 @@ from mvcca.blocks.checks import of_view
 from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
-from mvcca.model_selection import GOALS, SEARCHED, Goal, Space, searched
+from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, warn_of_fewer_components
 from mvcca.problem.linalg import fixed_signs
 from mvcca.views import Views, holds_views
@@ -71,12 +71,12 @@ class NCCA(MultiViewEstimator):
     n_components : int or None, default=2
         Number of functions of each view. None is all that the data support, which takes the n x n
         matrix; if folds choose another parameter, they also choose this number, up to 60.
-    n_neighbors : int, mapping of str to int, or "cv", default=20
+    n_neighbors : int, mapping of str to int, "auto" or "cv", default="auto"
         K, of every view or by name. If larger than the number of rows, all rows are used, with a
-        warning. "cv" chooses by 3 folds.
-    bandwidth : float, mapping of str to float, or "cv", default=0.5
+        warning. "cv" chooses by 3 folds. "auto" is "cv" if ``bandwidth="cv"``, else 20.
+    bandwidth : float, mapping of str to float, "auto" or "cv", default="auto"
         h, of every view or by name, in units of a view's root mean square distance from its mean.
-        "cv" chooses by 3 folds.
+        "cv" chooses by 3 folds. "auto" is "cv" if ``n_neighbors="cv"``, else 0.5.
     reducer : transformer, mapping of str to transformer or None, or None, default=None
         Applied to a view before distances are taken, such as ``PCA(0.8)``: neighbours mean little
         in many dimensions.
@@ -105,7 +105,7 @@ class NCCA(MultiViewEstimator):
     canonical_correlations_ : ndarray, shape (n_components_,)
         σ_1, σ_2, ..., decreasing.
     n_neighbors_, bandwidth_
-        Chosen values of the parameters set to "cv"; only then, like the next two.
+        Chosen values of the parameters that are "cv"; only then, like the next two.
     ranking_ : str
         The chosen ranking, "cosine" or "cosine+csls".
     cv_results_ : dict of str to array
@@ -141,14 +141,19 @@ class NCCA(MultiViewEstimator):
     """
 
     requires = Requirements(views=(2, 2), dense=True, host=True)
+    automatic: ClassVar[Mapping[str, Any]] = {"n_neighbors": 20, "bandwidth": 0.5}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "n_neighbors": [
             Interval(Integral, 1, None, closed="left"),
             Mapping,
-            StrOptions({SEARCHED}),
+            StrOptions({SEARCHED, AUTOMATIC}),
         ],
-        "bandwidth": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],
+        "bandwidth": [
+            Interval(Real, 0, None, closed="neither"),
+            Mapping,
+            StrOptions({SEARCHED, AUTOMATIC}),
+        ],
         "reducer": [HasMethods(["fit", "transform"]), Mapping, None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -164,8 +169,8 @@ class NCCA(MultiViewEstimator):
         self,
         n_components: int | None = 2,
         *,
-        n_neighbors: int | str | Mapping[str, int] = 20,
-        bandwidth: float | str | Mapping[str, float] = 0.5,
+        n_neighbors: int | str | Mapping[str, int] = AUTOMATIC,
+        bandwidth: float | str | Mapping[str, float] = AUTOMATIC,
         reducer: Any = None,
         n_iter: int = 50,
         tol: float = 1e-6,
