@@ -346,7 +346,8 @@ class MultiViewEstimator(
         Raises
         ------
         ValueError
-            If no object is seen in two views and no labels are given.
+            If no object is seen in two views and no labels are given, or if only one object is, of
+            which there is no correlation: a cross-validation must leave out several at a time.
         """
         check_is_fitted(self)
         views, weights = self._open_again(X, y), None
@@ -354,9 +355,7 @@ class MultiViewEstimator(
             weights = checked_sample_weight(sample_weight, views, reset=False)
         if (self.without_confounds(views).seen.sum(axis=1) > 1).any():
             scores = views.replace(self.scores_of(views, self.maps_)).in_memory()
-            correlation = _mean_correlation(scores, weights)
-            if correlation is not None:
-                return correlation
+            return _mean_correlation(scores, weights)
         if y is None or (self.requires.pairs and not self.requires.labels):
             raise ValueError(
                 f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
@@ -683,8 +682,8 @@ def _repeated_rows(
     return views[objects], labels, objects
 
 
-def _mean_correlation(scores: Views, weights: np.ndarray | None) -> float | None:
-    """Mean over components and pairs of views that share objects; None if no two views do."""
+def _mean_correlation(scores: Views, weights: np.ndarray | None) -> float:
+    """Mean over components and pairs of views that share objects."""
     correlations = []
     for pair in combinations(scores.names, 2):
         both = scores.select(pair)
@@ -694,7 +693,15 @@ def _mean_correlation(scores: Views, weights: np.ndarray | None) -> float | None
             first, second = (to_host(X) for _, X in both[kept].items())
             own = None if weights is None else weights[kept]
             correlations.append(column_correlations(first, second, own))
-    return float(np.mean(correlations)) if correlations else None
+    if not correlations:
+        raise ValueError(
+            "The score is a correlation, which one object does not have: expected at least two "
+            "objects (of positive weight) that are seen in two views. Leave out several objects at "
+            "a time, as cv=5 does, and not one, as LeaveOneOut does. Errors of predictions, such "
+            'as scoring="neg_mean_squared_error", are defined on one object; retrieval measures '
+            "(mvcca.retrieval_scorer) need no pairs, but several items."
+        )
+    return float(np.mean(correlations))
 
 
 class LinearEstimator(MultiViewEstimator):

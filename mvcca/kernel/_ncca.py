@@ -11,18 +11,15 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
-from mvcca.measures import column_correlations
 from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, warn_of_fewer_components
 from mvcca.problem.linalg import fixed_signs
-from mvcca.views import Views, holds_views
-from mvcca.views.validation import checked_sample_weight
+from mvcca.views import Views
 
 # Lanczos works on MᵀM, so that singular values are precise to half the digits only.
 _ROUNDING = 1e-7
@@ -257,40 +254,6 @@ class NCCA(MultiViewEstimator):
         self.canonical_correlations_ = sigma
         self.n_components_ = len(sigma)
         return self
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean correlation of the two views' functions, over components.
-
-        Parameters
-        ----------
-        X : Views, mapping, list of matrices, or matrix
-            Both views. A lone matrix is the first.
-        y : matrix, optional
-            The second view, if X is a lone matrix; ignored otherwise.
-        sample_weight : array-like, shape (n_objects,), optional
-            How often each object counts.
-
-        Returns
-        -------
-        float
-            Larger is better; at most 1.
-
-        Raises
-        ------
-        ValueError
-            If not both views are there.
-        """
-        check_is_fitted(self)
-        views = self._open(X, None if holds_views(X) else y, reset=False)
-        if set(views.names) != set(self.view_names_):
-            raise ValueError(
-                f"NCCA.score takes the views {list(self.view_names_)}, got {list(views.names)}."
-            )
-        both, weights = views.seen.all(axis=1), None
-        if sample_weight is not None:
-            weights = checked_sample_weight(sample_weight, views, reset=False)[both]
-        first, second = (self._projection(n)(block) for n, block in views[both].items())
-        return float(np.mean(column_correlations(first, second, weights)))
 
     def _projection(self, name: str, maps: Maps | None = None) -> Callable[[Any], Any]:
         values = self.smoothers_[name], self.weights_[name], self.normalizers_[name]
