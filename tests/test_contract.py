@@ -263,7 +263,7 @@ ADDING = [
     if hasattr(est, "partial_fit")
     and asks(est, "reg") != "auto"
     # The median distance, and landmarks, are of the first batch.
-    and (not asks(est, "approximation") or asks(est, "gamma") != "median")
+    and (not asks(est, "approximation") or asks(est, "gamma") != "auto")
 ]
 
 # Holes are allowed, so that objects that are seen in one view count.

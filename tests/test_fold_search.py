@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import tracemalloc
 import warnings
 from functools import partial
@@ -10,6 +11,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from every_option import estimators, options
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
@@ -433,3 +435,103 @@ def test_unknown_rankings_and_values_are_refused_before_any_work():
         FoldSearchCV(CCA(), {"n_components": [0]}).fit(PAIR)
     with pytest.raises(TypeError, match="'X_val'"):
         FoldSearchCV(CCA(), {"reg": [0.1]}).fit(PAIR, X_val=PAIR)
+
+
+# ---- every option --------------------------------------------------------------------------------
+
+
+TWO = {"cv": KFold(2)}
+ADDING = {name: cls for name, cls in estimators().items() if hasattr(cls, "statistic_of")}
+OF_VIEWS = {
+    "reg": {"a": 0.1, "b": 1.0},
+    "kernel": {"a": "linear", "b": "rbf"},
+    "gamma": {"a": 0.1, "b": 0.2},
+    "groups": {"a": np.arange(8) // 2, "b": np.arange(6) // 2},
+}
+SMALL = {"random_state": 0, "n_landmarks": 20, "approximation": "nystroem"}
+CHOSEN_BY_FITS = [
+    *[("reg", name) for name in ("auto", "oas", "cv")],
+    *[("gamma", "cv"), ("n_components", "cv"), ("approximation", None)],
+]
+
+
+def with_option(cls, parameter, value):
+    known = cls._get_param_names()
+    return cls(**{**{n: own for n, own in SMALL.items() if n in known}, parameter: value})
+
+
+def draws(estimator):
+    """Whether `GridSearchCV` draws from each training part what is drawn once here."""
+    return isinstance(estimator, KCCA) or getattr(estimator, "label_features", None) is not None
+
+
+def error_of(search):
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return None, search()
+    except ValueError as error:
+        return str(error), None
+
+
+@pytest.mark.parametrize("name", ADDING)
+def test_every_option_of_every_estimator_is_searched_as_by_refits_or_refused(name):
+    few, y = Views({"a": A[:40], "b": B[:40]}), CLASSES[:40]
+    given = Views({"a": A[:40], "b": B[:40], "z": C[:40, :2]})
+    for parameter, value in options(ADDING[name], OF_VIEWS, {"confounds": "z", "target": "a"}):
+        estimator = with_option(ADDING[name], parameter, value)
+        X, where = given if value == "z" else few, f"{name}({parameter}={value!r})"
+        grid = {"reg": RIDGES} if "reg" in estimator.get_params() else {"n_components": [1, 2]}
+        if parameter in grid:
+            grid = {"ranking": ["cosine"]}
+        refused, found = error_of(
+            lambda e=estimator, g=grid, X=X: fitted(FoldSearchCV, e, g, X, y, TWO)
+        )
+        if (parameter, value) in CHOSEN_BY_FITS:
+            assert re.search(f"{parameter}\\b.*Use GridSearchCV", refused), where
+            continue
+        own = {} if found is None else {n: found.best_params_[n] for n in grid if n != "ranking"}
+        best = clone(estimator).set_params(**own)
+        error, best = error_of(partial(best.fit, X, y))
+        assert error == refused, where
+        for view, W in ({} if best is None else best.weights_).items():
+            atol = 1e-6 * np.abs(W).max()
+            assert_allclose(found.best_estimator_.weights_[view], W, atol=atol, err_msg=where)
+        if best is not None and not draws(estimator) and "ranking" not in grid:
+            refits = partial(GridSearchCV, error_score="raise")
+            expected = fitted(refits, estimator, grid, X, y, TWO).cv_results_
+            for score in ("mean_test_score", "std_test_score"):
+                assert_allclose(found.cv_results_[score], expected[score], atol=1e-8, err_msg=where)
+
+
+ANY_UNITS = [MLCCA(), MLCCA(weighting="means"), MVMLCCA(), MVMLCCA(within="label"), CCA(), PLS()]
+SIZES = {
+    "large": (np.full(8, 1e150), np.full(6, 1e150)),
+    "small": (np.full(8, 1e-150), np.full(6, 1e-150)),
+    "one view": (np.full(8, 1e-120), np.ones(6)),
+    "columns": (np.r_[1e-120, np.ones(7)], np.r_[np.ones(5), 1e-120]),
+}
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("estimator", ANY_UNITS, ids=repr)
+def test_views_with_and_without_a_ridge_are_searched_in_any_unit(estimator, sizes):
+    views = Views({"a": A * sizes[0], "b": B * sizes[1]})
+    grid = {"n_components": [1, 2]}
+    if "reg" in estimator.get_params():
+        grid = {"reg": [{"a": 0, "b": 1.0}, {"a": 1.0, "b": 0}, 0, 1.0]}
+    expected = fitted(partial(GridSearchCV, error_score="raise"), estimator, grid, views, CLASSES)
+    found = fitted(FoldSearchCV, estimator, grid, views, CLASSES)
+    key = "mean_test_score"
+    assert_allclose(found.cv_results_[key], expected.cv_results_[key], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e150])
+def test_absolute_ridges_are_in_the_units_of_the_views(size):
+    for estimator in (MLCCA(), MVMLCCA(), CCA(), MVCCA(), GCCA()):
+        estimator.set_params(reg_unit="absolute")
+        of_unit_size = fitted(FoldSearchCV, estimator, {"reg": RIDGES}, PAIR, CLASSES)
+        views = Views({name: X * size for name, X in PAIR.items()})
+        grid = {"reg": [reg * size**2 for reg in RIDGES]}
+        found = fitted(FoldSearchCV, estimator, grid, views, CLASSES).cv_results_
+        key = "mean_test_score"
+        assert_allclose(found[key], of_unit_size.cv_results_[key], rtol=0, atol=1e-8)

@@ -348,7 +348,10 @@ def test_no_gamma_is_that_of_scikit_learn():
 
 
 BAD_CHOICES = {
-    "a median for poly": ({"kernel": "poly"}, "View 'view0': gamma=\"median\" is a width of"),
+    "a median for poly": (
+        {"kernel": "poly", "gamma": "median"},
+        "View 'view0': gamma=\"median\" is a width of",
+    ),
     "fourier of poly": (
         {"kernel": "poly", "gamma": 1.0, "approximation": "fourier"},
         'View \'view0\': approximation="fourier" is for kernel="rbf"',

@@ -79,7 +79,7 @@ def test_a_migration_of_what_cannot_be_is_refused():
     old, new = old_and_new()
     with pytest.raises(ValueError, match="9 pairs, but at least 10 are needed"):
         fit_migration(old[:9], new[:9])
-    with pytest.raises(ValueError, match=r"one of .*'local'.* for items, got 'linear'"):
+    with pytest.raises(ValueError, match=r"one of .*'local'.* for direction='items', got 'linear'"):
         fit_migration(old, new, method="linear")
     with pytest.raises(ValueError, match=r"the 9 features of the old model, got .* \(300, 7\)"):
         fit_migration(old, new, stored=new)
@@ -364,7 +364,9 @@ def test_a_direction_takes_only_its_methods():
     old, new = old_and_new()
     with pytest.raises(ValueError, match=r"direction to be one of .*, got 'back'"):
         fit_migration(old, new, direction="back")
-    with pytest.raises(ValueError, match=r"one of \['cca', 'procrustes'\] for queries, got 'a"):
+    with pytest.raises(
+        ValueError, match=r"one of \['cca', 'procrustes'\] for direction='queries', got"
+    ):
         fit_migration(old, new, direction="queries", method="affine")
     with pytest.raises(ValueError, match="no reg for method='procrustes'"):
         fit_migration(old, new, method="procrustes", reg=0.1)

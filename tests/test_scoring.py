@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
+from every_option import estimators
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.cross_decomposition import PLSSVD
 from sklearn.decomposition import PCA
-from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    LeaveOneOut,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -22,8 +30,11 @@ from mvcca import (
     MLCCA,
     MVCCA,
     MVMLCCA,
+    PLS,
+    FoldSearchCV,
     PerView,
     Views,
+    compare,
     kernel,
     linear,
     load,
@@ -288,3 +299,96 @@ def test_an_unknown_view_is_named():
     model = MVCCA(2).fit(views())
     with pytest.raises(ValueError, match="Unknown view 'video'"):
         retrieval_scorer("mrr", "video")(model, views())
+
+
+# ---- one held-out object -------------------------------------------------------------------------
+
+
+ONE_ROW = "a correlation, which one object does not have"
+ONE_ITEM = "finds the only item of a gallery first"
+SCORING = {name: cls for name, cls in estimators().items() if issubclass(cls, MultiViewEstimator)}
+
+
+def test_all_estimators_have_one_score():
+    assert {cls.score for cls in SCORING.values()} == {MultiViewEstimator.score}
+
+
+@pytest.mark.filterwarnings("ignore")  # of few rows
+@pytest.mark.parametrize("name", [own for own in SCORING if "deep" not in SCORING[own].__module__])
+def test_one_object_has_no_score(name):
+    X, y = Views(views(60)), classes(60)
+    model = SCORING[name]().fit(X, y)
+    with pytest.raises(ValueError, match=ONE_ROW):
+        model.score(X[:1], y[:1])
+    with pytest.raises(ValueError, match=ONE_ROW):
+        model.score(X[:3], y[:3], sample_weight=[0, 2, 0])
+    assert np.isfinite(model.score(X[:2], y[:2]))
+    for scorer in (retrieval_scorer("mrr"), retrieval_scorer("map", relevance="labels")):
+        with pytest.raises(ValueError, match=ONE_ITEM):
+            scorer(model, X[:1], y[:1])
+        assert np.isfinite(scorer(model, X[:2], y[[0, 0]]))
+
+
+def search_of(search, scoring=None):
+    def fit(X, cv):
+        options = {"error_score": "raise"} if search is GridSearchCV else {}
+        return search(CCA(), {"reg": [0.1, 1.0]}, cv=cv, scoring=scoring, **options).fit(X)
+
+    return fit
+
+
+MRR = retrieval_scorer("mrr")
+DOORS = {
+    "cross_val_score": partial(cross_val_score, CCA(reg=0.1), error_score="raise"),
+    "cross_val_score of ranks": partial(
+        *(cross_val_score, CCA(reg=0.1)), error_score="raise", scoring=MRR
+    ),
+    "learning_curve": lambda X, cv: learning_curve(
+        *(CCA(reg=0.1), X, np.zeros(len(X))), cv=cv, error_score="raise", train_sizes=[0.5, 1.0]
+    ),
+    "GridSearchCV": search_of(GridSearchCV),
+    "GridSearchCV of ranks": search_of(GridSearchCV, MRR),
+    "FoldSearchCV": search_of(FoldSearchCV),
+    "FoldSearchCV of ranks": search_of(FoldSearchCV, MRR),
+    "compare": lambda X, cv: compare(["cca"], X, cv=cv),
+    "compare without tuning": lambda X, cv: compare(["cca"], X, cv=cv, tune=False),
+    "search in compare": lambda X, cv: compare(["cca"], X, cv=cv, search={"reg": [0.1, 1.0]}),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # of few rows
+@pytest.mark.parametrize("cv", [LeaveOneOut(), 12], ids=["LeaveOneOut", "cv=n"])
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_one_held_out_object_at_a_time_is_refused_with_the_remedy(door, cv):
+    with pytest.raises(ValueError, match=f"({ONE_ROW}|{ONE_ITEM}).*cv=5 does"):
+        door(Views(views(12)), cv=cv)
+    door(Views(views(12)), cv=3)
+
+
+def test_scikit_learn_warns_of_the_reason_where_it_gives_nan():
+    with pytest.warns(UserWarning, match=ONE_ROW):
+        assert np.isnan(cross_val_score(CCA(reg=0.1), Views(views(12)), cv=LeaveOneOut())).all()
+
+
+def test_errors_of_predictions_are_defined_on_one_object():
+    X = views(30)
+    first, second = X["image"], X["text"]
+    scoring = "neg_mean_squared_error"
+    model = PLS(2, algorithm="regression")
+    found = cross_val_score(model, first, second, cv=LeaveOneOut(), scoring=scoring)
+    model.fit(first[1:], second[1:])
+    assert found[0] == pytest.approx(-np.mean((model.predict(first[:1]) - second[:1]) ** 2))
+
+
+@pytest.mark.filterwarnings("ignore")  # of few rows
+@pytest.mark.parametrize("goal", ["object", "correlation", "class"])
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 9, 10])
+def test_folds_of_few_objects_choose_by_two_or_more_of_each(n, goal):
+    X, y = Views(views(n)), np.arange(n) % 2
+    if n < 4:
+        with pytest.raises(ValueError, match=f"at least 4 objects, got {n}"):
+            CCA(reg="cv", cv_goal=goal).fit(X, y)
+        return
+    results = CCA(reg="cv", cv_goal=goal).fit(X, y).cv_results_
+    assert sum(name.startswith("split") for name in results) == min(5, n // 2)
+    assert np.isfinite(results["mean_test_score"]).all()

@@ -24,8 +24,9 @@ from mvcca import (
 )
 from mvcca.comparison.registry import METHODS
 from mvcca.comparison.three_view import ThreeViewCCA
-from mvcca.model_selection import InnerFolds, choices, fit_chosen, tunable
+from mvcca.model_selection import InnerFolds, choices, fit_chosen, space_of, tunable
 from mvcca.views import Labels
+from mvcca.views.labels_by_view import LabelsByView
 
 N = 90
 
@@ -131,9 +132,9 @@ def test_prefixes_of_components_are_models_with_fewer(planted):
 def test_ridges_of_kernel_features_are_those_of_fits(planted):
     views, y = planted
     how = {"approximation": "nystroem", "n_landmarks": 20, "random_state": 0}
-    choice = choices(KCCA(4, reg="cv", **how), views, y, InnerFolds(CODES), "class", Labels.of(y))[
-        ()
-    ]
+    choice = choices(
+        KCCA(4, reg="cv", gamma="median", **how), views, y, InnerFolds(CODES), "class", Labels.of(y)
+    )[()]
     train, test = np.flatnonzero(CODES != 1), np.flatnonzero(CODES == 1)
     n_compared = 0
     for setting, value in zip(
@@ -179,6 +180,72 @@ def test_an_outer_fold_chooses_without_its_own_rows(planted, name):
     model = clone(estimator)
     fit_chosen(model, clean, views, Labels.of(y))
     assert model.ranking_ == clean.ranking
+
+
+def parameters_to_choose(name: str) -> list[str]:
+    """Parameters of a method that folds can choose; numbers of components are asked for apart."""
+    found = {} if METHODS[name].is_deep else tunable(METHODS[name].build({})) or {}
+    return sorted(found.keys() - {"n_components"})
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"), [(name, own) for name in METHODS for own in parameters_to_choose(name)]
+)
+def test_a_search_of_one_parameter_is_that_of_a_comparison(planted, name, asked):
+    """A method whose "cv" leaves out what `compare` searches has other settings than its own."""
+    views, y = planted
+    labels = LabelsByView.of(views, y)
+    compared = METHODS[name].build({}).set_params(**(tunable(METHODS[name].build({})) or {}))
+    bare = METHODS[name].build({asked: "cv"})
+    spaces = [space_of(own, views, labels).of(own).values for own in (bare, compared)]
+    assert spaces[0] == {own: values for own, values in spaces[1].items() if own in spaces[0]}
+    # Each of these is a number or "cv", never "auto": it is searched where it is asked for.
+    assert spaces[1].keys() - spaces[0].keys() <= {"n_components", "reg"} - {asked}
+
+
+def test_jrl_that_searches_its_ridge_searches_its_neighbours():
+    """Ten rows of a class: a hundred neighbours are rows of all classes."""
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 15
+    Z = rng.standard_normal((15, 6))[y] + 0.5 * rng.standard_normal((150, 6))
+    views = Views({name: Z @ rng.standard_normal((6, 8)) for name in ("image", "text")})
+    found, both = (own.fit(views, y) for own in (JRL("cv"), JRL("cv", n_neighbors="cv")))
+    assert (found.reg_, found.n_neighbors_) == (both.reg_, both.n_neighbors_)
+    assert found.n_neighbors_ <= 10
+    for name in views.names:
+        np.testing.assert_array_equal(found.weights_[name], both.weights_[name])
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KCCA(reg="cv", kernel="poly"),
+        KCCA(reg="cv", kernel={"image": "rbf", "text": "poly"}),
+        KCCA(reg="cv", kernel="linear"),
+        KCCA(gamma="cv", kernel="poly"),
+    ],
+    ids=repr,
+)
+def test_kernels_without_a_width_are_searched_without_one(planted, estimator):
+    model = clone(estimator).fit(planted[0])
+    assert model.gamma_ == "auto"
+    plain = KCCA(reg=getattr(model, "reg_", model.reg), kernel=model.kernel).fit(planted[0])
+    np.testing.assert_allclose(model.weights_["text"], plain.weights_["text"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("value", ["auto", {"image": "auto", "text": 0.1}])
+def test_automatic_widths_are_by_kernel(planted, value):
+    views, _ = planted
+    of_rbf = {"image": "median", "text": 0.1 if isinstance(value, dict) else "median"}
+    found, expected = KCCA(gamma=value).fit(views), KCCA(gamma=of_rbf).fit(views)
+    np.testing.assert_array_equal(found.weights_["image"], expected.weights_["image"])
+    found, expected = KCCA(kernel="poly").fit(views), KCCA(kernel="poly", gamma=None).fit(views)
+    np.testing.assert_array_equal(found.weights_["image"], expected.weights_["image"])
+
+
+def test_a_search_is_of_one_value_for_all_views(planted):
+    with pytest.raises(ValueError, match='n_neighbors="cv" chooses one value for all views'):
+        NCCA(n_neighbors={"image": "cv", "text": 5}).fit(planted[0])
 
 
 def test_left_out_predictions_are_those_of_refits(planted):

@@ -40,8 +40,10 @@ from mvcca.measures import column_correlations
 from mvcca.model_selection import (
     GOALS,
     LEAST_RIDGE,
+    SEARCHED,
     Goal,
     chosen,
+    plain_value,
     retrieval_scorer,
     searched,
     tune_by_products,
@@ -124,6 +126,10 @@ class MultiViewEstimator(
     # Method whose rows retrieval compares, and their similarity; see `mvcca.retrieval.ranking`.
     retrieval_ranking: ClassVar[tuple[str, str]] = ("transform", "cosine")
     requires: ClassVar[Requirements] = Requirements()
+
+    # What "auto" stands for where folds choose nothing; beside a parameter that is "cv", they
+    # choose it, too, so that a fit searches what `mvcca.compare` does.
+    automatic: ClassVar[Mapping[str, Any]] = {}
 
     cv_goal: Goal | None = None  # of parameters that are "cv"
     confounds: str | None = None  # the view that is removed from the others
@@ -342,7 +348,8 @@ class MultiViewEstimator(
         Raises
         ------
         ValueError
-            If no object is seen in two views and no labels are given.
+            If no object is seen in two views and no labels are given, or if only one object is, of
+            which there is no correlation: a cross-validation must leave out several at a time.
         """
         check_is_fitted(self)
         views, weights = self._open_again(X, y), None
@@ -350,9 +357,7 @@ class MultiViewEstimator(
             weights = checked_sample_weight(sample_weight, views, reset=False)
         if (self.without_confounds(views).seen.sum(axis=1) > 1).any():
             scores = views.replace(self.scores_of(views, self.maps_)).in_memory()
-            correlation = _mean_correlation(scores, weights)
-            if correlation is not None:
-                return correlation
+            return _mean_correlation(scores, weights)
         if y is None or (self.requires.pairs and not self.requires.labels):
             raise ValueError(
                 f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
@@ -395,7 +400,7 @@ class MultiViewEstimator(
         """The value of a parameter for each view, validated as a single value is."""
         given = getattr(self, parameter)
         if not isinstance(given, Mapping):
-            return dict.fromkeys(names, given)
+            return dict.fromkeys(names, plain_value(self, parameter, given))
         values = value_by_view(parameter, given, names)
         allowed = [c for c in self._parameter_constraints[parameter] if c is not Mapping]
         constraints = [make_constraint(c) for c in allowed]
@@ -403,7 +408,12 @@ class MultiViewEstimator(
             if not any(constraint.is_satisfied_by(value) for constraint in constraints):
                 expected = ", or ".join(map(str, constraints))
                 raise ValueError(f"{parameter} of view {name!r} must be {expected}, got {value!r}.")
-        return values
+            if isinstance(value, str) and value == SEARCHED:
+                raise ValueError(
+                    f'{parameter}="{SEARCHED}" chooses one value for all views, got it for view '
+                    f'{name!r}: give {parameter}="{SEARCHED}" alone, or a value for each view.'
+                )
+        return {name: plain_value(self, parameter, value) for name, value in values.items()}
 
     # ---- input checks ---------------------------------------------------------------------------
 
@@ -678,8 +688,8 @@ def _repeated_rows(
     return views[objects], labels, objects
 
 
-def _mean_correlation(scores: Views, weights: np.ndarray | None) -> float | None:
-    """Mean over components and pairs of views that share objects; None if no two views do."""
+def _mean_correlation(scores: Views, weights: np.ndarray | None) -> float:
+    """Mean over components and pairs of views that share objects."""
     correlations = []
     for pair in combinations(scores.names, 2):
         both = scores.select(pair)
@@ -689,7 +699,15 @@ def _mean_correlation(scores: Views, weights: np.ndarray | None) -> float | None
             first, second = (to_host(X) for _, X in both[kept].items())
             own = None if weights is None else weights[kept]
             correlations.append(column_correlations(first, second, own))
-    return float(np.mean(correlations)) if correlations else None
+    if not correlations:
+        raise ValueError(
+            "The score is a correlation, which one object does not have: expected at least two "
+            "objects (of positive weight) that are seen in two views. Leave out several objects at "
+            "a time, as cv=5 does, and not one, as LeaveOneOut does. Errors of predictions, such "
+            'as scoring="neg_mean_squared_error", are defined on one object; retrieval measures '
+            "(mvcca.retrieval_scorer) need no pairs, but several items."
+        )
+    return float(np.mean(correlations))
 
 
 class LinearEstimator(MultiViewEstimator):
@@ -896,9 +914,10 @@ class StatisticEstimator(LinearEstimator):
         """
         self._validate_params()
         if hasattr(self, "search_space") and searched(self):
+            asked = [name for name in searched(self) if getattr(self, name) == SEARCHED]
             raise ValueError(
-                f'{", ".join(searched(self))}="cv" looks at all rows at once: use fit, or give '
-                "partial_fit values."
+                f'{", ".join(asked)}="cv" looks at all rows at once: use fit, or give partial_fit '
+                "values."
             )
         first = self._is_first_batch()
         rows = self.open_rows(X, y, sample_weight, reset=first, batch=True)

@@ -40,6 +40,7 @@ from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
 from mvcca.retrieval.collection import Projected
 from mvcca.retrieval.ranking import Ranking
+from mvcca.retrieval.table import check_several_items
 from mvcca.views import Labels, Views
 
 CURVE_LENGTH = 50  # of the recall curve
@@ -258,6 +259,7 @@ class _OnObjects:
         measure = self.settings.measures[0]
         options = _options(self.settings, self.labels, np.asarray(X.ids) - 1, [measure])
         table = evaluate_retrieval(X, estimator=estimator, **options)
+        check_several_items(table)
         value = table.mean()[measure]
         return -value if Measure.parse(measure).smaller_is_better else value
 

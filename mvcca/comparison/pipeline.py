@@ -13,6 +13,7 @@ from mvcca.comparison.result import ComparisonResult
 from mvcca.model_selection.groups import Groups
 from mvcca.retrieval.evaluate import DEFAULT_MEASURES, Directions
 from mvcca.retrieval.relevance import RelevanceBy
+from mvcca.retrieval.table import check_several_items
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 
@@ -173,5 +174,7 @@ def compare(
         data = replace(data, groups=Groups.given_by(groups, data.views, data.ids))
     folds = data.folds(cv, random_state)
     chance = [by_chance(data, fold, settings, settings.measures) for fold in folds]
+    for table in chance:
+        check_several_items(table)
     nothing = ComparisonResult((), data, settings, folds, {}, chance)
     return nothing.add(methods, n_jobs=n_jobs, progress=progress)

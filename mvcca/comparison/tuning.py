@@ -10,7 +10,7 @@ import numpy as np
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
 from mvcca.model_selection import Choice, InnerFolds, choices
-from mvcca.model_selection.folds import Fold
+from mvcca.model_selection.folds import Fold, number_of_folds
 from mvcca.views import Views
 
 INNER_FOLDS = 5  # where the splits of the comparison do not serve
@@ -52,7 +52,7 @@ def choice_within(
 ) -> Choice:
     """Settings chosen by inner folds of some objects."""
     codes = np.zeros(len(objects), dtype=int)
-    n_folds = min(INNER_FOLDS, len(objects))
+    n_folds = number_of_folds(INNER_FOLDS, len(objects))
     for fold in data.folds(n_folds, settings.random_state, objects):
         codes[fold.test] = fold.number
     views = data.views[objects]

@@ -30,7 +30,7 @@ from mvcca.kernel.kernels import (
 from mvcca.linear.features import FeatureMap, FourierFeatures
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import SEARCHED, Goal, Space
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space
 from mvcca.problem import Exactness, Maps, Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 from mvcca.statistics.passes import accumulate
@@ -110,12 +110,13 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         As in `sklearn.metrics.pairwise.pairwise_kernels`; a callable gets two rows. A mapping names
         one for every view. Rows of a precomputed view are their kernel values with all training
         rows.
-    gamma : float, "median", None, "cv", or mapping of str to numbers and names, default="median"
+    gamma : float, "auto", "median", None, "cv", or mapping of str to these, default="auto"
         γ of "rbf", exp(-γ ‖x - x'‖²), and of "poly", (γ xᵀx' + coef0)^degree; other kernels have
         none. "median", for "rbf" alone, is 1 / median ‖x - x'‖² over the pairs of up to 1000 rows,
         drawn by `random_state` from the first batch, repeated rows once; "0.5*median" is half of
-        it. None is scikit-learn's 1 / n_features. "cv" chooses by 5
-        folds: half or twice the median, and on from there while it improves.
+        it. None is scikit-learn's 1 / n_features. "cv" chooses by 5 folds: half or twice the
+        median, and on from there while it improves; for "poly", it is None. "auto" is "cv" if
+        ``reg="cv"``, else "median" for "rbf" and None for "poly".
     degree : float, default=3
         Exponent of the kernel "poly".
     coef0 : float, default=1
@@ -157,7 +158,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ, as in `MVCCA`.
     reg_, gamma_
-        Chosen values of the parameters set to "cv"; only then, like the next three.
+        Chosen values of the parameters that are "cv"; only then, like the next three.
     ranking_ : str
         The chosen ranking, as in `CCA`.
     bank_ : Views
@@ -210,7 +211,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         "kernel": [StrOptions(set(NAMES)), callable, Mapping],
         "gamma": [
             Interval(Real, 0, None, closed="neither"),
-            _MultipleOfMedian({"median", SEARCHED}),
+            _MultipleOfMedian({"median", SEARCHED, AUTOMATIC}),
             None,
             Mapping,
         ],
@@ -225,6 +226,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
 
     draws_from_rows = True  # landmarks and the median
+    automatic: ClassVar[Mapping[str, Any]] = {"gamma": AUTOMATIC}  # what depends on the kernel
 
     feature_maps_: dict[str, FeatureMap]
     _n_before: float  # objects in earlier batches
@@ -234,7 +236,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         n_components: int | None = 2,
         *,
         kernel: str | Callable[[Any, Any], float] | Mapping[str, Any] = "rbf",
-        gamma: float | str | Mapping[str, Any] | None = "median",
+        gamma: float | str | Mapping[str, Any] | None = AUTOMATIC,
         degree: float = 3,
         coef0: float = 1,
         reg: float | str | Mapping[str, float] = 1e-2,
@@ -256,14 +258,16 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Ridges, widths in multiples of the median, and numbers of components."""
-        widths = tuple(map(_multiple, (0.5, 1, 2)))
+        kernels = self._by_view("kernel", views.names).values()
+        takes_widths = "rbf" in kernels and "poly" not in kernels
+        widths = tuple(map(_multiple, (0.5, 1, 2))) if takes_widths else (AUTOMATIC,)
         return Space(
             {"reg": (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0), "gamma": widths},
             solves_ridges=True,
             has_prefixes=True,
             prefers_all=True,
             most_components=_MOST_OF_CLASSES if self.cv_goal == "class" else None,
-            beyond={"gamma": _next_multiple},
+            beyond={"gamma": _next_multiple} if takes_widths else {},
         )
 
     @available_if(_has_approximation)
@@ -386,6 +390,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     # ---- feature maps ---------------------------------------------------------------------------
 
     def _draw_map(self, name: Any, gamma: Any, X: Any, rng: np.random.RandomState) -> FeatureMap:
+        if isinstance(gamma, str) and gamma == AUTOMATIC:
+            gamma = "median" if name == "rbf" else None
         if name == "poly" and isinstance(gamma, str):
             raise ValueError(
                 f'gamma="{gamma}" is a width of kernel="rbf", got kernel="poly". Give gamma a '

@@ -11,18 +11,15 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
-from mvcca.measures import column_correlations
-from mvcca.model_selection import GOALS, SEARCHED, Goal, Space, searched
+from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, warn_of_fewer_components
 from mvcca.problem.linalg import fixed_signs
-from mvcca.views import Views, holds_views
-from mvcca.views.validation import checked_sample_weight
+from mvcca.views import Views
 
 # Lanczos works on MᵀM, so that singular values are precise to half the digits only.
 _ROUNDING = 1e-7
@@ -71,12 +68,12 @@ class NCCA(MultiViewEstimator):
     n_components : int or None, default=2
         Number of functions of each view. None is all that the data support, which takes the n x n
         matrix; if folds choose another parameter, they also choose this number, up to 60.
-    n_neighbors : int, mapping of str to int, or "cv", default=20
+    n_neighbors : int, mapping of str to int, "auto" or "cv", default="auto"
         K, of every view or by name. If larger than the number of rows, all rows are used, with a
-        warning. "cv" chooses by 3 folds.
-    bandwidth : float, mapping of str to float, or "cv", default=0.5
+        warning. "cv" chooses by 3 folds. "auto" is "cv" if ``bandwidth="cv"``, else 20.
+    bandwidth : float, mapping of str to float, "auto" or "cv", default="auto"
         h, of every view or by name, in units of a view's root mean square distance from its mean.
-        "cv" chooses by 3 folds.
+        "cv" chooses by 3 folds. "auto" is "cv" if ``n_neighbors="cv"``, else 0.5.
     reducer : transformer, mapping of str to transformer or None, or None, default=None
         Applied to a view before distances are taken, such as ``PCA(0.8)``: neighbours mean little
         in many dimensions.
@@ -105,7 +102,7 @@ class NCCA(MultiViewEstimator):
     canonical_correlations_ : ndarray, shape (n_components_,)
         σ_1, σ_2, ..., decreasing.
     n_neighbors_, bandwidth_
-        Chosen values of the parameters set to "cv"; only then, like the next two.
+        Chosen values of the parameters that are "cv"; only then, like the next two.
     ranking_ : str
         The chosen ranking, "cosine" or "cosine+csls".
     cv_results_ : dict of str to array
@@ -141,14 +138,19 @@ class NCCA(MultiViewEstimator):
     """
 
     requires = Requirements(views=(2, 2), dense=True, host=True)
+    automatic: ClassVar[Mapping[str, Any]] = {"n_neighbors": 20, "bandwidth": 0.5}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "n_neighbors": [
             Interval(Integral, 1, None, closed="left"),
             Mapping,
-            StrOptions({SEARCHED}),
+            StrOptions({SEARCHED, AUTOMATIC}),
         ],
-        "bandwidth": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],
+        "bandwidth": [
+            Interval(Real, 0, None, closed="neither"),
+            Mapping,
+            StrOptions({SEARCHED, AUTOMATIC}),
+        ],
         "reducer": [HasMethods(["fit", "transform"]), Mapping, None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -164,8 +166,8 @@ class NCCA(MultiViewEstimator):
         self,
         n_components: int | None = 2,
         *,
-        n_neighbors: int | str | Mapping[str, int] = 20,
-        bandwidth: float | str | Mapping[str, float] = 0.5,
+        n_neighbors: int | str | Mapping[str, int] = AUTOMATIC,
+        bandwidth: float | str | Mapping[str, float] = AUTOMATIC,
         reducer: Any = None,
         n_iter: int = 50,
         tol: float = 1e-6,
@@ -252,40 +254,6 @@ class NCCA(MultiViewEstimator):
         self.canonical_correlations_ = sigma
         self.n_components_ = len(sigma)
         return self
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean correlation of the two views' functions, over components.
-
-        Parameters
-        ----------
-        X : Views, mapping, list of matrices, or matrix
-            Both views. A lone matrix is the first.
-        y : matrix, optional
-            The second view, if X is a lone matrix; ignored otherwise.
-        sample_weight : array-like, shape (n_objects,), optional
-            How often each object counts.
-
-        Returns
-        -------
-        float
-            Larger is better; at most 1.
-
-        Raises
-        ------
-        ValueError
-            If not both views are there.
-        """
-        check_is_fitted(self)
-        views = self._open(X, None if holds_views(X) else y, reset=False)
-        if set(views.names) != set(self.view_names_):
-            raise ValueError(
-                f"NCCA.score takes the views {list(self.view_names_)}, got {list(views.names)}."
-            )
-        both, weights = views.seen.all(axis=1), None
-        if sample_weight is not None:
-            weights = checked_sample_weight(sample_weight, views, reset=False)[both]
-        first, second = (self._projection(n)(block) for n, block in views[both].items())
-        return float(np.mean(column_correlations(first, second, weights)))
 
     def _projection(self, name: str, maps: Maps | None = None) -> Callable[[Any], Any]:
         values = self.smoothers_[name], self.weights_[name], self.normalizers_[name]

@@ -18,7 +18,7 @@ from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import Block, as_block
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.model_selection import SEARCHED, Goal, Space, searched
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, plain_value, searched
 from mvcca.problem import Maps, mean_and_variance
 from mvcca.statistics import column_slices
 from mvcca.views import Labels, Views
@@ -69,10 +69,10 @@ class CMOLRS(LinearEstimator):
     n_components : int, None or "cv", default=2
         Rank of the similarity. None is the largest that the features give, "cv" chooses among 10,
         30 and that by 3 folds.
-    learning_rate : float or "cv", default=3.0
+    learning_rate : float, "auto" or "cv", default="auto"
         Step size of the first epoch; it is divided by √t in epoch t. Rows are centred and divided
         by their root mean square length, so that rescaling a view changes nothing. "cv" chooses by
-        3 folds.
+        3 folds. "auto" is "cv" if ``n_components="cv"``, else 3.
     n_epochs : int, default=10
         Number of epochs; every row is a query once per epoch.
     batch_size : int, default=32
@@ -96,7 +96,7 @@ class CMOLRS(LinearEstimator):
     eigenvalues_ : ndarray, shape (n_components_,)
         Eigenvalues of W on the divided rows, decreasing.
     learning_rate_ : float
-        The chosen step size; with ``learning_rate="cv"`` only.
+        The chosen step size; only if folds choose it.
     ranking_ : str
         The chosen ranking, "inner" or "inner+csls"; if a parameter is "cv", as is the next one.
     cv_results_ : dict of str to array
@@ -135,12 +135,16 @@ class CMOLRS(LinearEstimator):
 
     retrieval_ranking = ("transform", "inner")
     requires = Requirements(views=(1, None), labels=True, host=True)
+    automatic: ClassVar[Mapping[str, Any]] = {"learning_rate": 3.0}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [
             *LinearEstimator._parameter_constraints["n_components"],
             StrOptions({SEARCHED}),
         ],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({SEARCHED})],
+        "learning_rate": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({SEARCHED, AUTOMATIC}),
+        ],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_triplets": [Interval(Integral, 1, None, closed="left")],
@@ -152,7 +156,7 @@ class CMOLRS(LinearEstimator):
         self,
         n_components: int | str | None = 2,
         *,
-        learning_rate: float | str = 3.0,
+        learning_rate: float | str = AUTOMATIC,
         n_epochs: int = 10,
         batch_size: int = 32,
         n_triplets: int = 5,
@@ -214,6 +218,7 @@ class CMOLRS(LinearEstimator):
                 "in common; got real-valued label vectors. Threshold them."
             )
         rng = check_random_state(self.random_state)
+        learning_rate = plain_value(self, "learning_rate", self.learning_rate)
         rows = {name: _Scaled.of(name, block) for name, block in views.items()}
         gallery = {name: _Gallery(labels[name], rows[name].radius()) for name in views.names}
         varies = np.concatenate([view.variance > 0 for view in rows.values()])
@@ -223,13 +228,13 @@ class CMOLRS(LinearEstimator):
         W = _LowRank.random(views.widths, rank, rng).within(varies)
         self.losses_ = np.empty(self.n_epochs)
         for epoch in range(self.n_epochs):
-            step = self.learning_rate / np.sqrt(epoch + 1)
+            step = learning_rate / np.sqrt(epoch + 1)
             try:
                 with np.errstate(over="raise", invalid="raise"):
                     W, self.losses_[epoch] = self._epoch(W, step, rows, gallery, labels.codes, rng)
             except FloatingPointError as error:
                 raise ValueError(
-                    f"learning_rate={self.learning_rate:g} is too large: the similarity exceeds "
+                    f"learning_rate={learning_rate:g} is too large: the similarity exceeds "
                     "the largest float. Lower it; 3 is usual."
                 ) from error
         maps = Maps(

@@ -17,7 +17,7 @@ from mvcca.base.label_checks import check_labels
 from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import GroupSparse
 from mvcca.linear.jrl_loss import StandardRows, closeness, jrl_loss
-from mvcca.model_selection import SEARCHED, Goal, Space, searched
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, plain_value, searched
 from mvcca.problem import Maps, mean_and_variance, reg_of_names
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -60,10 +60,10 @@ class JRL(LinearEstimator):
         a, the published λ / μ.
     smoothness : float, default=10.0
         s, the published σ / μ.
-    n_neighbors : int or "cv", default=100
+    n_neighbors : int, "auto" or "cv", default="auto"
         k of the graphs and of `propagate`. If larger than the number of rows, all rows are used,
         with a warning. "cv" chooses by 3 folds among shares of the median number of rows of a
-        label.
+        label. "auto" is "cv" if ``reg="cv"``, else 100.
     max_iter : int, default=200
         Maximum number of steps of reweighted least squares.
     tol : float, default=1e-6
@@ -82,7 +82,7 @@ class JRL(LinearEstimator):
     means_ : dict of str to ndarray, shape (n_features,)
         Means of the labelled rows.
     reg_, n_neighbors_
-        Chosen values of the parameters set to "cv"; only then, like the next two.
+        Chosen values of the parameters that are "cv"; only then, like the next two.
     ranking_ : str
         The chosen ranking of `propagate`: "inner" or "inner+csls".
     cv_results_ : dict of str to array
@@ -132,11 +132,15 @@ class JRL(LinearEstimator):
 
     retrieval_ranking = ("propagate", "inner")
     requires = Requirements(views=(1, None), labels=True, host=True)
+    automatic: ClassVar[Mapping[str, Any]] = {"n_neighbors": 100}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],
         "pairing": [Interval(Real, 0, None, closed="left")],
         "smoothness": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left"), StrOptions({SEARCHED})],
+        "n_neighbors": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({SEARCHED, AUTOMATIC}),
+        ],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
@@ -148,7 +152,7 @@ class JRL(LinearEstimator):
         *,
         pairing: float = 1.0,
         smoothness: float = 10.0,
-        n_neighbors: int | str = 100,
+        n_neighbors: int | str = AUTOMATIC,
         max_iter: int = 200,
         tol: float = 1e-6,
         cv_goal: Goal | None = None,
@@ -218,7 +222,7 @@ class JRL(LinearEstimator):
             scales[name] = np.divide(1, np.sqrt(variance), out=np.zeros(len(varies)), where=varies)
             rows[name] = StandardRows.of(block, more.get(name), scales[name])
         labels = {name: of_rows[name].matrix for name in views.names}
-        assert not isinstance(self.n_neighbors, str)  # `_fit_chosen` has set it
+        n_neighbors = plain_value(self, "n_neighbors", self.n_neighbors)
         widths = list(views.widths.values())
         problem = GroupSparse(
             jrl_loss(
@@ -227,7 +231,7 @@ class JRL(LinearEstimator):
                 labels,
                 pairing=self.pairing,
                 smoothness=self.smoothness,
-                n_neighbors=self.n_neighbors,
+                n_neighbors=n_neighbors,
             ),
             penalties=np.repeat([reg[name] / 2 for name in rows], widths),
             groups=np.arange(sum(widths)),
@@ -241,7 +245,7 @@ class JRL(LinearEstimator):
         self._keep(maps.rescaled(exponents) if exponents else maps)
         self.labels_ = of_rows.distinct.names
         self.n_label_vectors_ = len(of_rows.distinct)
-        self._keep_neighbors(given, labels)
+        self._keep_neighbors(given, labels, n_neighbors)
         return self
 
     def propagate(self, X: Any) -> Any:
@@ -287,14 +291,14 @@ class JRL(LinearEstimator):
             found[name] = shares.astype(block.dtype, copy=False)
         return found
 
-    def _keep_neighbors(self, views: Views, labels: Mapping[str, Any]) -> None:
+    def _keep_neighbors(self, views: Views, labels: Mapping[str, Any], n_neighbors: int) -> None:
         """Keep the projected training rows and their labels for `propagate`."""
         stacked = np.concatenate(list(self.weights_.values()))
         self._axes = None
         if len(stacked) < stacked.shape[1]:  # more labels than features: scores span fewer axes
             self._axes = linalg.qr(stacked.T, mode="economic")[0]
         placed = np.concatenate([self._place(name, block) for name, block in views.items()])
-        k = min(self.n_neighbors, len(placed))
+        k = min(n_neighbors, len(placed))
         self._neighbors = NearestNeighbors(n_neighbors=k).fit(placed.astype(np.float64))
         of_all = as_block(stack(labels.values()))
         self._neighbor_labels = of_all.promoted(np.dtype(np.float64)).matrix

@@ -19,7 +19,7 @@ from mvcca.model_selection._sample_size import (
     spectrum_decay,
 )
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
-from mvcca.model_selection._spaces import SEARCHED, Effort, Space, searched
+from mvcca.model_selection._spaces import AUTOMATIC, SEARCHED, Effort, Space, plain_value, searched
 from mvcca.model_selection._tuning import (
     LEAST_RIDGE,
     RIDGES,
@@ -33,6 +33,7 @@ from mvcca.model_selection._tuning import (
 )
 
 __all__ = [
+    "AUTOMATIC",
     "GOALS",
     "HELD_OUT",
     "LEAST_RIDGE",
@@ -57,6 +58,7 @@ __all__ = [
     "goal_of",
     "held_out_sample_size",
     "numbers_of_components",
+    "plain_value",
     "required_correlation",
     "retrieval_scorer",
     "sample_size",

@@ -404,7 +404,8 @@ class _Part:
 
     def learned(self, setting: _Setting) -> Any:
         """A model, learned from the statistic as by `fit`."""
-        model, reg = setting.of(self.opened), self._ridges(setting)
+        model = setting.of(self.opened)
+        reg = self._ridges(model)
         model.learn(replace(self.rows, reg=reg, n_components=model.n_components), self.statistic)
         return model
 
@@ -444,7 +445,8 @@ class _Part:
         self, path: RidgePath, settings: list[_Setting], pairs: Sequence[PairCovariance]
     ) -> list[Any]:
         """The models that differ in the number of components and in the power of their scores."""
-        reg, numbers = self._ridges(settings[0]), [own.unfitted.n_components for own in settings]
+        models = [setting.of(self.opened) for setting in settings]
+        reg, numbers = self._ridges(models[0]), [model.n_components for model in models]
         path.check(reg)
         widest = max((k for k in numbers if k is not None), default=None)
         solutions = {k: path.solve(reg, k, expected=not pairs) for k in {*numbers} & {None, widest}}
@@ -455,7 +457,6 @@ class _Part:
             found = {k: path.correlations(maps, pairs) for k, maps in solutions.items()}
             return [float(found[solution_of[k]][:, :k].mean()) for k in numbers]
         lifted = {k: path.lifted(path.with_patterns_of(maps)) for k, maps in solutions.items()}
-        models = [setting.of(self.opened) for setting in settings]
         for model, k in zip(models, numbers, strict=True):
             maps = lifted[solution_of[k]]
             if k is not None:
@@ -463,9 +464,9 @@ class _Part:
             model._keep(maps.checked(k))
         return models
 
-    def _ridges(self, setting: _Setting) -> dict[str, float]:
-        of_views = setting.unfitted._ridges(self.rows.views, self.rows.sample_weight, False)
-        return dict(of_views)
+    def _ridges(self, model: Any) -> dict[str, float]:
+        """Ridges of a model that holds what opening the rows has set, such as their units."""
+        return dict(model._ridges(self.rows.views, self.rows.sample_weight, False))
 
 
 def _first_components(model: Any, k: int) -> Any:
@@ -545,6 +546,7 @@ class _Search:
         first = min(self.settings, key=lambda own: (own.least_ridge == 0, own.least_ridge))
         self._opened = clone(first.unfitted)
         rows, kept = self.data.opened_by(self._opened)
+        self._in_other_units = self._opened_in_other_units(first)
         place = np.full(len(self.data), -1)
         place[kept] = np.arange(len(kept))
         trains, self._tests = (
@@ -558,6 +560,22 @@ class _Search:
                 self._score_split(split)
 
         self._opened.precisely(rows, score)
+
+    def _opened_in_other_units(self, first: _Setting) -> list[_Setting]:
+        """Settings whose rows would be scaled in another way than those of the first.
+
+        Views whose squares leave the range of floats are scaled by column without a ridge, as a
+        whole with one.
+        """
+        units_of = getattr(self._opened, "_exponents_of", None)
+        others = [
+            own for own in self.settings if own.views_without_ridge != first.views_without_ridge
+        ]
+        if units_of is None or not others:
+            return []
+        views = self.data.checked_by(self._opened)
+        units = _as_lists(units_of(views))
+        return [own for own in others if _as_lists(own.unfitted._exponents_of(views)) != units]
 
     def refit(self, candidate: int) -> Any:
         """The model of a candidate, fitted to all rows."""
@@ -639,6 +657,9 @@ class _Search:
         may_learn = is_tall or self._opened.requires.features
         routes: tuple[list[_Setting], ...] = [], [], []
         for setting in self.settings:
+            if setting in self._in_other_units:
+                routes[2].append(setting)
+                continue
             is_solved = setting.least_ridge > 0 and self._opened.keeps_solutions
             routes[0 if is_solved else 1 if may_learn else 2].append(setting)
         return routes[0], routes[1], routes[2]
@@ -658,6 +679,10 @@ class _Search:
                 return list(part.each_learned(alike))
 
             yield from opened.precisely(rows, learned)
+
+
+def _as_lists(exponents: Mapping[str, np.ndarray]) -> dict[str, list[int]]:
+    return {name: own.tolist() for name, own in exponents.items()}
 
 
 @contextmanager

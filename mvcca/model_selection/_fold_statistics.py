@@ -24,7 +24,7 @@ from mvcca.model_selection._goals import (
     bank_of_others,
     drawn,
 )
-from mvcca.model_selection.folds import make_folds
+from mvcca.model_selection.folds import make_folds, number_of_folds
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import Maps, RidgePath, Rows
 from mvcca.statistics import Moments, PairCovariance, PairMoments
@@ -70,7 +70,7 @@ class InnerFolds:
         groups = None if views.is_lazy else Groups.found_in(views, of_objects)
         of_copies = None if groups is None else groups.codes
         codes = np.zeros(len(views), dtype=int)
-        n_folds = min(n_folds, len(views))
+        n_folds = number_of_folds(n_folds, len(views))
         for fold in make_folds(views, of_objects, n_folds, _SEED, of_copies, are_given=False):
             codes[fold.test] = fold.number
         return cls(codes).of_ranked(views, of_copies)

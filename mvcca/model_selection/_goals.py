@@ -281,4 +281,9 @@ def _correlation(scores: Scores, sample: Sample) -> float:
         i, j = sample.counterparts[p, q]
         if len(i) > 1:
             means.append(np.mean(column_correlations(scores[p][i], scores[q][j])))
+    if not means:
+        raise ValueError(
+            "A fold holds fewer than two objects that are seen in two views, which have no "
+            'correlation. Give values in place of "cv", or cv_goal="object".'
+        )
     return float(np.mean(means))

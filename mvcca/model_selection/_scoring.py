@@ -22,6 +22,7 @@ from mvcca.retrieval.ranking import (
 )
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity, similarity_of
+from mvcca.retrieval.table import check_several_items
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.labels_by_view import is_per_view
 from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
@@ -154,7 +155,8 @@ class RetrievalScorer:
         Raises
         ------
         ValueError
-            If the views are unknown or nothing is relevant to anything.
+            If the views are unknown, nothing is relevant to anything, or every gallery holds one
+            item.
         """
         views: Any
         bank = self.bank
@@ -185,6 +187,7 @@ class RetrievalScorer:
             label_vectors=self.label_vectors,
             **ranking,
         )
+        check_several_items(table)
         value = table.mean()[self.measure]
         return -value if Measure.parse(self.measure).smaller_is_better else value
 

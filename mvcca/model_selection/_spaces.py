@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 Effort = Literal["full", "coarse"]
 SEARCHED = "cv"  # value of a parameter that folds choose
+AUTOMATIC = "auto"  # value of a parameter that folds choose if they choose another one
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,23 @@ class Space:
 
 
 def searched(estimator: Any) -> list[str]:
-    """Parameters of an estimator that folds choose."""
+    """Parameters of an estimator that folds choose: "cv", and those that are "auto" beside one."""
     params = estimator.get_params(deep=False).items()
-    return [name for name, value in params if isinstance(value, str) and value == SEARCHED]
+    names = {name: value for name, value in params if isinstance(value, str)}
+    if SEARCHED not in names.values():
+        return []
+    along = getattr(estimator, "automatic", {})
+    return [
+        name
+        for name, value in names.items()
+        if value == SEARCHED or (value == AUTOMATIC and name in along)
+    ]
+
+
+def plain_value(estimator: Any, name: str, value: Any = AUTOMATIC) -> Any:
+    """The value of a parameter without folds: "auto", and no other one, stands for another."""
+    is_automatic = isinstance(value, str) and value == AUTOMATIC
+    return getattr(estimator, "automatic", {}).get(name, value) if is_automatic else value
 
 
 def middle(values: tuple[Any, ...]) -> Any:

@@ -77,6 +77,17 @@ def make_folds(
     return folds
 
 
+def number_of_folds(most: int, n_objects: int) -> int:
+    """Number of folds to choose settings by, which hold two objects each where that can be."""
+    # Any model finds the only object of a fold, which has no correlation either.
+    if n_objects < 4:
+        raise ValueError(
+            "Folds that choose settings hold two objects or more: expected at least 4 objects, "
+            f'got {n_objects}. Give values in place of "cv".'
+        )
+    return min(most, n_objects // 2)
+
+
 def strata(views: Views, labels: Labels | None, least: int) -> np.ndarray:
     """Stratum of each object: its pattern of views, and its class if every object has one.
 

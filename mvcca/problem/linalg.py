@@ -272,9 +272,11 @@ class Tridiagonal:
     def extremes(self) -> tuple[float, float]:
         """The smallest and the largest eigenvalue."""
         ends = (0, len(self.diagonal) - 1)
-        of_T = (self.diagonal, self.beside)
+        exponent = int(np.frexp(np.abs(self.diagonal).max())[1])  # LAPACK squares what it is given
+        of_T = [np.ldexp(entries, -exponent) for entries in (self.diagonal, self.beside)]
         found = [linalg.eigvalsh_tridiagonal(*of_T, "i", select_range=(i, i))[0] for i in ends]
-        return float(found[0]), float(found[1])
+        smallest, largest = np.ldexp(found, exponent).tolist()
+        return smallest, largest
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,16 @@ class Direction:
     runs: dict[str, Run] = field(default_factory=dict, repr=False, compare=False)
 
 
+def check_several_items(table: RetrievalTable) -> None:
+    """Raise ValueError if every gallery holds one item, which any model finds first."""
+    if all(row.n_gallery < 2 for row in table):
+        raise ValueError(
+            "Any model finds the only item of a gallery first: expected galleries of two items or "
+            "more to score or compare models, got one. Leave out several objects at a time, as "
+            "cv=5 does, and not one, as LeaveOneOut does."
+        )
+
+
 @dataclass(frozen=True)
 class RetrievalTable(ShownAsTables):
     """Retrieval measures in several directions.

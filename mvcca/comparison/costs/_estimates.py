@@ -16,7 +16,7 @@ from mvcca.comparison.costs._shapes import Shapes, ViewShape
 from mvcca.comparison.costs._steps import class_among, components, in_row_space, moments, product
 from mvcca.comparison.costs._tuning import models_of, rankings, ridge_search
 from mvcca.comparison.costs._work import Work
-from mvcca.model_selection import HELD_OUT, RIDGES, Goal, goal_of, searched
+from mvcca.model_selection import HELD_OUT, RIDGES, Goal, goal_of, plain_value, searched
 from mvcca.retrieval.bank import BANK_ROWS
 
 _FITS: dict[str, Callable[[Any, Shapes], Work]] = {
@@ -165,9 +165,11 @@ def search_work(
 
 
 def without_search(estimator: Any) -> Any:
-    """The estimator with typical values of parameters that folds choose."""
+    """The estimator with typical values of parameters that folds choose, or that are "auto"."""
     defaults = inspect.signature(type(estimator)).parameters
     plain = {name: defaults[name].default for name in searched(estimator)}
+    given = {name: getattr(estimator, name) for name in getattr(estimator, "automatic", {})}
+    plain = {name: plain_value(estimator, name, own) for name, own in {**given, **plain}.items()}
     if "n_components" in plain:
         plain["n_components"] = _RANK if class_among(estimator, _VALUES) == "CMOLRS" else None
     return clone(estimator).set_params(**plain) if plain else estimator

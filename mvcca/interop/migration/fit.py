@@ -216,8 +216,10 @@ def _checked(
         raise ValueError(f"Expected direction to be one of {list(_METHODS)}, got {direction!r}.")
     known = _METHODS[direction]
     if method is not None and method not in known:
+        having = " or ".join(f"direction={own!r}" for own, all in _METHODS.items() if method in all)
         raise ValueError(
-            f"Expected method to be one of {list(known)} for {direction}, got {method!r}."
+            f"Expected method to be one of {list(known)} for direction={direction!r}, got "
+            f"{method!r}{f', which is for {having}' if having else ''}."
         )
     method = method or known[0]
     if method == "procrustes":
