@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import date, timedelta
 from functools import partial
 from importlib.util import find_spec
 from inspect import signature
@@ -573,6 +574,52 @@ BAD_MATRICES = {
     "strings in a DataFrame": (
         lambda X: pd.DataFrame(X.astype(str)),
         "View 'text': Expected numbers, got strings",
+    ),
+    "dates": (
+        lambda X: pd.DataFrame(X).rename(columns=str).assign(**{"1": pd.to_datetime("2020-01-01")}),
+        "View 'text': Expected numbers, got dates in column '1'",
+    ),
+    "dates only": (
+        lambda X: (1e6 * X).astype("M8[s]"),
+        "View 'text': Expected numbers, got dates in columns 0, 1, 2",
+    ),
+    "dates in polars": (
+        lambda X: pl.DataFrame(X).with_columns(column_1=date(2020, 1, 1)),
+        "View 'text': Expected numbers, got dates in column 'column_1'",
+    ),
+    "dates among objects": (
+        with_entry(date(2020, 1, 1), object),
+        "View 'text': Expected numbers, got dates in column",
+    ),
+    "durations": (
+        lambda X: pd.DataFrame((1e6 * X).astype("m8[s]")),
+        "View 'text': Expected numbers, got durations in columns 0, 1, 2",
+    ),
+    "durations in polars": (
+        lambda X: pl.DataFrame(X).with_columns(column_1=timedelta(1)),
+        "View 'text': Expected numbers, got durations in column 'column_1'",
+    ),
+    "periods": (
+        lambda X: pd.DataFrame(
+            {j: pd.period_range("2020", periods=len(X)) for j in range(X.shape[1])}
+        ),
+        "View 'text': Expected numbers, got dates in columns 0, 1, 2",
+    ),
+    "a category": (
+        lambda X: pd.DataFrame(X.astype(str)).astype("category"),
+        "View 'text': Expected numbers, got strings in columns 0, 1, 2",
+    ),
+    "complex in a DataFrame": (
+        lambda X: pd.DataFrame(X + 1j),
+        "View 'text': Complex data not supported in columns 0, 1, 2",
+    ),
+    "lists in polars": (
+        lambda X: pl.DataFrame(X).with_columns(column_1=pl.Series(X[:, :2].tolist())),
+        "View 'text': Expected numbers, got lists in column 'column_1'",
+    ),
+    "names of two types": (
+        lambda X: pd.DataFrame(X, columns=["a", *range(X.shape[1] - 1)]),
+        "View 'text': Expected column names of one type, got the string 'a' beside 0",
     ),
     "a dict among objects": (with_entry({"a": 1}, object), "View 'text': .*number"),
     "complex": (lambda X: X + 1j, "View 'text': Complex data not supported"),

@@ -30,7 +30,7 @@ from mvcca.blocks.checks import (
     common_row_labels,
     explained,
     reject_masks,
-    reject_strings,
+    reject_non_numbers,
 )
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
@@ -540,7 +540,7 @@ class MultiViewEstimator(
                     self.n_features_in_ = block.shape[1]
                 return block.on_host() if self.requires.host else block
             reject_masks(X)
-            reject_strings(X)
+            reject_non_numbers(X)
         options |= {"accept_sparse": "csr", "dtype": FLOATS}
         check = partial(validate_data, self, reset=reset)
         if name == "y":

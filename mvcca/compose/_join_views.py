@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
 from mvcca.blocks import stack, to_plain
-from mvcca.blocks.checks import FLOATS, column_labels, of_view, reject_masks
+from mvcca.blocks.checks import FLOATS, column_labels, of_view, reject_masks, reject_non_numbers
 from mvcca.machine.documentation import Documented
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.output import OutputContainerMixin
@@ -213,12 +213,14 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, Documented, BaseEsti
     def _check_view(self, name: str, block: Any) -> Any:
         try:
             reject_masks(block)
+            reject_non_numbers(block)
             return check_array(block, **_NUMBERS)
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
 
     def _check_matrix(self, X: Any, *, reset: bool) -> Any:
         reject_masks(X)
+        reject_non_numbers(X)
         return validate_data(self, X, reset=reset, **_NUMBERS)
 
     def __sklearn_tags__(self) -> Any:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from mvcca.blocks.checks import reject_non_numbers
 from mvcca.machine.documentation import Documented
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
@@ -168,6 +169,7 @@ class MomentPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Documented, B
         return self.n_components_
 
     def _checked(self, X: Any, **options: Any) -> np.ndarray:
+        reject_non_numbers(X)
         floats = (np.float64, np.float32)
         X = validate_data(self, X, dtype=floats, ensure_all_finite="allow-nan", **options)
         return np.asarray(X)

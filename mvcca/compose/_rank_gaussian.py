@@ -9,6 +9,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from mvcca.blocks.checks import reject_non_numbers
 from mvcca.machine.documentation import Documented
 
 _OFFSET = 3 / 8  # Blom, "Statistical Estimates and Transformed Beta-Variables", 1958
@@ -81,6 +82,7 @@ class RankGaussian(OneToOneFeatureMixin, TransformerMixin, Documented, BaseEstim
         ValueError
             If X is sparse, holds infinity, or a column has no value.
         """
+        reject_non_numbers(X)
         X = validate_data(self, X, dtype=(np.float64, np.float32), ensure_all_finite="allow-nan")
         w = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
         self.values_, self.scores_ = [], []
@@ -109,6 +111,7 @@ class RankGaussian(OneToOneFeatureMixin, TransformerMixin, Documented, BaseEstim
             In the precision of X; NaN where X is.
         """
         check_is_fitted(self)
+        reject_non_numbers(X)
         X = validate_data(
             self, X, reset=False, dtype=(np.float64, np.float32), ensure_all_finite="allow-nan"
         )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from mvcca.blocks.checks import of_view, reject_non_numbers
 from mvcca.problem import principal_components
 from mvcca.views import Views, as_views, holds_views
 
@@ -63,6 +64,10 @@ def as_matrix(y: Any) -> Any:
 
 def orthonormal_basis(name: str, X: Any) -> np.ndarray:
     """Orthonormal basis (n, rank) of the span of the centred columns of X."""
+    try:
+        reject_non_numbers(X)
+    except (ValueError, TypeError) as error:
+        raise of_view(name, error) from error
     X = check_array(X, accept_sparse=True, dtype=float, input_name=f"view {name!r}")
     rows = principal_components(X)[1]
     if not rows.shape[1]:
