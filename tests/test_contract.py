@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import date, timedelta
 from functools import partial
 from importlib.util import find_spec
 from inspect import signature
@@ -36,6 +37,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
@@ -572,6 +574,52 @@ BAD_MATRICES = {
     "strings in a DataFrame": (
         lambda X: pd.DataFrame(X.astype(str)),
         "View 'text': Expected numbers, got strings",
+    ),
+    "dates": (
+        lambda X: pd.DataFrame(X).rename(columns=str).assign(**{"1": pd.to_datetime("2020-01-01")}),
+        "View 'text': Expected numbers, got dates in column '1'",
+    ),
+    "dates only": (
+        lambda X: (1e6 * X).astype("M8[s]"),
+        "View 'text': Expected numbers, got dates in columns 0, 1, 2",
+    ),
+    "dates in polars": (
+        lambda X: pl.DataFrame(X).with_columns(column_1=date(2020, 1, 1)),
+        "View 'text': Expected numbers, got dates in column 'column_1'",
+    ),
+    "dates among objects": (
+        with_entry(date(2020, 1, 1), object),
+        "View 'text': Expected numbers, got dates in column",
+    ),
+    "durations": (
+        lambda X: pd.DataFrame((1e6 * X).astype("m8[s]")),
+        "View 'text': Expected numbers, got durations in columns 0, 1, 2",
+    ),
+    "durations in polars": (
+        lambda X: pl.DataFrame(X).with_columns(column_1=timedelta(1)),
+        "View 'text': Expected numbers, got durations in column 'column_1'",
+    ),
+    "periods": (
+        lambda X: pd.DataFrame(
+            {j: pd.period_range("2020", periods=len(X)) for j in range(X.shape[1])}
+        ),
+        "View 'text': Expected numbers, got dates in columns 0, 1, 2",
+    ),
+    "a category": (
+        lambda X: pd.DataFrame(X.astype(str)).astype("category"),
+        "View 'text': Expected numbers, got strings in columns 0, 1, 2",
+    ),
+    "complex in a DataFrame": (
+        lambda X: pd.DataFrame(X + 1j),
+        "View 'text': Complex data not supported in columns 0, 1, 2",
+    ),
+    "lists in polars": (
+        lambda X: pl.DataFrame(X).with_columns(column_1=pl.Series(X[:, :2].tolist())),
+        "View 'text': Expected numbers, got lists in column 'column_1'",
+    ),
+    "names of two types": (
+        lambda X: pd.DataFrame(X, columns=["a", *range(X.shape[1] - 1)]),
+        "View 'text': Expected column names of one type, got the string 'a' beside 0",
     ),
     "a dict among objects": (with_entry({"a": 1}, object), "View 'text': .*number"),
     "complex": (lambda X: X + 1j, "View 'text': Complex data not supported"),
@@ -1820,6 +1868,105 @@ def in_batches(estimator: Any, views: Views, batches: list[Any], weights: Any = 
 
 
 CUTS = [slice(0, 30), slice(30, 31), slice(31, 70), slice(70, N)]
+
+
+# Rows as they may come in a stream: what is wrong with a part is right of the whole.
+STREAM_WEIGHTS = np.r_[np.zeros(10), np.arange(20) % 3, 0, np.ones(29), np.zeros(15), np.ones(15)]
+_TURNED = np.random.default_rng(5).permutation(N)
+STREAMS: dict[str, tuple[list[Any], Any]] = {
+    "rows one by one": ([slice(i, i + 1) for i in range(N)], None),
+    "rows one by one in another order": ([_TURNED[i : i + 1] for i in range(N)], None),
+    "batches of one class": (
+        np.split(np.argsort(LABELS @ [1, 2, 4, 8], kind="stable"), N // 6),
+        None,
+    ),
+    "batches of zero weight, first and late": (
+        [slice(0, 10), slice(10, 30), slice(30, 31), slice(31, 60), slice(60, 75), slice(75, N)],
+        STREAM_WEIGHTS,
+    ),
+    "fewer rows than features": ([slice(i, i + 3) for i in range(0, N, 3)], None),
+}
+STREAMED = [
+    *[est for est in ADDING if asks(est, "label_features") != "nystroem"],  # of the first labels
+    *[
+        model(2, confounds="sound", missing=missing)
+        for model in (CCA, MVCCA, GCCA)
+        for missing in ("error", "pairwise", "em")
+    ],
+]
+
+
+def streamed(estimator: Any) -> Views:
+    named = MVCCA() if asks(estimator, "confounds") else estimator
+    return Views(blocks_for(named))
+
+
+def assert_streamed(model: Any, whole: Any, rows: Views) -> None:
+    blocks = dict(rows.items())
+    if not asks(whole, "confounds"):
+        assert_same_model(model, whole, probe=blocks)
+        return
+    np.testing.assert_allclose(strengths(model), strengths(whole), rtol=1e-8, atol=1e-8)
+    for name, wanted in whole.transform(blocks).items():
+        assert_same_scores(model.transform(blocks)[name], wanted, 1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of so few rows as the first batches have
+@crossed("batches, weights", STREAMS, STREAMED)
+def test_any_batches_give_what_fit_gives(estimator, batches, weights):
+    if estimator not in ORDER_BLIND and isinstance(batches[0], np.ndarray):
+        batches = [slice(i, i + 1) for i in range(N)]
+    views = streamed(estimator)
+    model = in_batches(estimator, views, batches, weights)
+    whole = clone(estimator).fit(views, LABELS, sample_weight=weights)
+    assert_streamed(model, whole, views)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@over(STREAMED)
+def test_batches_in_which_a_view_is_constant_give_what_fit_gives(estimator):
+    views = streamed(estimator)
+    blocks = {name: X.copy() for name, X in views.items()}
+    for name, start in zip(blocks, (0, 20, 40), strict=False):
+        blocks[name][start : start + 20] = blocks[name][start]
+    parts = [slice(start, start + 10) for start in range(0, N, 10)]
+    model = in_batches(estimator, Views(blocks), parts)
+    assert_streamed(model, clone(estimator).fit(blocks, LABELS), Views(blocks))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@over([*STREAMED, *KERNEL[1:]])
+def test_batches_that_do_not_suffice_say_so_where_components_are_asked_for(estimator, tmp_path):
+    views = streamed(estimator)
+    for weights in (None, np.zeros(1)):
+        model = clone(estimator).partial_fit(views[:1], LABELS[:1], weights)
+        message = "has no components after the batches so far: "
+        for ask in (model.transform, model.project, model.score, partial(getattr, model)):
+            with pytest.raises(NotFittedError, match=message):
+                ask("n_components_" if isinstance(ask, partial) else views)
+        with pytest.raises(NotFittedError, match=message):
+            RetrievalIndex(model).add(views)
+        with pytest.raises(AttributeError, match="no attribute 'weights'"):
+            model.weights  # noqa: B018
+        assert "partial_fit" in dir(model)
+        mvcca.save(model, tmp_path / "stream.mvcca")
+        model = mvcca.load(tmp_path / "stream.mvcca")
+        with pytest.raises(NotFittedError, match=message):
+            model.transform(views)
+        model.partial_fit(views[1:], LABELS[1:])
+        assert np.isfinite(next(iter(model.transform(dict(views.items())).values()))).all()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_confounds_that_explain_all_rows_so_far_wait_for_more():
+    views = Views(blocks_for(MVCCA()))
+    model = CCA(1, confounds="sound")
+    for rows in (slice(0, 1), slice(1, 4), slice(4, 5)):  # four confounds
+        model.partial_fit(views[rows])
+        with pytest.raises(NotFittedError, match="no components after the batches so far"):
+            model.transform(views)
+    model.partial_fit(views[5:])
+    assert_streamed(model, CCA(1, confounds="sound").fit(views), views)
 
 
 @crossed("form", {name: STORAGES[name] for name in ("dense", "csr", "Dask", "file")}, ADDING)

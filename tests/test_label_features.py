@@ -514,5 +514,5 @@ def test_more_landmarks_leave_less_error():
 def test_labels_that_are_all_the_same_are_refused_with_label_features_too(kind, method):
     X = np.random.default_rng(0).standard_normal((30, 4))
     model = kind(2, label_features="nystroem", n_label_features=5, random_state=0)
-    with pytest.raises(ValueError, match="same labels"):
-        getattr(model, method)([X, X[:, :3]], np.zeros(30, int))
+    with pytest.raises(ValueError, match="same labels"):  # of batches, once scores are asked for
+        getattr(model, method)([X, X[:, :3]], np.zeros(30, int)).transform([X, X[:, :3]])

@@ -418,7 +418,10 @@ def test_few_rows_are_counted_as_complete_ones():
         UserWarning, match=r"Few rows and reg=0: \d\d(\.\d+)? rows for 7 independent"
     ):
         CCA(1, missing="em").fit(blocks)
-    with pytest.warns(UserWarning, match='missing="em" has few rows.*Below 2 per feature'):
+    with (
+        pytest.warns(UserWarning, match='missing="em" has few rows.*Below 2 per feature'),
+        pytest.warns(ConvergenceWarning, match="the likelihood was still rising"),
+    ):
         MVCCA(1, reg=0.5, missing="em").fit({n: X[:30] for n, X in with_holes(0.4).items()})
 
 
@@ -426,6 +429,26 @@ def test_em_that_has_not_converged_says_so():
     statistic = PatternMoments.of(Views(with_holes()))
     with pytest.warns(ConvergenceWarning, match="stopped after 3 steps"):
         statistic.recovered({}, max_iter=3)
+
+
+@pytest.mark.filterwarnings("ignore:missing=.em. has few rows", "ignore:.*few rows", "ignore:Few")
+@pytest.mark.parametrize(
+    ("n", "share", "seed"),
+    [(15, 0.1, seed) for seed in range(6)] + [(40, 0.2, 0), (40, 0.4, 1), (300, 0.4, 2)],
+)
+def test_em_stops_near_its_limit_or_says_that_it_is_not_there(n, share, seed):
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=(n, 2)) @ rng.normal(size=(2, 10)) + rng.normal(size=(n, 10))
+    table[rng.random(table.shape) < share] = np.nan
+    statistic = PatternMoments.of(Views({"X": table}))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        found = statistic.recovered({}).moments.covariance()
+    with warnings.catch_warnings(action="ignore"):
+        limit = statistic.recovered({}, tolerance=1e-13, max_iter=5000).moments.covariance()
+    error = np.abs(found - limit).max() / np.diag(limit).max()
+    says_so = [str(w.message) for w in caught if w.category is ConvergenceWarning]
+    assert error <= 2e-5 or (says_so and "still rising" in says_so[0]), error
 
 
 def test_progress_of_em_is_shown_on_request(capsys):

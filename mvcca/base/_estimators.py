@@ -11,11 +11,12 @@ from dataclasses import replace
 from functools import partial, wraps
 from itertools import combinations
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -28,8 +29,7 @@ from mvcca.blocks.checks import (
     column_labels,
     common_row_labels,
     explained,
-    reject_masks,
-    reject_strings,
+    only_numbers,
 )
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
@@ -425,19 +425,21 @@ class MultiViewEstimator(
         reset: bool,
         unpaired: bool = False,
         allow_empty: bool = False,
+        least: int | None = None,
     ) -> Views:
         """Check the input, against the fitted views unless `reset`; y is a second view here.
 
-        With `allow_empty`, views of `Views` may have no rows. `reset` deletes the attributes of an
-        earlier fit.
+        With `allow_empty`, views of `Views` may have no rows. `least` is the number of rows that
+        are needed, by default 2 to `reset`, which deletes the attributes of an earlier fit.
         """
+        least = (2 if reset else 1) if least is None else least
         if reset:
             forget(self)
-            for name in ("_y_is_vector", "_training"):
+            for name in ("_y_is_vector", "_training", "_unsolved"):
                 self.__dict__.pop(name, None)
         if not holds_views(X):
             frames = {"X": X} if y is None else {"X": X, "y": y}
-            return self._open_matrices(frames, reset=reset, unpaired=unpaired)
+            return self._open_matrices(frames, reset=reset, unpaired=unpaired, least=least)
         views = as_views(X, unpaired=unpaired) if reset else self.as_fitted_views(X, unpaired)
         if reset:
             if self.confounds is not None and self.confounds in views:
@@ -448,14 +450,14 @@ class MultiViewEstimator(
                 self.view_names_ = self.without_confounds(views).names
             self._column_names = {name: column_labels(block) for name, block in views.items()}
         allow_empty = allow_empty and isinstance(X, Views)
-        return self._checked(views, reset=reset, allow_empty=allow_empty)
+        return self._checked(views, allow_empty=allow_empty, least=least)
 
-    def _checked(self, views: Views, *, reset: bool = False, allow_empty: bool) -> Views:
+    def _checked(self, views: Views, *, allow_empty: bool, least: int = 1) -> Views:
         """Views that fit the fitted ones, with rows that can be computed with.
 
         With `allow_empty`, some views may have no rows.
         """
-        minimum = 2 if reset else 0 if allow_empty and len(views) else 1
+        minimum = 0 if allow_empty and len(views) else least
         if self.confounds is not None:
             self._check_confounds(self.confounds, views)
             if not reset:
@@ -504,7 +506,9 @@ class MultiViewEstimator(
         if columns is not None:
             check_column_names(name, self._column_names[name], columns)
 
-    def _open_matrices(self, frames: dict[str, Any], *, reset: bool, unpaired: bool) -> Views:
+    def _open_matrices(
+        self, frames: dict[str, Any], *, reset: bool, unpaired: bool, least: int = 1
+    ) -> Views:
         """Check lone matrices X and y, scikit-learn's convention for cross-decomposition."""
         if self.confounds is not None:
             raise ValueError(
@@ -518,7 +522,7 @@ class MultiViewEstimator(
             )
         if "y" in frames and not reset and "y" not in self.view_names_:
             raise ValueError(f"{type(self).__name__} was fitted without a second view y.")
-        blocks = {name: self._check_matrix(name, frame, reset) for name, frame in frames.items()}
+        blocks = {n: self._check_matrix(n, frame, reset, least) for n, frame in frames.items()}
         check_consistent_length(*(block.matrix for block in blocks.values()))
         columns: dict[str, Any] = dict.fromkeys(frames)
         views = Views.of(blocks, np.ones((blocks["X"].shape[0], len(blocks)), dtype=bool))
@@ -533,9 +537,9 @@ class MultiViewEstimator(
                 self._check_features(name, width, columns[name])
         return views
 
-    def _check_matrix(self, name: str, X: Any, reset: bool) -> Block:
+    def _check_matrix(self, name: str, X: Any, reset: bool, least: int) -> Block:
         """Check X, whose features scikit-learn records, or y, which may be a vector."""
-        options: dict[str, Any] = {"ensure_min_samples": 2 if reset else 1}
+        options: dict[str, Any] = {"ensure_min_samples": least}
         if self.missing != "error":
             options["ensure_all_finite"] = "allow-nan"
         is_plain = type(X) is np.ndarray and X.dtype.kind in "fiub"
@@ -550,8 +554,7 @@ class MultiViewEstimator(
                 if name == "X" and reset:
                     self.n_features_in_ = block.shape[1]
                 return block.on_host() if self.requires.host else block
-            reject_masks(X)
-            reject_strings(X)
+            X = only_numbers(X)
         options |= {"accept_sparse": "csr", "dtype": FLOATS}
         check = partial(validate_data, self, reset=reset)
         if name == "y":
@@ -575,8 +578,12 @@ class MultiViewEstimator(
         *,
         reset: bool = True,
         labelled: bool | None = None,
+        batch: bool = False,
     ) -> tuple[Views, LabelsByView | None, np.ndarray | None]:
-        """Checked views to learn from, labels of their rows if `labelled`, weights of objects."""
+        """Checked views to learn from, labels of their rows if `labelled`, weights of objects.
+
+        A `batch` is not asked for what all batches must hold together.
+        """
         labelled = self.requires.labels if labelled is None else labelled
         is_container = holds_views(X)
         if y is None and (labelled or not is_container):
@@ -587,12 +594,13 @@ class MultiViewEstimator(
             None if labelled or is_container else y,
             reset=reset,
             unpaired=per_view and not isinstance(X, Views),
-            allow_empty=not reset,
+            allow_empty=batch or not reset,
+            least=1 if batch else None,
         )
         labels = LabelsByView.of(views, y, per_view) if labelled else None
         views = self._complete(views, reset)
         correlated = views if self.confounds is None else self.without_confounds(views)
-        if not labelled and reset and not (correlated.seen.sum(axis=1) > 1).any():
+        if not labelled and reset and not batch and not (correlated.seen.sum(axis=1) > 1).any():
             raise ValueError(
                 f"{type(self).__name__} learns from pairs, but no object is in two views. MLCCA "
                 "and MVMLCCA take labels instead; rows that do correspond are paired with "
@@ -600,7 +608,7 @@ class MultiViewEstimator(
             )
         if sample_weight is None:
             return views, labels, None
-        weights = checked_sample_weight(sample_weight, views, reset)
+        weights = checked_sample_weight(sample_weight, views, reset, batch)
         if not weights.all():  # rows of weight 0 are dropped
             kept = weights > 0
             if labels is not None:
@@ -771,6 +779,7 @@ class StatisticEstimator(LinearEstimator):
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
     )
     _statistic: Any  # sums over the batches so far; None after fit
+    _unsolved: str  # why these batches do not suffice for components; else missing
 
     def statistic_of(self, rows: Rows) -> Any:
         """Sum up rows: all that the method needs to know of them; by default their moments.
@@ -895,8 +904,10 @@ class StatisticEstimator(LinearEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows to the statistic and solve again; batches give what `fit` gives.
 
-        After `fit`, which keeps no statistic, batches start over, with a warning. What is drawn at
-        random from rows (label features, feature maps) is drawn from the first batch.
+        A batch may be of any kind: a single row, one class, a constant view, rows of weight 0. If
+        the batches so far do not suffice, whatever asks for components says why. After `fit`, which
+        keeps no statistic, batches start over, with a warning. What is drawn at random from rows
+        (label features, feature maps) is drawn from the first batch.
 
         Parameters
         ----------
@@ -910,7 +921,9 @@ class StatisticEstimator(LinearEstimator):
         Raises
         ------
         ValueError
-            As in `fit`; also if a batch lacks a view that earlier batches had.
+            If a batch holds infinity, or NaN where the method has no parameter `missing` that
+            allows it; if it differs in rows between paired views; or if it lacks a view or a
+            feature that earlier batches had.
         """
         self._validate_params()
         if hasattr(self, "search_space") and searched(self):
@@ -921,10 +934,14 @@ class StatisticEstimator(LinearEstimator):
             )
         first = self._is_first_batch()
         rows = self.open_rows(X, y, sample_weight, reset=first, batch=True)
+        if len(rows.views) == 0:  # nothing to add
+            if first:
+                self._unsolved = "no row so far counts: it needs weight, and two views to pair."
+            return self
         statistic = self.statistic_of(rows)
         if not first:
             statistic = self._statistic + statistic
-        self._fit_batches(rows, statistic)
+        self._solve_batches(rows, statistic)
         self._statistic = statistic.to_host() if hasattr(statistic, "to_host") else statistic
         return self
 
@@ -933,12 +950,14 @@ class StatisticEstimator(LinearEstimator):
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
         judged = True if self.reg == "cv" and self.cv_goal == "class" else None
-        views, labels, weights = self._open_fit(X, y, sample_weight, reset=reset, labelled=judged)
+        views, labels, weights = self._open_fit(
+            X, y, sample_weight, reset=reset, labelled=judged, batch=batch
+        )
         rows = Rows(views, weights, labels, n_components=self.n_components, center=self.center)
         if self.missing != "error":
             self._check_holes(batch)
         if not self.requires.labels and not views.is_paired:
-            pairs = self._pairs_of(views, weights, reset)
+            pairs = self._pairs_of(views, weights, reset and not batch)
             # With holes, objects that are seen in one view tell its covariance.
             rows = rows.take(pairs) if self.missing == "error" else rows
         is_whole = rows.views.is_paired or self.missing != "error"
@@ -960,13 +979,13 @@ class StatisticEstimator(LinearEstimator):
                 'holes in them: give numbers, or reg="cv" to fit.'
             )
 
-    def _pairs_of(self, views: Views, weights: np.ndarray | None, reset: bool) -> np.ndarray:
-        """The objects to learn from; each view of a first batch needs some."""
+    def _pairs_of(self, views: Views, weights: np.ndarray | None, whole: bool) -> np.ndarray:
+        """The objects to learn from; each view needs some, where these are all rows."""
         kept = np.flatnonzero(self._holds_pair(views))
         views, weights = views[kept], None if weights is None else weights[kept]
         counts = views.seen.sum(axis=0) if weights is None else weights @ views.seen
         for name, count in zip(views.names, counts, strict=True):
-            if reset and not count > 1:
+            if whole and not count > 1:
                 raise ValueError(
                     f"{type(self).__name__} learns from pairs, but view {name!r} shares {count:g} "
                     "objects with the others. Pair at least two, or select the other views."
@@ -1066,6 +1085,39 @@ class StatisticEstimator(LinearEstimator):
     def _fit_batches(self, rows: Rows, statistic: Any) -> None:
         """Fit to the statistic of all batches; only the last one's rows are available."""
         self.learn(rows, statistic)
+
+    def _solve_batches(self, rows: Rows, statistic: Any) -> None:
+        """Fit to all batches; if they do not suffice yet, say so where components are asked for.
+
+        What is wrong with a batch is found before. A view that does not vary, confounds that
+        explain all rows or labels of a single class may be right in the next one.
+        """
+        if hasattr(self, "n_components_"):
+            self._fit_batches(rows, statistic)
+            return
+        known = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        try:
+            self._fit_batches(rows, statistic)
+            self.__dict__.pop("_unsolved", None)
+        except ValueError as error:
+            forget(self)
+            self.__dict__.update(known)
+            self._unsolved = str(error)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        if "_unsolved" in vars(self):
+            raise NotFittedError(
+                f"{type(self).__name__} has no components after the batches so far: "
+                f"{self._unsolved}"
+            )
+        return "view_names_" in vars(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.endswith("_") and not name.startswith("_") and "_unsolved" in vars(self):
+                self.__sklearn_is_fitted__()  # raises
+            return object.__getattribute__(self, name)  # raises, too
 
     def _is_first_batch(self) -> bool:
         """Whether this batch is the first; `fit` keeps no statistic to which batches could add."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, time, timedelta
 from itertools import combinations
 from typing import Any
 
@@ -29,29 +30,117 @@ def repeated(names: Iterable[Any]) -> list[Any]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def reject_strings(block: Any) -> None:
-    """Reject strings, which NumPy would silently convert to numbers if possible."""
+def only_numbers(block: Any) -> Any:
+    """A matrix, in NumPy if it is a device array, that is refused if it holds no numbers or a mask.
+
+    scikit-learn's checks come after this one.
+    """
+    block = in_numpy(block)
+    if not issparse(block) and (type(block) is not np.ndarray or block.dtype.kind not in "fiub"):
+        reject_masks(block)
+        reject_non_numbers(block)
+    return block
+
+
+def reject_non_numbers(block: Any) -> None:
+    """Reject strings, dates, durations and other objects that are no numbers, and mixed names.
+
+    NumPy would silently convert some of them: strings of digits, and dates to counts of whatever
+    unit they have.
+    """
     if issparse(block):
         return
-    values = np.asarray(block)
-    if values.dtype.kind in "US":
-        strings = np.ones(values.shape, dtype=bool)
-    elif values.dtype.kind == "O":
-        strings = np.array([isinstance(v, str | bytes) for v in values.flat], dtype=bool)
-    else:
+    _reject_mixed_names(block)
+    kinds = _kinds_by_type(block)
+    values = None if kinds else np.asarray(block)
+    if values is not None and values.dtype.kind in _KINDS:
+        kinds = dict.fromkeys(range(values.shape[-1] if values.ndim else 1), values.dtype.kind)
+    elif values is not None and values.dtype.kind == "O":
+        columns = values if values.ndim == 2 else values.reshape(-1, 1)
+        found = ((j, _kind_of_values(column)) for j, column in enumerate(columns.T))
+        kinds = {j: kind for j, kind in found if kind}
+    if not kinds:
         return
-    if strings.any():
-        where = ""
-        if values.ndim == 2:
-            columns = np.flatnonzero(strings.reshape(values.shape).any(axis=0))
-            where = f" in column{'s' * (len(columns) > 1)} {_columns_in_words(block, columns)}"
-        advice = "Encode or drop them first."
-        if strings.size == len(strings):
-            advice += (
-                " For texts, PerView in a pipeline applies Tokens, for networks of words, or "
-                "TfidfVectorizer and TruncatedSVD."
-            )
-        raise ValueError(f"Expected numbers, got strings{where}. {advice}")
+    kind = next(iter(kinds.values()))
+    columns = np.array([column for column, own in kinds.items() if own == kind])
+    where, shape = "", _shape(block, values)
+    if len(shape) == 2:
+        where = f" in column{'s' * (len(columns) > 1)} {_columns_in_words(block, columns)}"
+    what, advice = _KINDS.get(kind, (kind, "Encode or drop them first."))
+    if kind in "US" and len(columns) == (shape[1] if len(shape) == 2 else 1):
+        advice += (
+            " For texts, PerView in a pipeline applies Tokens, for networks of words, or "
+            "TfidfVectorizer and TruncatedSVD."
+        )
+    raise ValueError(
+        f"Complex data not supported{where}. {advice}"
+        if kind == "c"
+        else f"Expected numbers, got {what}{where}. {advice}"
+    )
+
+
+_STRINGS = ("strings", "Encode or drop them first.")
+_KINDS = {  # what NumPy types are called, and what to do
+    "U": _STRINGS,
+    "S": _STRINGS,
+    "M": ("dates", "Convert them to numbers first, such as the days since one of them."),
+    "m": ("durations", "Divide them by a unit first, such as numpy.timedelta64(1, 'D')."),
+    "c": ("complex numbers", "Pass real and imaginary parts as columns, or absolute values."),
+}
+_NAMES_OF_TYPES = {  # how names of column types of pandas, polars and Arrow begin
+    "M": ("datetime", "date", "time", "timestamp", "period"),
+    "m": ("timedelta", "duration"),
+    "intervals": ("interval",),
+    "lists": ("list", "array", "struct"),
+}
+
+
+def _kinds_by_type(block: Any) -> dict[int, str]:
+    """Columns of a DataFrame that hold no numbers by their type, and what they hold."""
+    types = getattr(block, "dtypes", None) if hasattr(block, "columns") else None
+    if types is None:
+        return {}
+    kind_of = {}
+    for own in set(types):
+        name = str(own).lower()
+        # The last one counts: "timedelta" begins with "time".
+        named = [k for k, starts in _NAMES_OF_TYPES.items() if name.startswith(starts)]
+        kind_of[own] = "c" if name.startswith("complex") else named[-1] if named else ""
+    return {j: kind_of[own] for j, own in enumerate(types) if kind_of[own]}
+
+
+def _kind_of_values(values: np.ndarray) -> str:
+    """What the first object that is a string, a date or the like is; empty if there is none.
+
+    scikit-learn refuses other objects by name.
+    """
+    for value in values:
+        if isinstance(value, str | bytes):
+            return "U"
+        if isinstance(value, date | time | np.datetime64):
+            return "M"
+        if isinstance(value, timedelta | np.timedelta64):
+            return "m"
+        if isinstance(value, complex | np.complexfloating):
+            return "c"
+    return ""
+
+
+def _shape(block: Any, values: np.ndarray | None) -> tuple[int, ...]:
+    return tuple(block.shape if values is None else values.shape)
+
+
+def _reject_mixed_names(block: Any) -> None:
+    """Reject column names that are strings and numbers, of which scikit-learn keeps none."""
+    names = getattr(block, "columns", ())
+    are_strings = [isinstance(name, str) for name in names]
+    if any(are_strings) and not all(are_strings):
+        one, other = names[are_strings.index(True)], names[are_strings.index(False)]
+        raise TypeError(
+            f"Expected column names of one type, got the string {one!r} beside {other!r} "
+            f"({type(other).__name__}). Rename the columns, for example by frame.columns = "
+            "frame.columns.astype(str)."
+        )
 
 
 def check_numbers(block: Any, estimator: Any, ids: np.ndarray | None = None, **options: Any) -> Any:
@@ -59,10 +148,7 @@ def check_numbers(block: Any, estimator: Any, ids: np.ndarray | None = None, **o
 
     `ids` name the rows in errors.
     """
-    block = in_numpy(block)
-    if not issparse(block) and (type(block) is not np.ndarray or block.dtype.kind not in "fiub"):
-        reject_masks(block)
-        reject_strings(block)
+    block = only_numbers(block)
     from sklearn.utils import check_array
 
     options = {"accept_sparse": "csr", "dtype": FLOATS} | options
@@ -82,7 +168,7 @@ def matrix_of_numbers(name: str, rows: Any) -> np.ndarray:
     """A dense matrix of real numbers; a memory map stays on disk."""
     found = to_array(rows)
     if found.dtype.kind == "O" and found.ndim == 2:
-        reject_strings(found)
+        reject_non_numbers(found)
         found = found.astype(np.float64)
     if found.ndim != 2 or found.dtype.kind not in "biuf" or not found.shape[1]:
         raise ValueError(
@@ -246,6 +332,30 @@ def reject_annotated(data: Any) -> None:
         "such as data.X or data.obsm['X_pca']; or take several as Views, with the names of their "
         "observations, by mvcca.interop.views_of_modalities(data, use={'view': 'X_pca'})."
     )
+
+
+def reject_missing_ids(ids: np.ndarray) -> None:
+    """Reject ids that are missing (None, NaN, NaT or pandas.NA): as ids they would all be one."""
+    if ids.dtype.kind in "fcmM":
+        missing = ids != ids
+    elif ids.dtype.kind in "OT":
+        missing = np.array([_is_missing(value) for value in ids.flat], dtype=bool)
+    else:
+        return
+    if missing.any():
+        n = int(missing.sum())
+        raise ValueError(
+            f"Expected an id for every object, but {n} of {ids.size} {'are' if n > 1 else 'is'} "
+            f"missing: first that of row {int(np.flatnonzero(missing)[0])}. Give these objects "
+            "ids, or leave them out."
+        )
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+        return True
+    is_number = isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
+    return bool(is_number and value != value)
 
 
 def few(names: Iterable[Any]) -> str:

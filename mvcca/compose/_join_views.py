@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
 from mvcca.blocks import stack, to_plain
-from mvcca.blocks.checks import FLOATS, column_labels, of_view, reject_masks
-from mvcca.blocks.libraries import in_numpy
+from mvcca.blocks.checks import FLOATS, column_labels, of_view, only_numbers
 from mvcca.machine.documentation import Documented
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.output import OutputContainerMixin
@@ -213,14 +212,12 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, Documented, BaseEsti
 
     def _check_view(self, name: str, block: Any) -> Any:
         try:
-            reject_masks(block)
-            return check_array(in_numpy(block), **_NUMBERS)
+            return check_array(only_numbers(block), **_NUMBERS)
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
 
     def _check_matrix(self, X: Any, *, reset: bool) -> Any:
-        reject_masks(X)
-        return validate_data(self, in_numpy(X), reset=reset, **_NUMBERS)
+        return validate_data(self, only_numbers(X), reset=reset, **_NUMBERS)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

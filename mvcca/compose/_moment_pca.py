@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from mvcca.blocks.libraries import in_numpy
+from mvcca.blocks.checks import only_numbers
 from mvcca.machine.documentation import Documented
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
@@ -169,9 +169,8 @@ class MomentPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Documented, B
         return self.n_components_
 
     def _checked(self, X: Any, **options: Any) -> np.ndarray:
-        floats = (np.float64, np.float32)
-        X = validate_data(self, in_numpy(X), dtype=floats, ensure_all_finite="allow-nan", **options)
-        return np.asarray(X)
+        options |= {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
+        return np.asarray(validate_data(self, only_numbers(X), **options))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

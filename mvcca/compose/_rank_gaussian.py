@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from mvcca.blocks.libraries import in_numpy
+from mvcca.blocks.checks import only_numbers
 from mvcca.machine.documentation import Documented
 
 _OFFSET = 3 / 8  # Blom, "Statistical Estimates and Transformed Beta-Variables", 1958
@@ -117,11 +117,8 @@ class RankGaussian(OneToOneFeatureMixin, TransformerMixin, Documented, BaseEstim
         return scores
 
     def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
-        floats = (np.float64, np.float32)
-        X = in_numpy(X)
-        return np.asarray(
-            validate_data(self, X, reset=reset, dtype=floats, ensure_all_finite="allow-nan")
-        )
+        options: Any = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
+        return np.asarray(validate_data(self, only_numbers(X), reset=reset, **options))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from mvcca.blocks.libraries import in_numpy
+from mvcca.blocks.checks import of_view, only_numbers
 from mvcca.problem import principal_components
 from mvcca.views import Views, as_views, holds_views
 
@@ -64,7 +64,11 @@ def as_matrix(y: Any) -> Any:
 
 def orthonormal_basis(name: str, X: Any) -> np.ndarray:
     """Orthonormal basis (n, rank) of the span of the centred columns of X."""
-    X = check_array(in_numpy(X), accept_sparse=True, dtype=float, input_name=f"view {name!r}")
+    try:
+        X = only_numbers(X)
+    except (ValueError, TypeError) as error:
+        raise of_view(name, error) from error
+    X = check_array(X, accept_sparse=True, dtype=float, input_name=f"view {name!r}")
     rows = principal_components(X)[1]
     if not rows.shape[1]:
         raise ValueError(f"View {name!r} has no variance: all its rows are equal.")

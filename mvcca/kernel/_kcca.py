@@ -300,7 +300,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         """Checked rows with their weights, labels and ridge."""
         rows = super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
         self._n_before = 0.0 if reset else self._statistic.n_objects
-        if reset:
+        if reset and len(rows.views):
             self.draw(rows)
         return rows
 

@@ -305,7 +305,9 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
       likely, if features are jointly Gaussian [6]_. It needs cells that are missing at random, and
       enough rows: as many as tell as much as twice as many complete rows as features, five times
       without a ridge, counted by the harmonic mean of the rows that have two features. It warns
-      below. Each step takes a matrix inverse per pattern of missing cells;
+      below. Each step takes a matrix inverse per pattern of missing cells. Steps end when the
+      log-likelihood is expected to rise by less than 1e-8, or after 1,000 with a
+      ``ConvergenceWarning``, which few rows can cause: the likelihood may then have no maximum.
       ``config_context(progress=True)`` counts the steps.
 
     If objects lack whole views only, the default retrieves as well: it learns from the objects of

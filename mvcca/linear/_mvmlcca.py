@@ -270,6 +270,9 @@ class MVMLCCA(LabelWeightedEstimator):
     def _fit_batches(self, rows: Rows, statistic: LabelStatistic) -> None:
         if isinstance(statistic.sums, LabelSums):
             self._check_labels(statistic.sums)
-        elif not hasattr(self, "weights_"):  # later batches need not hold several label vectors
-            self._check_labels(label_counts(rows))
+        elif not hasattr(self, "weights_"):  # label features do not tell whether labels differ
+            counts = label_counts(rows)
+            self._counts = counts if self._counts is None else self._counts + counts
+            self._check_labels(self._counts)
         super()._fit_batches(rows, statistic)
+        self._counts = None

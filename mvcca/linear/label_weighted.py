@@ -48,6 +48,7 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
     random_state: Any
 
     _drawn: DrawnLabelFeatures | None = None
+    _counts: LabelSums | None = None  # of batches that do not suffice, if `_drawn` is used
     keeps_solutions = True  # `learn` only adds notes
 
     def open_rows(
@@ -60,8 +61,8 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
             if self.label_features is not None:  # which are drawn from the rows
                 rows = rows.in_row_space()
         if reset:
-            self._drawn = None
-            if self.label_features is not None:
+            self._drawn = self._counts = None
+            if self.label_features is not None and len(rows.views):
                 self._drawn = draw_label_features(
                     rows,
                     LabelKernel(self.label_similarity, self.sigma),

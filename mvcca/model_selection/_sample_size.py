@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from mvcca.blocks.libraries import in_numpy
+from mvcca.blocks.checks import only_numbers
 from mvcca.machine import lapack
 from mvcca.problem import SampleBias
 
@@ -197,7 +197,7 @@ def spectrum_decay(X: Any, *, explained: float = 0.3) -> float:
     >>> abs(spectrum_decay(X, explained=0.9) + 1.2) < 0.1
     True
     """
-    X = check_array(in_numpy(X), dtype=float, ensure_min_samples=3)
+    X = check_array(only_numbers(X), dtype=float, ensure_min_samples=3)
     if not 0 < explained < 1:
         raise ValueError(f"Expected a share of variance in (0, 1), got explained={explained}.")
     variances = lapack.singular_values(X - X.mean(axis=0)) ** 2

@@ -31,7 +31,7 @@ from mvcca.statistics._moments import ROUNDING
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
 
-TOLERANCE = 1e-5  # largest change of a correlation or of a standardized mean in the last step
+TOLERANCE = 1e-8  # rise of the log-likelihood that is left; errors are √(2 × it) standard errors
 MAX_ITER = 1000
 _TABLES = 4  # of a block of rows in float64
 _LEAST_VARIANCE = 1e-8  # of standardized features, given all others, while EM goes on
@@ -131,8 +131,9 @@ class PatternMoments:
             Names of the columns of each view, for messages.
         center : bool, default=True
             Whether moments are about the mean; else about zero.
-        tolerance : float, default=1e-5
-            Stop when no correlation and no mean, of features with unit variance, changes by more.
+        tolerance : float, default=1e-8
+            Stop when further steps are expected to raise the log-likelihood by no more. No
+            parameter is then farther from its limit than √(2 tolerance) of its standard error.
         max_iter : int, default=1000
             Number of steps after which to stop with a warning.
 
@@ -207,25 +208,33 @@ class _Standardized:
         """Mean (d,) and covariance (d, d)."""
         n_features = self.seen.shape[1]
         mean, covariance = np.zeros(n_features), np.eye(n_features)
+        gain = 0.0
         with closing(steps(max_iter, "EM", is_exact=False)) as counted:
             for _ in counted:
-                shift, new = self._step(mean, covariance)
-                change = max(np.abs(new - covariance).max(), np.abs(shift).max())
+                before = gain
+                shift, new, gain = self._step(mean, covariance)
+                change = np.abs(new - covariance).max()
                 mean, covariance = mean + shift, new
-                if change <= tolerance:
+                if _gain_left(gain, before) <= tolerance:
                     return mean, covariance
         from sklearn.exceptions import ConvergenceWarning
 
         warn(
-            f'missing="em" stopped after {max_iter} steps, of which the last changed a correlation '
-            f"by {change:.1g}: the cells hardly tell some correlations. Drop features that are "
-            "rarely seen together, or fit to more rows.",
+            f'missing="em" stopped after {max_iter} steps while the likelihood was still rising '
+            f"(the last step changed a correlation by {change:.1g}): the cells hardly tell some "
+            "correlations. Drop features that are rarely seen together, or fit to more rows.",
             ConvergenceWarning,
         )
         return mean, covariance
 
-    def _step(self, mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One step of EM: the change of the mean, and the new covariance."""
+    def _step(
+        self, mean: np.ndarray, covariance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """One step of EM: the change of the mean, the new covariance, and the expected gain.
+
+        To second order, the complete rows' log-likelihood gains n (tr(P Δ P Δ) / 4 + sᵀ P s / 2)
+        by the change Δ of the covariance and s of the mean.
+        """
         n_rows, d = self.counts.sum(), len(mean)
         P = np.linalg.inv(covariance + _LEAST_VARIANCE * np.eye(d))
         centred = np.where(self.seen, self.means - mean, 0)
@@ -244,13 +253,29 @@ class _Standardized:
                 rows[own, cells[number]] = -of_rows[own, cells[number]] @ H[number]
         shift = self.counts @ centred / n_rows
         scatter = (self.counts[:, None] * centred).T @ centred + rows.T @ rows
-        return shift, (scatter + of_holes.reshape(d, d)) / n_rows - np.outer(shift, shift)
+        new = (scatter + of_holes.reshape(d, d)) / n_rows - np.outer(shift, shift)
+        change = P @ (new - covariance)
+        gain = n_rows * (np.sum(change * change.T) / 4 + shift @ P @ shift / 2)
+        return shift, new, float(gain)
 
     @cached_property
     def _ends(self) -> np.ndarray:
         """Where the rows of each pattern end; the last number, at -1, is where the first begins."""
         n_each = np.bincount(self.codes, minlength=len(self.seen))
         return np.append(np.cumsum(n_each), 0)
+
+
+def _gain_left(gain: float, before: float) -> float:
+    """Rise of the log-likelihood that is expected after a step, from its gain and the one before.
+
+    Errors shrink by a factor λ per step in the end, and gains by λ². Along a direction with the
+    error e and the information I of complete rows, a step gains I (1 - λ)² e² / 2 of their
+    likelihood, and the cells that are seen leave I (1 - λ) λ² e² / 2 to gain.
+    """
+    if not gain:
+        return 0.0
+    ratio = gain / before if before else np.inf
+    return gain * ratio / (1 - np.sqrt(ratio)) if ratio < 1 else np.inf
 
 
 def _moments_of_block(views: Views, weights: np.ndarray | None) -> PatternMoments:

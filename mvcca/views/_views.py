@@ -24,6 +24,7 @@ from mvcca.blocks.checks import (
     of_view,
     reject_annotated,
     reject_masks,
+    reject_missing_ids,
     row_labels,
 )
 from mvcca.machine.printable import in_one_line
@@ -243,7 +244,9 @@ class Views:
     def with_ids(self, ids: Sequence[Any] | np.ndarray | None) -> Views:
         """The same objects with other row labels, or without row labels."""
         if ids is not None:
+            reject_masks(ids)
             ids = _label_array(ids)
+            reject_missing_ids(ids)
             if len(ids) != len(self):
                 raise ValueError(f"Expected ids of {len(self)} objects, got {len(ids)}.")
         return Views.of(self.blocks, self.seen, ids)

@@ -95,17 +95,22 @@ def repeated_objects(weights: np.ndarray, reason: str) -> np.ndarray:
     return np.repeat(np.arange(len(weights)), weights.astype(int))
 
 
-def checked_sample_weight(sample_weight: Any, views: Views, reset: bool) -> np.ndarray:
-    """Validate sample weights; in a first batch their sum must exceed 1 in every view."""
+def checked_sample_weight(
+    sample_weight: Any, views: Views, reset: bool, batch: bool = False
+) -> np.ndarray:
+    """Validate sample weights; if `reset`, their sum must exceed 1 in every view.
+
+    All weights of a `batch` may be 0.
+    """
     from sklearn.utils.validation import _check_sample_weight
 
     reject_masks(sample_weight)
     check_same_rows("sample_weight", row_labels(sample_weight), "the views", views.ids)
-    column = np.empty((len(views), 1))
-    weights = _check_sample_weight(
-        to_host(sample_weight), column, dtype=np.float64, ensure_non_negative=True
-    )
-    for name in views.names if reset else ():
+    column, given = np.empty((len(views), 1)), to_host(sample_weight)
+    if batch and np.ndim(given) == 1 and not np.any(given):  # which scikit-learn refuses
+        return 0 * _check_sample_weight(np.ones(len(given)), column)
+    weights = _check_sample_weight(given, column, dtype=np.float64, ensure_non_negative=True)
+    for name in views.names if reset and not batch else ():
         total = weights[views.objects(name)].sum()
         if not total > 1:
             raise ValueError(

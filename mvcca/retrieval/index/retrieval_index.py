@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mvcca.blocks.checks import reject_masks, reject_missing_ids
 from mvcca.machine.config import block_slices
 from mvcca.machine.memory import readable
 from mvcca.machine.printable import printable
@@ -139,8 +140,8 @@ class RetrievalIndex:
         Raises
         ------
         ValueError
-            If there is not one id per object, a view already holds an id, or a projection is not
-            finite.
+            If there is not one id per object, an id is missing (None, NaN), a view already holds an
+            id, or a projection is not finite.
         """
         opened = as_views(views)
         n_objects = len(opened)
@@ -473,8 +474,10 @@ def _of_objects(views: Any, opened: Views, objects: slice) -> Any:
 
 def _checked_ids(ids: Any, n_objects: int | None = None) -> np.ndarray:
     """Ids as a one-dimensional array, one per object if their number is given."""
-    _check_one_type(ids)
-    ids = np.atleast_1d(np.asarray(ids))
+    reject_masks(ids)
+    given, ids = ids, np.atleast_1d(np.asarray(ids))
+    reject_missing_ids(ids)
+    _check_one_type(given)
     if n_objects is not None and ids.shape != (n_objects,):
         raise ValueError(f"Expected {n_objects} ids, one per object, got {ids.shape}.")
     if ids.ndim != 1:
