@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base.label_checks import check_shared_labels
 from mvcca.base.requirements import Requirements
+from mvcca.base.unit_checks import warn_of_unlike_units
 from mvcca.blocks import Block, as_block, as_source, kind_of, to_host
 from mvcca.blocks.checks import (
     FLOATS,
@@ -294,7 +295,9 @@ class MultiViewEstimator(
     def _fit_chosen(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Self:
         """Fit with the settings that folds choose for the parameters that are "cv"."""
         labelled = True if self.cv_goal == "class" else None
-        views, labels, weights = self._open_fit(X, y, sample_weight, labelled=labelled)
+        views, labels, weights = self._open_fit(
+            X, y, sample_weight, labelled=labelled, judged=False
+        )
         choice = chosen(self, views, labels, weights, options)
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
@@ -559,8 +562,12 @@ class MultiViewEstimator(
         *,
         reset: bool = True,
         labelled: bool | None = None,
+        judged: bool = True,
     ) -> tuple[Views, LabelsByView | None, np.ndarray | None]:
-        """Checked views to learn from, labels of their rows if `labelled`, weights of objects."""
+        """Checked views to learn from, labels of their rows if `labelled`, weights of objects.
+
+        With `judged`, columns in unlike units warn.
+        """
         labelled = self.requires.labels if labelled is None else labelled
         is_container = holds_views(X)
         if y is None and (labelled or not is_container):
@@ -575,6 +582,10 @@ class MultiViewEstimator(
         )
         labels = LabelsByView.of(views, y, per_view) if labelled else None
         views = self._complete(views, reset)
+        if reset and judged:
+            for name, block in self.without_confounds(views).blocks.items():
+                if self._depends_on_units(name):
+                    warn_of_unlike_units(name, block, self._column_names[name])
         correlated = views if self.confounds is None else self.without_confounds(views)
         if not labelled and reset and not (correlated.seen.sum(axis=1) > 1).any():
             raise ValueError(
@@ -608,6 +619,10 @@ class MultiViewEstimator(
         weights = checked_sample_weight(sample_weight, views, reset)
         reason = f"{type(self).__name__} learns from whole rows"
         return _repeated_rows(views, labels, weights, reason)
+
+    def _depends_on_units(self, name: str) -> bool:
+        """Whether the columns of a view count by their variance: in a ridge, or in distances."""
+        return True
 
     def _complete(self, views: Views, reset: bool) -> Views:
         """Check the number of views, or that a batch has the fitted ones; read small files."""
@@ -926,6 +941,12 @@ class StatisticEstimator(LinearEstimator):
         if labels is not None and not batch:  # a later batch may bring the labels in common
             check_shared_labels(labels)
         return rows
+
+    def _depends_on_units(self, name: str) -> bool:
+        if "reg" not in self._parameter_constraints:
+            return True
+        reg = self.reg.get(name) if isinstance(self.reg, Mapping) else self.reg
+        return reg != 0
 
     def _check_holes(self, batch: bool) -> None:
         """Refuse what needs complete rows."""
