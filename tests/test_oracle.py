@@ -297,14 +297,15 @@ def random_problem(seed, max_log_condition=6.0):
 def harder_problem(seed, max_log_condition=6.0):
     """The problem of a seed with unlike columns, parts that are constant or weigh 0, and batches.
 
-    Columns of a view differ by factors of up to 1e12. Some batches have one row, or no weight.
+    Columns of a view differ by factors of up to 2**40, which are exact, so that dependent columns
+    stay so. Some batches have one row, or no weight.
     """
     problem, rng = random_problem(seed, max_log_condition), np.random.default_rng([seed, 1])
     n, blocks = len(problem.seen), list(problem.blocks)
     start, stop = np.sort(rng.integers(0, n + 1, 2))
     for v, X in enumerate(blocks):
         if rng.random() < 0.6:
-            X = (X * 10.0 ** rng.uniform(-6, 6, X.shape[1])).astype(X.dtype)
+            X = (X * 2.0 ** rng.integers(-20, 21, X.shape[1])).astype(X.dtype)
         if rng.random() < 0.3:
             X = X.copy()
             X[start:stop] = X[:1]
@@ -315,6 +316,7 @@ def harder_problem(seed, max_log_condition=6.0):
         weights[rng.random(n) < rng.choice([0.05, 0.4])] = 0
         if rng.random() < 0.5:
             weights[start:stop] = 0
+        weights[:3] = 1  # objects that are seen in all views
     cuts = None
     if rng.random() < 0.6:
         cuts = np.cumsum([rng.integers(1, n // 2), *rng.choice([1, 1, 2, 5, 9], n)])
@@ -386,7 +388,7 @@ def check_products(problem):
     if any(issubclass(type(w), ConvergenceWarning) for w in said):
         return
     found = model.eigenvalues_ - 1
-    tolerance = max(2e-6, TOLERANCE[problem.dtype]) * max(1, expected[0])
+    tolerance = max(2e-6, TOLERANCE[problem.dtype]) * np.max(expected[:1], initial=1)
     np.testing.assert_allclose(found, expected[: len(found)], rtol=0, atol=tolerance)
     assert (expected[len(found) : 2] < 1e-3).all()
 
@@ -407,7 +409,8 @@ def check_mvmlcca(problem):
     labels = {f"v{p}": own for p, own in enumerate(problem.labels)}
     model, said = fitted(model, problem, 1, labels)
     # Values are far below 1: errors are in units of the largest.
-    assert_no_silent_difference(model, said, expected, problem.dtype, expected[0])
+    scale = np.max(expected[:1], initial=0)
+    assert_no_silent_difference(model, said, expected, problem.dtype, scale or 1.0)
 
 
 def check_pls(problem):
@@ -433,6 +436,9 @@ def about(X, origin):
 
 def check_fourier(problem):
     """KCCA of random Fourier features, against the reference of the features it has drawn."""
+    counts = problem.seen[problem.object_weights > 0].sum(axis=0)
+    if counts.min() <= 9 and problem.reg < 1e-3:
+        return  # features of so few rows are collinear, which is not judged, and hardly a ridge
     model = KCCA(4, approximation="fourier", n_landmarks=8, reg=problem.reg, random_state=0)
     model, said = fitted(model, problem, 1)
     if model is None:

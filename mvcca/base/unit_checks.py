@@ -16,8 +16,10 @@ _CORRELATED = 3.0  # n r², averaged over pairs of columns; about 1 if these are
 _SHARES = ((0.99, "over 99 %"), (0.9, "over 90 %"), (0.5, "over half"), (0.0, "most"))
 # Judged on a sample, so that reading rows costs little and a file is not read twice.
 _ROWS, _COLUMNS = 1000, 300
-_LEAST_ROWS, _CELLS = 8, 1000  # of a first look, after which most views are known to be alike
+_LEAST_ROWS, _CELLS = 32, 10**6  # of wide views
+_FIRST_ROWS, _FIRST_CELLS = 8, 1000  # of a first look, which finds most views alike
 _MARGIN = 10.0  # of its variances
+_SAFE = 400  # largest exponent of numbers whose squares are added
 
 
 def warn_of_unlike_units(name: str, block: Block, labels: tuple[str | int, ...] | None) -> None:
@@ -37,10 +39,13 @@ def warn_of_unlike_units(name: str, block: Block, labels: tuple[str | int, ...] 
 
 def _dominant(block: Block) -> tuple[int, float] | None:
     """Column with the largest variance, and its share, if columns are in unlike units."""
-    few = slice(_ROWS) if block.is_lazy else slice(None, None, 1 + block.shape[0] // _ROWS)
+    height, width = block.shape
+    n_rows = min(_ROWS, max(_LEAST_ROWS, _CELLS // width))
+    few = slice(n_rows) if block.is_lazy else slice(None, None, 1 + height // n_rows)
     sample = block.take(few).in_memory().on_host()
-    exponent = np.frexp(np.nan_to_num(sample.sizes()).max() or 1.0)[1]  # of float64 squares
-    sample = sample.scaled(np.full(sample.shape[1], np.ldexp(1.0, np.clip(-exponent, -1000, 1000))))
+    exponent = np.frexp(np.nan_to_num(sample.sizes()).max() or 1.0)[1]
+    if abs(exponent) > _SAFE:
+        sample = sample.scaled(np.full(width, np.ldexp(1.0, np.clip(-exponent, -1000, 1000))))
     variances = sample.mean_and_variance()[1]
     if np.isnan(variances).any():
         variances = np.nan_to_num(np.nanvar(sample.dense().matrix, axis=0, dtype=np.float64))
@@ -67,7 +72,7 @@ def _are_alike(block: Block) -> bool:
     X = block.matrix
     if not isinstance(X, np.ndarray):
         return False
-    few = X[:: 1 + len(X) // max(_LEAST_ROWS, _CELLS // X.shape[1])].astype(np.float64)
+    few = X[:: 1 + len(X) // max(_FIRST_ROWS, _FIRST_CELLS // X.shape[1])].astype(np.float64)
     few -= np.add.reduce(few) / len(few)
     variances = np.einsum("ij,ij->j", few, few)
     variances.partition(len(variances) // 2)
