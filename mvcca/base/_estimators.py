@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base.label_checks import check_shared_labels
 from mvcca.base.requirements import Requirements
+from mvcca.base.unit_checks import warn_of_unlike_units
 from mvcca.blocks import Block, as_block, as_source, kind_of, to_host
 from mvcca.blocks.checks import (
     FLOATS,
@@ -302,7 +303,9 @@ class MultiViewEstimator(
     def _fit_chosen(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Self:
         """Fit with the settings that folds choose for the parameters that are "cv"."""
         labelled = True if self.cv_goal == "class" else None
-        views, labels, weights = self._open_fit(X, y, sample_weight, labelled=labelled)
+        views, labels, weights = self._open_fit(
+            X, y, sample_weight, labelled=labelled, judged=False
+        )
         choice = chosen(self, views, labels, weights, options)
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
@@ -460,8 +463,7 @@ class MultiViewEstimator(
         minimum = 0 if allow_empty and len(views) else least
         if self.confounds is not None:
             self._check_confounds(self.confounds, views)
-            if not reset:
-                views, _ = coded_view(views, self.confounds, getattr(self, "_coding", {}))
+            views, _ = coded_view(views, self.confounds, getattr(self, "_coding", {}))
         for name, block in views.blocks.items():
             if name not in self._widths:
                 raise ValueError(
@@ -579,10 +581,12 @@ class MultiViewEstimator(
         reset: bool = True,
         labelled: bool | None = None,
         batch: bool = False,
+        judged: bool = True,
     ) -> tuple[Views, LabelsByView | None, np.ndarray | None]:
         """Checked views to learn from, labels of their rows if `labelled`, weights of objects.
 
-        A `batch` is not asked for what all batches must hold together.
+        A `batch` is not asked for what all batches must hold together. With `judged`, columns in
+        unlike units warn.
         """
         labelled = self.requires.labels if labelled is None else labelled
         is_container = holds_views(X)
@@ -599,6 +603,10 @@ class MultiViewEstimator(
         )
         labels = LabelsByView.of(views, y, per_view) if labelled else None
         views = self._complete(views, reset)
+        if reset and judged:
+            for name, block in self.without_confounds(views).blocks.items():
+                if self._depends_on_units(name):
+                    warn_of_unlike_units(name, block, self._column_names[name])
         correlated = views if self.confounds is None else self.without_confounds(views)
         if not labelled and reset and not batch and not (correlated.seen.sum(axis=1) > 1).any():
             raise ValueError(
@@ -632,6 +640,10 @@ class MultiViewEstimator(
         weights = checked_sample_weight(sample_weight, views, reset)
         reason = f"{type(self).__name__} learns from whole rows"
         return _repeated_rows(views, labels, weights, reason)
+
+    def _depends_on_units(self, name: str) -> bool:
+        """Whether the columns of a view count by their variance: in a ridge, or in distances."""
+        return True
 
     def _complete(self, views: Views, reset: bool) -> Views:
         """Check the number of views, or that a batch has the fitted ones; read small files."""
@@ -970,6 +982,12 @@ class StatisticEstimator(LinearEstimator):
         if labels is not None and not batch:  # a later batch may bring the labels in common
             check_shared_labels(labels)
         return rows
+
+    def _depends_on_units(self, name: str) -> bool:
+        if "reg" not in self._parameter_constraints:
+            return True
+        reg = self.reg.get(name) if isinstance(self.reg, Mapping) else self.reg
+        return reg != 0
 
     def _check_holes(self, batch: bool) -> None:
         """Refuse what needs complete rows."""

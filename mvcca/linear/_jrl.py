@@ -248,6 +248,9 @@ class JRL(LinearEstimator):
         self._keep_neighbors(given, labels, n_neighbors)
         return self
 
+    def _depends_on_units(self, name: str) -> bool:
+        return False  # columns are standardised
+
     def propagate(self, X: Any) -> Any:
         """Propagate labels to rows from their nearest training rows in the shared space.
 

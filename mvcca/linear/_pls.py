@@ -183,6 +183,9 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         self.center = center
         self.cv_goal = cv_goal
 
+    def _depends_on_units(self, name: str) -> bool:
+        return not self.scale
+
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Numbers of components."""
         if self.algorithm != "regression":

@@ -211,7 +211,8 @@ def leading(
                 basis.add(_of_unit_length(H))
             values = basis.rotate(size)
             counts = np.array([n_quiet, is_exact])
-            keep(Steps(basis.all_columns(), np.stack([values, last]), counts), done)
+            pair = np.stack([values, last[: len(values)]])  # fewer where rows span fewer directions
+            keep(Steps(basis.all_columns(), pair, counts), done)
     W = basis.current(k)[0].copy()
     return Leading(W, values[:k], residual, error, done, has_converged)
 

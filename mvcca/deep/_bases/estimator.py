@@ -366,6 +366,9 @@ class DeepEstimator(MultiViewEstimator):
         """Whether the rows of a view are standardized."""
         return self.encoders is None if self.standardize == "auto" else bool(self.standardize)
 
+    def _depends_on_units(self, name: str) -> bool:
+        return not self._standardizes(name)
+
     def _ending(self) -> Ending:
         """How the networks' outputs become scores; by default they are the scores."""
         return AsTrained(self._similarity)

@@ -1,0 +1,238 @@
+"""Columns of a view in unlike units warn wherever their variances decide, and only there."""
+
+from __future__ import annotations
+
+import warnings
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_linnerud, load_wine
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import StandardScaler
+
+import mvcca
+from mvcca import (
+    CCA,
+    CFA,
+    CMOLRS,
+    GCCA,
+    JRL,
+    KCCA,
+    LGCFL,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    NCCA,
+    PLS,
+    AffineMap,
+    FoldSearchCV,
+    PerView,
+    Procrustes,
+    Views,
+)
+from mvcca.linear import CovarianceCCA
+
+N = 120
+RNG = np.random.default_rng(0)
+SHARED = RNG.normal(size=(N, 2))
+LABS = SHARED @ RNG.normal(size=(2, 6)) + RNG.normal(size=(N, 6))
+LABS[:, 3] *= 300
+COLUMNS = ["na", "k", "ca", "ldh", "alt", "crp"]
+SCORES = SHARED @ RNG.normal(size=(2, 4)) + RNG.normal(size=(N, 4))
+VIEWS = Views({"labs": pd.DataFrame(LABS, columns=COLUMNS), "scores": SCORES})
+CLASSES = np.arange(N) % 4
+SAYS = (
+    "Unlike units: column 'ldh' has over 99 % of the variance of view 'labs'. Standardize its "
+    "columns, or results depend on their units."
+)
+
+
+def said(fit):
+    """What is said of units by a call."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    return [str(own.message) for own in caught if "Unlike units" in str(own.message)]
+
+
+UNITS_DECIDE = [
+    CCA(2, reg=0.1),
+    CCA(2, reg={"labs": 0.1, "scores": 0}),
+    CCA(2, reg="auto"),
+    CCA(2, reg="cv"),
+    CCA(2, reg=0.1, reg_unit="absolute"),
+    MVCCA(2),
+    GCCA(2),
+    PLS(2),
+    PLS("cv"),
+    CFA(2),
+    Procrustes(),
+    AffineMap(),
+    KCCA(2),
+    KCCA(2, reg="cv", gamma="cv"),
+    NCCA(2),
+    LGCFL(),
+    CMOLRS(2, n_epochs=1, random_state=0),
+    MLCCA(2),
+    MLCCA(2, reg="cv"),
+    MVMLCCA(2),
+    CovarianceCCA(2),
+]
+UNITS_DO_NOT = [
+    CCA(2),
+    CCA(2, reg={"labs": 0, "scores": 0.1}),
+    MVCCA(2, reg=0),
+    GCCA(2, reg=0),
+    PLS(2, scale=True),
+    JRL(),
+]
+
+
+@pytest.mark.parametrize("model", UNITS_DECIDE, ids=repr)
+def test_unlike_units_warn_once_where_they_decide(model):
+    assert said(lambda: clone(model).fit(VIEWS, CLASSES)) == [SAYS]
+
+
+@pytest.mark.parametrize("model", UNITS_DO_NOT, ids=repr)
+def test_unlike_units_do_not_warn_where_they_decide_nothing(model):
+    assert not said(lambda: clone(model).fit(VIEWS, CLASSES))
+
+
+def test_standardized_columns_do_not_warn():
+    views = PerView(StandardScaler()).fit_transform(VIEWS)
+    assert not said(lambda: MVCCA(2).fit(views))
+
+
+@pytest.mark.parametrize("standardize", [False, True, "auto"])
+def test_networks_warn_if_they_do_not_standardize(standardize):
+    pytest.importorskip("torch")
+    from mvcca.deep import DCCA
+
+    options = {"hidden_layer_sizes": (4,), "batch_size": 60, "max_epochs": 1, "random_state": 0}
+    model = DCCA(2, standardize=standardize, **options)
+    assert said(lambda: model.fit(VIEWS)) == ([SAYS] if standardize is False else [])
+
+
+def test_a_search_warns_once():
+    search = FoldSearchCV(MVCCA(2), {"reg": [0.01, 0.1]}, cv=3)
+    assert said(lambda: search.fit(VIEWS)) == [SAYS]
+
+
+def test_a_comparison_says_it_in_one_note():
+    result = mvcca.compare({"mvcca": MVCCA(2), "pls": PLS(2)}, VIEWS, cv=3)
+    assert str(result).count("Unlike units") == 1
+
+
+def test_the_warning_can_be_silenced():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Unlike units")
+        MVCCA(2).fit(VIEWS)
+
+
+STORED = {
+    "float32": lambda X: X.astype(np.float32),
+    "integers": lambda X: np.round(10 * X).astype(int),
+    "csr": sp.csr_array,
+    "fortran": np.asfortranarray,
+    "dask": lambda X: da.from_array(X, chunks=(50, -1)),
+    "many": lambda X: np.tile(X, (60, 1)),
+    "large": lambda X: 1e150 * X,
+    "small": lambda X: 1e-150 * X,
+    "far from zero": lambda X: X + 1e6,
+    "with constant columns": lambda X: np.hstack([X, np.ones((N, 20))]),
+    "wide": lambda X: np.hstack([X, RNG.normal(size=(N, 400)) + SHARED[:, :1]]),
+}
+
+
+@pytest.mark.parametrize("storage", STORED)
+def test_unlike_units_are_seen_in_every_storage(storage):
+    X = STORED[storage](LABS)
+    Y = np.tile(SCORES, (X.shape[0] // N, 1))
+    (message,) = said(lambda: MVCCA(2).fit({"labs": X, "scores": Y}))
+    assert message.startswith("Unlike units: column 3 has over 9")
+
+
+def test_unlike_units_are_seen_beside_missing_cells():
+    X = np.where(RNG.random(LABS.shape) < 0.1, np.nan, LABS)
+    assert len(said(lambda: CCA(2, reg=0.1, missing="pairwise").fit([X, SCORES]))) == 1
+
+
+def test_a_first_batch_is_judged():
+    model = MVCCA(2)
+    assert said(lambda: model.partial_fit(VIEWS[:60])) == [SAYS]
+    assert not said(lambda: model.partial_fit(VIEWS[60:]))
+
+
+def test_confounds_may_have_any_units():
+    views = Views({"x": SCORES, "y": SCORES[::-1].copy(), "labs": LABS})
+    assert not said(lambda: CCA(2, reg=0.1, confounds="labs").fit(views))
+
+
+def pca(X):
+    return PCA(min(*X.shape, 60) - 1, random_state=0).fit_transform(X)
+
+
+def word_counts():
+    """Zipf's law: a few words in most texts, most words in a few."""
+    rng = np.random.default_rng(1)
+    return sp.csr_array(rng.poisson(5 / np.arange(1, 400), size=(300, 399)).astype(float))
+
+
+def svd(counts):
+    return TruncatedSVD(50, random_state=0).fit_transform(TfidfTransformer().fit_transform(counts))
+
+
+CANCER, WINE, PIXELS = load_breast_cancer().data, load_wine().data, load_digits().data
+MEANINGFUL = {
+    "iris": load_iris().data,
+    "exercises": load_linnerud().data,
+    "pixels": PIXELS,
+    "principal components of pixels": pca(PIXELS),
+    "principal components of mixed units": pca(CANCER),
+    "word counts": word_counts(),
+    "TF-IDF": TfidfTransformer().fit_transform(word_counts()),
+    "SVD of TF-IDF": svd(word_counts()),
+    "independent columns": RNG.normal(size=(500, 8)) * [1, 1, 1, 1, 1, 1, 1, 1000],
+    "two columns": LABS[:, 2:4],
+}
+
+
+@pytest.mark.parametrize("name", MEANINGFUL)
+def test_deviations_that_mean_something_do_not_warn(name):
+    X = MEANINGFUL[name]
+    Y = np.random.default_rng(2).normal(size=(X.shape[0], 3))
+    assert not said(lambda: MVCCA(1, reg=1.0).fit([X, Y]))
+
+
+MIXED = {"wine": WINE, "breast cancer": CANCER, "its means": CANCER[:, :10]}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_tables_of_measurements_in_their_own_units_warn(name):
+    X = MIXED[name]
+    Y = np.random.default_rng(2).normal(size=(len(X), 3))
+    assert len(said(lambda: MVCCA(1, reg=1.0).fit([X, Y]))) == 1
+
+
+def test_the_command_line_says_it(tmp_path, capsys):
+    from mvcca.cli import main
+
+    for name, block in VIEWS.items():
+        pd.DataFrame(block).to_csv(tmp_path / f"{name}.csv", index=False)
+    views = [f"--view={name}={tmp_path / name}.csv" for name in VIEWS.names]
+    command = [
+        "fit",
+        *views,
+        "--header=yes",
+        "--method=mvcca",
+        "--no-tune",
+        f"--output={tmp_path / 'm.mvcca'}",
+    ]
+    assert not main(command)
+    assert " ".join(capsys.readouterr().err.split()).count(SAYS) == 1
