@@ -565,8 +565,9 @@ def test_what_is_constant_within_groups_is_no_variable_within_them(which):
     """Rounding of the group means must not be taken for one."""
     rng = np.random.default_rng(17)
     X, Y = draw(18, 96, 2, 3)
-    income = np.repeat(rng.normal(1e4, 3, 24), 4)[:, None] / 3
-    options = {"groups": FAMILIES, "within": True, "n_permutations": 19, "random_state": 0}
+    groups = np.repeat(np.arange(32), 3)
+    income = rng.normal(1e4, 3, 32)[groups][:, None] / 7
+    options = {"groups": groups, "within": True, "n_permutations": 19, "random_state": 0}
     if which == "view":
         expected, found = (permutation_test(A, Y, **options) for A in (X, np.hstack([X, income])))
     else:

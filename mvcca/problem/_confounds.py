@@ -131,11 +131,15 @@ def squares_about(Z: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """
     deviations = Z - mean
     squares = deviations**2
-    if not len(Z):
-        return squares
-    rounding = _ULPS * np.finfo(float).eps * np.abs(deviations).max(0) * np.abs(Z).max(0)
-    flat = np.ptp(squares, axis=0) <= rounding
-    squares[:, flat] = squares[0, flat]
+
+    def flat(rows: slice) -> np.ndarray:
+        size = np.abs(deviations[rows]).max(axis=0, initial=0)
+        rounding = _ULPS * np.finfo(float).eps * size * (np.abs(mean) + size)
+        return np.asarray(np.ptp(squares[rows], axis=0) <= rounding)
+
+    if len(Z) and flat(slice(64)).any():  # few rows nearly always show that no column is
+        constant = flat(slice(None))
+        squares[:, constant] = squares[0, constant]
     return squares
 
 

@@ -88,7 +88,7 @@ def _loadings(study: Study) -> Table:
 def _from(study: Study) -> str:
     """The rows of intervals, if they are not all."""
     n = study.n_independent
-    return "" if n == study.n_rows else f" from {n:,} rows, the first of each group"
+    return "" if n == study.n_rows else f" from {n:,} rows"
 
 
 def _heading(column: str) -> str:
