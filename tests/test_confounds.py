@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,9 +11,19 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import mvcca
-from mvcca import CCA, MVCCA, FoldSearchCV, PerView, RetrievalIndex, Views, retrieval_scorer
+from mvcca import (
+    CCA,
+    MVCCA,
+    FoldSearchCV,
+    PerView,
+    RetrievalIndex,
+    Views,
+    load,
+    retrieval_scorer,
+    save,
+)
 from mvcca.compose import Deconfound, RankGaussian
-from mvcca.inspection import loadings
+from mvcca.inspection import correlation_intervals, loadings, permutation_test
 from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.problem import given
 from mvcca.statistics import Moments
@@ -524,3 +536,86 @@ def test_deconfound_takes_the_fitted_views():
         step.transform({"x": BLOCKS["y"], "z": Z})
     with pytest.raises(TypeError, match="Expected Views"):
         step.fit(BLOCKS["x"])
+
+
+# ---- rounding is no direction --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_columns_that_confounds_explain_become_zero(dtype, offset, missing, weighted):
+    """Rounding that is left of them would be a variable once it is scaled to unit variance."""
+    rng = np.random.default_rng(0)
+    age = rng.standard_normal((200, 1))
+    X = np.hstack([rng.standard_normal((200, 2)), 3 * age + offset, age**2, np.full((200, 1), 0.1)])
+    X[:, 1] *= 1e-6  # small, and not explained
+    if missing:
+        X[::7, 1:3] = np.nan
+    views = {"brain": X.astype(dtype), "age": age.astype(dtype)}
+    weights = rng.integers(1, 4, 200) if weighted else None
+    model = Deconfound("age", squares=True).fit(views, sample_weight=weights)
+    found = model.transform(views)["brain"]
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(X))
+    assert (np.nan_to_num(found[:, 2:]) == 0).all()
+    assert (np.nanstd(found[:, :2], axis=0) > [0.5, 5e-7]).all()
+    # The same for a few rows, and new rows that differ from the relation keep the difference.
+    np.testing.assert_array_equal(
+        model.transform({n: A[:3] for n, A in views.items()})["brain"][:, 2:], found[:3, 2:]
+    )
+    views["brain"][:, 2] += 1
+    assert np.nanmin(model.transform(views)["brain"][:, 2]) > 0.9
+
+
+@pytest.mark.parametrize("n", range(30, 150, 4))
+@pytest.mark.parametrize(
+    "values", [(0.1, 0.3), (-1, 1), (1e4, 1e4 + 1 / 3), (1e8 + 0.1, 1e8 + 0.3)]
+)
+def test_squares_of_a_balanced_confound_are_constant(n, values):
+    rng = np.random.default_rng(n)
+    views = {"brain": rng.standard_normal((n, 3)), "sex": np.resize(values, n)[:, None]}
+    squares = Deconfound("sex", squares=True).fit(views)
+    plain = Deconfound("sex").fit(views)
+    assert squares.rank_ == plain.rank_ == 1
+    found, expected = squares.transform(views)["brain"], plain.transform(views)["brain"]
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_without_explained_columns_residuals_are_what_they_were():
+    rng = np.random.default_rng(1)
+    views = {"brain": rng.standard_normal((90, 4)), "age": rng.standard_normal((90, 2))}
+    model = Deconfound("age").fit(views)
+    assert not model._rounding
+    Z = views["age"] - model.means_["age"]
+    expected = views["brain"] - model.means_["brain"] - Z @ model.coefficients_["brain"]
+    np.testing.assert_allclose(model.transform(views)["brain"], expected, atol=1e-14)
+
+
+def test_a_model_with_explained_columns_is_saved(tmp_path):
+    rng = np.random.default_rng(2)
+    age = rng.standard_normal((90, 1))
+    views = {"brain": np.hstack([rng.standard_normal((90, 2)), age]), "age": age}
+    model = Deconfound("age").fit(views)
+    save(model, tmp_path / "model.mvcca")
+    again = load(tmp_path / "model.mvcca").transform(views)["brain"]
+    np.testing.assert_array_equal(again, model.transform(views)["brain"])
+    assert (again[:, 2] == 0).all()
+
+
+@pytest.mark.parametrize("n", [30, 90, 134])
+def test_a_column_that_varies_by_rounding_is_no_direction_of_a_view(n):
+    """Also where other columns have directions of the same length once it is scaled."""
+    rng = np.random.default_rng(n)
+    square = (np.where(np.arange(n) % 2, 0.1, 0.3) - 0.2) ** 2
+    assert len(set(square)) == 2
+    X, Y = rng.standard_normal((n, 3)), rng.standard_normal((n, 3))
+    with_square = np.column_stack([X, square])
+    for how in (
+        lambda A: CCA(None).fit(A, Y).canonical_correlations_,
+        lambda A: permutation_test(A, Y, n_permutations=19).correlations,
+        lambda A: correlation_intervals(A, Y, cv=2, random_state=0).correlations,
+    ):
+        with warnings.catch_warnings(action="ignore"):
+            np.testing.assert_allclose(how(with_square), how(X), atol=1e-8)

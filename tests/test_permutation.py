@@ -305,8 +305,8 @@ def test_the_held_out_statistic_is_that_of_models_fitted_to_folds():
     X, Y = draw(5, 60, 5, 3, 0.6)
     found = permutation_test(X, Y, statistic="held-out", reg=0.1, n_permutations=19, random_state=6)
     rng = np.random.RandomState(6)
-    all_seeds = rng.randint(np.iinfo(np.int32).max, size=19)
     folds = folds_of(60, None, rng.randint(np.iinfo(np.int32).max))
+    all_seeds = rng.randint(np.iinfo(np.int32).max, size=19)
 
     def held_out(X, Y):
         sums = np.zeros(3)
@@ -338,7 +338,13 @@ def test_a_searched_ridge_is_searched_again_in_every_permutation():
     assert found.reg == {"X": chosen, "y": chosen}
     # Another statistic takes the ridge that these folds choose.
     wilks = permutation_test(X, Y, reg="cv", **options)
-    fixed = [permutation_test(X, Y, reg=reg, **options) for reg in RIDGES]
+    after_folds = [np.random.RandomState(7) for _ in RIDGES]
+    for rng in after_folds:
+        rng.randint(np.iinfo(np.int32).max)  # the seed of the folds
+    fixed = [
+        permutation_test(X, Y, reg=reg, **options | {"random_state": rng})
+        for reg, rng in zip(RIDGES, after_folds, strict=True)
+    ]
     assert wilks.observed[0] == pytest.approx(fixed[RIDGES.index(chosen)].observed[0])
     best = np.argmax([one.permuted[:, 0] for one in by_ridge], axis=0)
     expected = [fixed[reg].permuted[i, 0] for i, reg in enumerate(best)]
@@ -431,6 +437,148 @@ def test_results_do_not_depend_on_workers_or_on_what_follows():
     np.testing.assert_array_equal(one.loading_p_values["X"], two.loading_p_values["X"])
 
 
+GROUPED = np.random.default_rng(5).permutation(np.repeat(np.arange(15), 4))
+RIDGED = [{"reg": reg} for reg in (0.0, 0.1, "cv")]
+ARRANGED = [
+    {},
+    {"groups": GROUPED},
+    {"groups": GROUPED, "within": True},
+    {"sign_flips": True},
+    {"confounds": np.random.default_rng(6).standard_normal((60, 2))},
+    {"confounds": np.random.default_rng(6).standard_normal((60, 2)), "projection": "theil"},
+    {"sample_weight": np.arange(60) % 3},
+]
+
+
+@pytest.mark.parametrize("statistic", [*STATISTICS, "held-out"])
+@pytest.mark.parametrize("ridge", RIDGED, ids=str)
+@pytest.mark.parametrize("arranged", ARRANGED, ids=lambda own: "-".join(own) or "free")
+def test_a_longer_test_begins_with_the_shorter_one(statistic, ridge, arranged):
+    X, Y = draw(11, 60, 3, 2, 0.4)
+    options = {"statistic": statistic, "random_state": 3} | ridge | arranged
+    short, long = (permutation_test(X, Y, n_permutations=n, **options) for n in (19, 31))
+    np.testing.assert_array_equal(short.observed, long.observed)
+    np.testing.assert_array_equal(short.permuted, long.permuted[:19])
+    assert short.reg == long.reg
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loadings": "own-permuted"},
+        {"n_components": 1},
+        {"confounds": GROUPED[:, None], "confounds_y": np.sin(np.arange(60))[:, None]},
+    ],
+    ids=lambda own: next(iter(own)),
+)
+def test_other_options_do_not_depend_on_the_number_of_permutations(options):
+    X, Y = draw(11, 60, 3, 2, 0.4)
+    short, long = (
+        permutation_test(X, Y, n_permutations=n, random_state=3, **options) for n in (19, 31)
+    )
+    np.testing.assert_array_equal(short.observed, long.observed)
+    np.testing.assert_array_equal(short.permuted, long.permuted[:19])
+
+
+@pytest.mark.parametrize("statistic", [*STATISTICS, "held-out"])
+@pytest.mark.parametrize("n_confounds", [0, 1, 3])
+@pytest.mark.parametrize(("p", "q"), [(2, 2), (1, 3), (3, 1), (1, 4)])
+def test_as_many_features_as_rows_less_one_can_be_tested(statistic, n_confounds, p, q):
+    """With one row less, the spans of the views meet, and the first correlation is 1."""
+    n = p + q + 1 + n_confounds
+    X, Y = draw(12, n, p, q)
+    Z = np.random.default_rng(13).standard_normal((n, n_confounds)) if n_confounds else None
+    options = {"statistic": statistic, "n_permutations": 19, "random_state": 0, "confounds": Z}
+    test = permutation_test(X, Y, **options)
+    assert np.isfinite(test.observed).all()
+    assert np.isfinite(test.permuted).all()
+    assert 0 < test.correlations[0] < 1 - 1e-6
+    options["confounds"] = None if Z is None else Z[1:]
+    with pytest.raises(ValueError, match="correlations are 1 by construction"):
+        permutation_test(X[1:], Y[1:], **options)
+
+
+def test_three_views_may_fill_the_rows():
+    rows = np.split(np.random.default_rng(20).standard_normal((7, 6)), 3, axis=1)
+    assert np.isfinite(permutation_test(rows, n_permutations=19, random_state=0).observed).all()
+    with pytest.raises(ValueError, match="correlations are 1 by construction"):
+        permutation_test([X[1:] for X in rows], n_permutations=19)
+
+
+# 24 groups of 4 rows with 2 confounds: 24 / (2 * 3) = 4 features.
+FAMILIES = np.repeat(np.arange(24), 4)
+
+
+@pytest.mark.parametrize("statistic", [*STATISTICS, "held-out"])
+@pytest.mark.parametrize(
+    "options", [{}, {"reg": 0.1}, {"reg": "cv"}, {"loadings": "cross"}], ids=str
+)
+def test_groups_with_confounds_are_refused_unless_features_are_few(statistic, options):
+    if statistic == "held-out" and "loadings" in options:
+        return
+    X, Y = draw(14, 96, 2, 3)
+    Z = np.random.default_rng(15).standard_normal((96, 2))
+    settings = {"statistic": statistic, "groups": FAMILIES, "n_permutations": 19} | options
+    message = "hold for at most 4 independent features of all views together, got 5"
+    with pytest.raises(ValueError, match=message):
+        permutation_test(X, Y, confounds=Z, **settings)
+    permutation_test(X, Y[:, :2], confounds=Z, **settings)
+    permutation_test(X, Y, **settings)
+    permutation_test(X, Y, confounds=Z, within=True, **settings)
+    del settings["groups"]
+    permutation_test(X, Y, confounds=Z, **settings)
+
+
+def test_groups_with_confounds_of_one_view_or_for_three_views_are_refused_alike():
+    X, Y = draw(14, 96, 2, 3)
+    Z = np.random.default_rng(15).standard_normal((96, 2))
+    options = {"groups": FAMILIES, "n_permutations": 19}
+    with pytest.raises(ValueError, match="at most 4 independent features"):
+        permutation_test(X, Y, confounds_y=Z, **options)
+    views = {"a": X, "b": Y, "c": X + 1.5 * np.random.default_rng(1).standard_normal(X.shape)}
+    with pytest.raises(ValueError, match=r"at most 4 independent features of all views .*got 7"):
+        permutation_test(views, confounds=Z, **options)
+    groups = np.repeat(np.arange(92), [1] * 90 + [3, 3])
+    with pytest.raises(ValueError, match=r"hold for at most 9 .*got 10"):  # a tenth of the rows
+        permutation_test(*draw(14, 96, 5, 5), confounds=Z, groups=groups, n_permutations=19)
+
+
+def test_sign_flips_warn_where_they_find_too_much():
+    X, Y = draw(14, 96, 2, 3)
+    Z = np.random.default_rng(15).standard_normal((96, 2))
+    with pytest.warns(UserWarning, match="sign_flips with confounds: 23 to 27 % of p-values"):
+        permutation_test(X, Y, confounds=Z, sign_flips=True, n_permutations=19)
+    scale = np.exp(np.random.default_rng(16).standard_normal((96, 1)))
+    with pytest.warns(UserWarning, match="sign_flips of rows of unlike scale: 9 to 11 %"):
+        permutation_test(X * scale, Y * scale, sign_flips=True, n_permutations=19)
+
+
+@pytest.mark.parametrize("n", [30, 100, 400])
+@pytest.mark.parametrize(("p", "q", "rho"), [(1, 1, 0.9), (2, 3, 0.0), (8, 5, 0.5)])
+def test_sign_flips_of_normal_rows_do_not_warn(n, p, q, rho):
+    for seed in range(10):
+        permutation_test(*draw(seed, n, p, q, rho), sign_flips=True, n_permutations=19)
+
+
+@pytest.mark.parametrize("which", ["view", "confounds"])
+def test_what_is_constant_within_groups_is_no_variable_within_them(which):
+    """Rounding of the group means must not be taken for one."""
+    rng = np.random.default_rng(17)
+    X, Y = draw(18, 96, 2, 3)
+    groups = np.repeat(np.arange(32), 3)
+    income = rng.normal(1e4, 3, 32)[groups][:, None] / 7
+    options = {"groups": groups, "within": True, "n_permutations": 19, "random_state": 0}
+    if which == "view":
+        expected, found = (permutation_test(A, Y, **options) for A in (X, np.hstack([X, income])))
+    else:
+        Z = rng.standard_normal((96, 1))
+        expected, found = (
+            permutation_test(X, Y, confounds=A, **options) for A in (Z, np.hstack([Z, income]))
+        )
+    np.testing.assert_allclose(found.correlations, expected.correlations, atol=1e-8)
+    assert found.n_rows == expected.n_rows
+
+
 def test_integer_weights_repeat_rows_and_zero_leaves_them_out():
     X, Y = draw(11, 40, 3, 2, 0.4)
     weights = np.random.default_rng(0).integers(0, 4, 40)
@@ -519,17 +667,17 @@ def test_sparse_and_rank_deficient_views_are_tested_in_their_span():
 
 def test_dropped_groups_identify_the_confounds_with_few_rows():
     rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(12), 5)
-    within = rng.standard_normal((60, 3))  # a group of five identifies these and the mean
-    X, Y = draw(15, 60, 3, 3)
+    groups = np.repeat(np.arange(48), 5)
+    within = rng.standard_normal((240, 3))  # a group of five identifies these and the mean
+    X, Y = draw(15, 240, 3, 3)
     options = {"groups": groups, "n_permutations": 19, "random_state": 0}
     found = permutation_test(X, Y, confounds=within, **options)
     assert len(found.dropped_rows) == 5
     assert len(set(groups[found.dropped_rows])) == 1
-    between = rng.standard_normal((12, 2))[groups]  # constant within groups: three of them
+    between = rng.standard_normal((48, 2))[groups]  # constant within groups: three of them
     found = permutation_test(X, Y, confounds=between, **options)
     assert len(found.dropped_rows) == 15
-    assert found.n_rows == 45
+    assert found.n_rows == 225
 
 
 # ---- results ------------------------------------------------------------------------------------
@@ -590,8 +738,8 @@ GROUPS = np.repeat(np.arange(8), 5)
         ({"confounds": NORMAL[:9]}, "Expected confounds of 40 objects, got 9 rows"),
         ({"confounds": "age"}, "confounds='age' names no view of X, which is one matrix"),
         (
-            {"confounds": np.random.default_rng(1).standard_normal((40, 34))},
-            "34 independent confounds, means of groups or dropped rows and 5 independent features",
+            {"confounds": np.random.default_rng(1).standard_normal((40, 35))},
+            "35 independent confounds, means of groups or dropped rows and 5 independent features",
         ),
         (
             {"confounds": np.random.default_rng(1).standard_normal((40, 38))},
@@ -745,13 +893,13 @@ def whole(rng):
 
 
 def whole_with_confounds(rng):
-    (X, Y, Z), groups = families(rng, 40, 4, 3, 4, 3)
+    (X, Y, Z), groups = families(rng, 60, 4, 3, 4, 3)
     return X + Z, Y + Z[:, :1], {"groups": groups, "confounds": Z}
 
 
 def within_with_confounds(rng):
     X, Y, options = whole_with_confounds(rng)
-    mean = rng.standard_normal((40, 1))[options["groups"]]  # which both views share
+    mean = rng.standard_normal((60, 1))[options["groups"]]  # which both views share
     return X + mean, Y + mean, options | {"within": True}
 
 
@@ -802,6 +950,7 @@ NULLS = {
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:sign_flips of rows of unlike scale")
 @pytest.mark.parametrize("case", NULLS)
 def test_p_values_are_uniform_if_there_is_nothing_to_find(case):
     p_values = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -143,6 +144,157 @@ def test_the_published_study_of_brain_and_cognition():
     readme = " ".join((Path(__file__).parent.parent / "README.md").read_text().split())
     for sentence in result.sentences()[:2]:
         assert sentence in readme
+
+
+# ---- groups: figures of different rows ---------------------------------------------------------
+
+
+def _families(n_groups=40, size=4, effect=0.7, seed=0):
+    """Rows of which half of the variance is a family's, with an effect between two variables."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), size)
+    X, Y = rng.standard_normal((2, n_groups, 6))[:, groups]
+    X, Y = X + rng.standard_normal(X.shape), Y + rng.standard_normal(Y.shape)
+    shared = effect * rng.standard_normal(len(groups))
+    X[:, 0] += 3 * shared
+    Y[:, 0] += 3 * shared
+    return X, Y, groups
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.7])
+@pytest.mark.parametrize("arranged", ["whole", "within", "confounds"])
+def test_no_sentence_compares_figures_of_different_rows(effect, arranged):
+    X, Y, groups = _families(effect=effect)
+    options = {"groups": groups, "n_permutations": 99, "random_state": 0}
+    options["within"] = arranged == "within"
+    if arranged == "confounds":
+        # Confounds of 4 rows per family: the test drops whole families, more rows than confounds.
+        options |= {
+            "confounds": np.random.default_rng(9).standard_normal((160, 2)),
+            "squares": False,
+        }
+    result = study(X, Y, **options)
+    verdict, generalization, power = result.sentences()
+    tested, found = result.test.correlations[0], result.intervals
+    assert f"is {tested:.2f} in th" in verdict
+    assert f"exceed {result.chance[0]:.2f}" in verdict
+    for word in ("population", "noise edge"):
+        assert word not in verdict
+    alone = found.correlations[0]
+    n = 160 if arranged == "within" else 40
+    assert f"n {'all ' * (n == 160)}{n} rows, " in generalization
+    assert f"correlation is {alone:.3f}, and about {found.estimate[0]:.2f}" in generalization
+    assert f"at {found.edge:.3f} (the noise edge); {alone:.3f} lies" in generalization
+    assert (alone > found.edge) == (f"{alone:.3f} lies above" in generalization)
+    if n == 40:
+        assert power.startswith("40 independent rows")
+    assert result.tests_these_rows == (arranged == "whole")
+    assert ("tested" in result.columns()) != result.tests_these_rows
+    _, lines = result.table()
+    for line in lines:
+        assert line[-1] == "" or line[-1].endswith(f" in {n} rows")
+    text = str(result)
+    assert ("Of 40 rows, the first of each group: the population" in text) == (n == 40)
+    assert ('belong to the correlations "tested"' in text) != result.tests_these_rows
+
+
+def test_a_study_without_groups_has_one_set_of_rows():
+    X, Y, age = _cohort(effect=2.0)
+    result = study(X, Y, confounds=age, n_permutations=99, random_state=0)
+    verdict, generalization, _ = result.sentences()
+    assert "in these 300 rows and about" in verdict
+    assert f"the first correlation, {result.in_sample[0]:.3f}, lies above it" in generalization
+    assert "tested" not in result.columns()
+    assert {line[-1] for line in result.table()[1]} <= {"", "not distinguishable from noise"}
+
+
+def test_confounds_and_groups_leave_few_components():
+    """As many as the permutation test allows; more only within groups."""
+    X, Y, groups = _families()
+    Z = np.random.default_rng(9).standard_normal((160, 2))
+    options = {"groups": groups, "n_permutations": 19, "random_state": 0, "squares": False}
+    result = study(X, Y, confounds=Z, **options)
+    assert result.n_components == {"X": 3, "y": 3}  # 40 / (2 * 3) = 6 features
+    with pytest.raises(ValueError, match=r"at most 6 independent features .* got 8.*--within"):
+        study(X, Y, confounds=Z, n_components=4, **options)
+    within = study(X, Y, confounds=Z, n_components=4, within=True, **options)
+    assert within.n_components == {"X": 4, "y": 4}
+
+
+def test_confounds_that_are_alike_in_the_first_of_each_group_are_removed():
+    X, Y, groups = _families(80, 2)
+    sex = (np.arange(160) % 2.0)[:, None]  # the first of each couple has the same
+    result = study(X, Y, confounds=sex, groups=groups, n_permutations=19, random_state=0)
+    assert result.n_confounds == 1
+    assert result.intervals.n_rows == 80
+    income = np.random.default_rng(1).standard_normal(80)[groups][:, None]
+    options = {"groups": groups, "within": True, "n_permutations": 19, "random_state": 0}
+    result = study(X, Y, confounds=income, **options)  # does not vary within groups
+    assert result.n_confounds == 2
+
+
+# ---- confounds of two values, and one variable ---------------------------------------------------
+
+
+@pytest.mark.parametrize("n", range(30, 150, 4))
+@pytest.mark.parametrize("rank_gaussian", [True, False])
+def test_a_balanced_confound_has_no_square(n, rank_gaussian):
+    """Its square is constant but for rounding, at some n; that is no direction."""
+    rng = np.random.default_rng(n)
+    X, Y = rng.standard_normal((n, 4)), rng.standard_normal((n, 3))
+    sex = (0.1 + 0.2 * (np.arange(n) % 2))[:, None]
+    options = {"rank_gaussian": rank_gaussian, "n_permutations": 1, "cv": 2, "random_state": 0}
+    with warnings.catch_warnings(action="ignore"):
+        result = study(X, Y, confounds=sex, **options)
+        plain = study(X, Y, confounds=sex, squares=False, **options)
+    assert result.n_confounds == plain.n_confounds == 1
+    np.testing.assert_allclose(result.in_sample, plain.in_sample, atol=1e-8)
+    np.testing.assert_allclose(result.test.correlations, plain.in_sample, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:View 'X' has constant columns")
+@pytest.mark.parametrize("rank_gaussian", [True, False])
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_variable_that_confounds_explain_is_none(rank_gaussian, power):
+    """Rounding that a regression leaves of it, scaled to unit variance, would be a variable."""
+    if rank_gaussian and power == 2:
+        return  # ranks of squares are no squares of ranks
+    X, Y, age = _cohort(120, effect=2.0)
+    options = {"n_permutations": 19, "random_state": 0, "rank_gaussian": rank_gaussian}
+    expected = study(X, Y, confounds=age, **options)
+    with_age = study(np.hstack([X, 2 * age**power + 3]), Y, confounds=age, **options)
+    assert with_age.intervals.ranks == expected.intervals.ranks
+    np.testing.assert_allclose(with_age.in_sample, expected.in_sample, atol=1e-8)
+    np.testing.assert_allclose(with_age.test.correlations, expected.in_sample, atol=1e-8)
+
+
+@pytest.mark.parametrize("sizes", [(5, 1), (1, 4), (1, 1)])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"confounds": True}, {"groups": np.repeat(np.arange(60), 2)}, {"missing": "em"}],
+    ids=str,
+)
+def test_one_variable_leaves_out_only_the_rows_to_plan(sizes, options, tmp_path):
+    rng = np.random.default_rng(2)
+    X, Y = rng.standard_normal((120, sizes[0])), rng.standard_normal((120, sizes[1]))
+    X[:, 0] += Y[:, 0]
+    options = options | (
+        {"confounds": rng.standard_normal((120, 1))} if "confounds" in options else {}
+    )
+    result = study({"brain": X, "score": Y}, n_permutations=99, random_state=0, **options)
+    assert result.significant[0]
+    assert np.isfinite(result.to_frame().iloc[0, 1:-1].astype(float)).all()
+    single = [name for name, size in zip(("brain", "score"), sizes, strict=True) if size == 1]
+    reason = f"and {' and '.join(single)} ha{'ve' if len(single) > 1 else 's'} one."
+    assert result.sentences()[2].endswith(reason)
+    assert reason in str(result)
+    assert reason in result.as_dict()["conclusions"][2]
+    result.write(tmp_path / "page.html")
+    assert reason in (tmp_path / "page.html").read_text()
+    for planned in (lambda: result.rows_needed(0.5), lambda: result.smallest_correlation):
+        with pytest.raises(ValueError, match="number of rows that such a study needs is left out"):
+            planned()
+    assert [name for name, decay in result.decay.items() if decay is None] == single
 
 
 # ---- holes ---------------------------------------------------------------------------------------
@@ -384,7 +536,7 @@ def test_groups_are_a_column_of_the_confounds_or_a_file(capsys):
     assert main([*arguments, "--groups", "family"]) == 0
     by_column = capsys.readouterr().out
     assert "significant" in by_column
-    assert "one of each group" in by_column
+    assert "the first of each group" in by_column
     families = [f"f{i // 2}" for i in range(120)]
     table = Path("behaviour.csv").read_text().splitlines()[1:]
     measured = {line.split(",")[0] for line in table}
@@ -398,6 +550,25 @@ def test_groups_are_a_column_of_the_confounds_or_a_file(capsys):
     Path("families.csv").write_text("\n".join(["subject,family", *lines[::-1]]))
     assert main([*arguments, "--groups", "families.csv"]) == 0
     assert capsys.readouterr().out == by_column
+
+
+@pytest.mark.usefixtures("files")
+def test_many_regions_and_one_score(capsys):
+    for file, kept in (("behaviour.csv", 2), ("brain.csv", 2)):
+        lines = [",".join(line.split(",")[:kept]) for line in Path(file).read_text().splitlines()]
+        Path(file).write_text("\n".join(lines))
+        arguments = [
+            "test",
+            "brain.csv",
+            "behaviour.csv",
+            "--id",
+            "subject",
+            "--permutations",
+            "19",
+        ]
+        assert main([*arguments, "--report", "report.html"]) == 0
+        assert "The number of rows that such a study needs is left out" in capsys.readouterr().out
+        assert "The number of rows that such a study needs" in Path("report.html").read_text()
 
 
 @pytest.mark.usefixtures("files")

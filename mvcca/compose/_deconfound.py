@@ -13,13 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from mvcca.base import forget
 from mvcca.blocks import Block, as_block, to_host
 from mvcca.blocks.checks import column_labels
+from mvcca.machine.config import block_slices
 from mvcca.machine.documentation import Documented
-from mvcca.problem import regression_on
+from mvcca.problem import least_left, regression_on, squares_about
 from mvcca.views import Views, as_views, in_same_container
 from mvcca.views.coding import coded_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import ViewsLike
 from mvcca.views.validation import check_column_names, checked_sample_weight
+
+_FEW = 64  # rows that nearly always show that confounds explain no column completely
 
 
 class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
@@ -89,6 +92,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         "drop": ["boolean"],
     }
     view_names_: tuple[str, ...]
+    _rounding: dict[str, np.ndarray] | None = None  # models of older versions have none
 
     def __init__(self, confounds: str, *, squares: bool = False, drop: bool = True) -> None:
         self.confounds = confounds
@@ -138,6 +142,9 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         self.coefficients_, self.rank_ = regression.coefficients, regression.rank
         self.means_ = {name: mean if name == z else means[name] for name in views.names}
         self._mean_of_design = regression.mean
+        counts = np.ones(len(views)) if weights is None else weights
+        sizes = {name: self._rounding_of(name, views, counts) for name in views.names if name != z}
+        self._rounding = {name: size for name, size in sizes.items() if size.any()}
         return self
 
     def transform(self, X: ViewsLike) -> Any:
@@ -174,6 +181,8 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
             explained = partial(self._explained, name)
             residual = block.mapped(partial(_less, self.means_[name]), block.shape[1])
             residual = residual - views.rows_beside(z, name).mapped(explained, block.shape[1])
+            if name in (rounding := self._rounding or {}):
+                residual = residual * (abs(residual) > as_block(residual).placed(rounding[name]))
             found[name] = self._frame(residual, np.array(self._names_of(name)), given[name])
         return in_same_container(X, given, found)
 
@@ -197,7 +206,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
     def _design(self, block: Block, mean: np.ndarray) -> np.ndarray:
         """Confounds, and their squares about the training mean, which has the same span."""
         Z = to_host(block.dense().matrix).astype(np.float64)
-        return np.hstack([Z, (Z - mean) ** 2]) if self.squares else Z
+        return np.hstack([Z, squares_about(Z, mean)]) if self.squares else Z
 
     def _explained(self, name: str, matrix: Any) -> Any:
         """What the confounds explain of rows of a view."""
@@ -206,6 +215,28 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
             return block.project(self._mean_of_design, self.coefficients_[name])
         Z = self._design(block, self.means_[self.confounds]) - self._mean_of_design
         return block.placed(Z @ self.coefficients_[name])
+
+    def _rounding_of(self, name: str, views: Views, weights: np.ndarray) -> np.ndarray:
+        """Size of the residuals of columns that confounds explain but for rounding, else 0, (d,).
+
+        Later steps would scale them to unit variance, and take rounding for a variable.
+        """
+        block, Z = views.blocks[name], views.rows_beside(self.confounds, name)
+        used, mean = weights[views.objects(name)] > 0, to_host(self.means_[name])
+        spread, left = np.zeros((2, len(mean)))
+        for rows in (
+            slice(min(_FEW, block.shape[0])),
+            *block_slices(block.shape[0], 16 * len(mean)),
+        ):
+            X, own = block.take(rows).dense().matrix, Z.take(rows).matrix
+            deviations = to_host(_less(self.means_[name], X))[used[rows]]
+            residuals = deviations - to_host(self._explained(name, own))[used[rows]]
+            spread = np.fmax(spread, np.nanmax(np.abs(deviations), axis=0, initial=0))
+            left = np.fmax(left, np.nanmax(np.abs(residuals), axis=0, initial=0))
+            size = least_left(spread, mean, block.dtype)
+            if (left > size).all():
+                break
+        return np.where(left > size, 0.0, size)
 
     # ---- input checks ----------------------------------------------------------------------------
 

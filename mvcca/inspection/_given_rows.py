@@ -20,6 +20,7 @@ from mvcca.blocks.checks import (
 from mvcca.inspection._two_views import as_matrix, paired_views
 from mvcca.machine.warnings import warn
 from mvcca.model_selection.groups import Groups
+from mvcca.problem import least_left
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.coding import coded
 from mvcca.views.validation import checked_sample_weight, repeated_objects
@@ -76,9 +77,12 @@ class GivenRows:
         def centred(X: np.ndarray) -> np.ndarray:
             sums = np.zeros((len(counts), X.shape[1]))
             np.add.at(sums, codes, X)
-            return X - (sums / np.maximum(counts, 1)[:, None])[codes]
+            found = X - (sums / np.maximum(counts, 1)[:, None])[codes]
+            return np.where(found.std(axis=0) > least_left(X.std(axis=0), X.mean(axis=0)), found, 0)
 
-        first, second = (None if Z is None else centred(Z) for Z in self.confounds)
+        of_rows = (None if Z is None else centred(Z) for Z in self.confounds)
+        # Confounds that do not vary within groups are removed with the means.
+        first, second = (None if Z is None or not Z.any() else Z for Z in of_rows)
         arrays = {name: centred(X) for name, X in self.arrays.items()}
         return replace(self, arrays=arrays, confounds=(first, second))
 

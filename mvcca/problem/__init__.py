@@ -8,7 +8,13 @@ from mvcca.problem._bases import Basis, Explicit, Span, principal_components, ro
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._by_products import Overfit, solve_by_products
 from mvcca.problem._centred_rows import CentredRows
-from mvcca.problem._confounds import exactness_given, given, regression_on
+from mvcca.problem._confounds import (
+    exactness_given,
+    given,
+    least_left,
+    regression_on,
+    squares_about,
+)
 from mvcca.problem._cross_covariance import CrossCovariance
 from mvcca.problem._krylov import EXTRA
 from mvcca.problem._maps import (
@@ -78,6 +84,7 @@ __all__ = [
     "expected_covariances",
     "expected_moments",
     "given",
+    "least_left",
     "mean_and_variance",
     "principal_components",
     "profile_vectors",
@@ -86,6 +93,7 @@ __all__ = [
     "row_space",
     "shrinkages",
     "solve_by_products",
+    "squares_about",
     "steps_of_products",
     "warn_of_fewer_components",
 ]

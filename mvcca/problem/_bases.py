@@ -342,7 +342,10 @@ def _centred(
     lengths = np.sqrt(np.einsum("ij,ij->j", centred, centred))
     total = len(X) if weights is None else weights.sum()
     suspect = np.flatnonzero(lengths <= 2 * len(X) * _EPS * np.sqrt(total) * np.abs(mean))
-    constant = suspect[(X[0, suspect] == X[:, suspect]).all(axis=0)]
+    constant = (X[0, suspect] == X[:, suspect]).all(axis=0)
+    # Rounding, scaled to unit length, would mix with directions of other columns.
+    constant |= lengths[suspect] <= np.sqrt(total) * rounding_of(mean[suspect])
+    constant = suspect[constant]
     centred[:, constant] = lengths[constant] = 0  # exactly, in place of the rounding of the mean
     return mean, centred, lengths
 

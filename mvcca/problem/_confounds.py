@@ -23,6 +23,7 @@ from mvcca.statistics import Moments, Regression, column_slices
 from mvcca.views import Views
 
 _ULPS = 32  # share of a column's scatter that counts as explained, in units of the last place
+_LEAST_LEFT = 1e-10  # share of a column's length that confounds leave, below which they explain it
 
 
 def given(moments: Moments, name: str, rows: Rows | None = None) -> Moments:
@@ -120,6 +121,44 @@ def regression_on(
         means[other] = means[other] - (center - mean) @ coefficients[other]
         ranks.append(W.rank)
     return Regression(name, mean, coefficients, max(ranks, default=0)), means
+
+
+def squares_about(Z: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Squares of confounds about their mean, (n, d).
+
+    Those of a confound with two values, half of the rows each, are equal but for the rounding of
+    the deviations. They are made constant: scaled to unit variance, rounding would be a confound.
+    """
+    deviations = Z - mean
+    squares = deviations**2
+
+    def flat(rows: slice) -> np.ndarray:
+        size = np.abs(deviations[rows]).max(axis=0, initial=0)
+        rounding = _ULPS * np.finfo(float).eps * size * (np.abs(mean) + size)
+        return np.asarray(np.ptp(squares[rows], axis=0) <= rounding)
+
+    if len(Z) and flat(slice(64)).any():  # few rows nearly always show that no column is
+        constant = flat(slice(None))
+        squares[:, constant] = squares[0, constant]
+    return squares
+
+
+def least_left(
+    spread: np.ndarray, mean: np.ndarray, dtype: np.dtype[Any] | type = np.float64
+) -> np.ndarray:
+    """Size up to which residuals of columns are rounding: of a regression, or of group means.
+
+    Parameters
+    ----------
+    spread : ndarray, shape (d,)
+        Size of the columns about their mean: standard deviation or largest deviation.
+    mean : ndarray, shape (d,)
+        Their mean.
+    dtype : dtype, default=float64
+        Precision in which residuals are computed.
+    """
+    rounding = _ULPS * float(np.finfo(dtype).eps)
+    return np.maximum(max(_LEAST_LEFT, rounding) * spread, rounding * np.abs(mean))
 
 
 def _regression_of_cells(

@@ -24,6 +24,7 @@ from mvcca.inspection.permutation._statistics import STATISTICS
 from mvcca.problem import reg_of_names
 
 HELD_OUT = "held-out"
+_UNLIKE = 1.25  # times the sum of products of leverages of normal rows
 _PROJECTIONS = ("auto", "huh-jhun", "theil")
 
 
@@ -165,6 +166,8 @@ class Design:
             for name, X in arrays.items()
         ]
         _check_ranks(sides, options.ridges(names), n_rows, groups if options.within else None)
+        if groups is not None and not options.within:
+            _check_groups_with_confounds(sides, n_rows, len(np.unique(groups)))
         if len(sides) == 2:
             first = moved if moved is not None else min(sides, key=lambda side: side.rank).name
             sides.sort(key=lambda side: side.name != first)
@@ -185,6 +188,45 @@ class Design:
     def n_rows(self) -> int:
         """Number of rows that are rearranged."""
         return len(self.sides[0].complement.kept)
+
+    @property
+    def has_unlike_scale(self) -> bool:
+        """Whether large rows of the first two views belong together, more than by chance.
+
+        The sum of h_i k_i over rows, of leverages h and k, is pq / n if rows have a common scale,
+        but for 2 Σ r² / n where views are correlated.
+        """
+        U, V = (side.basis for side in self.sides[:2])
+        (n, p), q = U.shape, V.shape[1]
+        excess = (
+            n * ((U**2).sum(axis=1) @ (V**2).sum(axis=1)) / (p * q + 2 * ((U.T @ V) ** 2).sum())
+        )
+        error = np.sqrt(((1 + 2 / p) * (1 + 2 / q) - 1) / n)  # of normal rows
+        return bool(excess > max(_UNLIKE, 1 + 3 * error))
+
+
+def most_features(n_rows: int, n_groups: int, n_confounds: int) -> int:
+    """Features p + q up to which whole groups may be exchanged once confounds are removed.
+
+    Removing confounds mixes rows of different groups a little, which many features add up.
+    """
+    return min(n_rows // 10, n_groups // (2 * (1 + n_confounds)))
+
+
+def _check_groups_with_confounds(sides: Sequence[Side], n_rows: int, n_groups: int) -> None:
+    """Refuse whole groups with confounds and so many features that p-values are wrong."""
+    ranks = [side.complement.Z.shape[1] for side in sides if isinstance(side.complement, Theil)]
+    n_confounds = max(ranks, default=1) - 1  # less the mean
+    most, p = most_features(n_rows, n_groups, n_confounds), sum(side.rank for side in sides)
+    if n_confounds and p > most and n_groups < n_rows:
+        raise ValueError(
+            f"With {n_rows} rows in {n_groups} groups and {n_confounds} independent confounds, p-"
+            f"values hold for at most {most} independent features of all views together, got {p}; "
+            "with many features, half of them are below 0.05 by chance. (At most a tenth of the "
+            "rows, and half of groups / (1 + confounds).) Reduce the views to fewer principal "
+            "components (n_components of `study`, --components of `mvcca test`), or test "
+            "correlations within groups (within=True, --within), which has no such limit."
+        )
 
 
 def _complements(
@@ -238,7 +280,7 @@ def _check_ranks(
         n_left.append(len(side.basis) - n_means)
     free = min(n_left)
     ranks = sum(side.rank for side in sides if not reg[side.name])
-    if not ranks or ranks < free:
+    if ranks <= free:
         return
     n_confounds = n_rows - 1 - free
     without = (

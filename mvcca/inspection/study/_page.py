@@ -28,6 +28,7 @@ _MOST_LOADINGS = 20  # of a view, in its figure
 _LONGEST_NAME = 28  # characters, in the figure
 _HEADINGS = {
     "in_sample": "these rows",
+    "tested": "rows that are shuffled",
     "chance_95": "95 % of shuffled pairs",
     "p_value": "p-value",
     "held_out": "held out",
@@ -58,7 +59,7 @@ def _components(study: Study) -> Iterator[Table]:
         (
             f"Correlations by component; shaded: p < 0.05, corrected for {len(lines)} tests",
             found,
-            f"Low and high: {level:.0%} interval of the population.",
+            f"Low and high: {level:.0%} interval of the population{_from(study)}.",
         ),
         (
             "Redundancy by component",
@@ -84,6 +85,12 @@ def _loadings(study: Study) -> Table:
     return Table.of(caption, list(map(_heading, columns)), lines, spec=".3f")
 
 
+def _from(study: Study) -> str:
+    """The rows of intervals, if they are not all."""
+    n = study.n_independent
+    return "" if n == study.n_rows else f" from {n:,} rows"
+
+
 def _heading(column: str) -> str:
     return _HEADINGS.get(column, column.replace("redundancy_", "redundancy of "))
 
@@ -94,9 +101,11 @@ def draw_correlations(study: Study, ax: Axes | None = None) -> Axes:
     found, place = study.intervals, np.arange(1, len(study.held_out) + 1)
     ax.fill_between(place, 0, study.chance, color=GREY, alpha=0.25, label="95 % of shuffled pairs")
     lengths = np.maximum([found.estimate - found.low, found.high - found.estimate], 0)
-    label = f"population, {found.level:.0%} interval"
+    label = f"population, {found.level:.0%} interval{_from(study)}"
     ax.errorbar(place, found.estimate, lengths, fmt="o", capsize=3, color=color(0), label=label)
-    ax.plot(place, study.in_sample, "-", color=color(1), label="these rows")
+    shown = study.in_sample if study.tests_these_rows else study.test.correlations
+    label = "these rows" if study.tests_these_rows else "rows that are shuffled"
+    ax.plot(place, shown, "-", color=color(1), label=label)
     ax.plot(place, study.held_out, "x", color=color(2), label="held-out rows")
     lowest = min(0, 1.1 * study.held_out.min())
     ax.set(xlabel="Component", ylabel="Correlation", ylim=(lowest, 1.02))
@@ -113,7 +122,7 @@ def draw_loadings(study: Study, view: str, ax: Axes | None = None) -> Axes:
     own, low, high, cross = np.array([line[2:] for line in lines]).T
     ax.barh(place, own, color=color(0), height=0.6, label="loading")
     if study.intervals.estimate[0]:
-        label = f"{study.intervals.level:.0%} interval"
+        label = f"{study.intervals.level:.0%} interval{_from(study)}"
         ax.hlines(place, low, high, color=GREY, label=label)
     ax.plot(cross, place, "o", color=color(1), label="cross-loading")
     ax.set_yticks(place, [_literal(line[1]) for line in lines])
@@ -134,8 +143,8 @@ def _illustrations(study: Study) -> Iterator[Illustration]:
     yield Illustration(
         "Correlations",
         [Picture.of(partial(draw_correlations, study), 4.1, 3.0)],
-        "A component is real if its correlation in these rows lies above those of shuffled pairs. "
-        "Correlations of these rows are too large; the interval is of the population.",
+        "A component is real if its correlation (line) lies above those of shuffled pairs. "
+        "Correlations of fitted rows are too large; the interval is of the population.",
         f"{rows}, and {len(study.test.permuted):,} permutations of them; held-out rows were left "
         "out of every step",
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _ALPHA = 0.05
+_SAME = 1e-6  # difference up to which correlations are of the same rows
 _LISTED = 8  # variables of each view
 _SOURCES = {
     "pairwise": "of pairs of variables, from the rows that have both",
@@ -67,8 +68,11 @@ class Study:
         Intervals of the loadings in the population: -1 to 1 for components in the noise.
     cross_loadings : dict of str to ndarray, shape (n_variables, k)
         Their correlations with the other view's variates.
-    decay : dict of str to float
-        Exponent of each view's principal variances, on which the rows that a study needs depend.
+    decay : dict of str to float or None
+        Exponent of each view's principal variances, on which the rows that a study needs depend;
+        None for a view with one independent variable.
+    within : bool
+        Whether the test is of correlations within groups.
     coding : tuple of str
         How each column of the confounds was used, such as "age and its square" and "site: 4
         columns, reference A".
@@ -89,7 +93,8 @@ class Study:
     loadings: Mapping[str, np.ndarray]
     loading_ends: Mapping[str, np.ndarray]
     cross_loadings: Mapping[str, np.ndarray]
-    decay: Mapping[str, float]
+    decay: Mapping[str, float | None]
+    within: bool = False
     coding: tuple[str, ...] = ()
 
     # ---- figures ---------------------------------------------------------------------------------
@@ -110,6 +115,17 @@ class Study:
         return np.percentile(self.test.permuted, 100 * (1 - _ALPHA), axis=0)
 
     @property
+    def tests_these_rows(self) -> bool:
+        """Whether `test` compares the correlations `in_sample` with those of permuted rows.
+
+        If not, it compares its own ``correlations``: within groups, or without the groups that were
+        dropped to remove confounds.
+        """
+        return not self.within and bool(
+            np.allclose(self.test.correlations, self.in_sample, rtol=0, atol=_SAME)
+        )
+
+    @property
     def redundancy(self) -> dict[str, np.ndarray]:
         """Share of each view's standardized variance that the other view's variates explain."""
         return {name: (found**2).mean(axis=0) for name, found in self.cross_loadings.items()}
@@ -118,12 +134,23 @@ class Study:
         """Rows with which views like these would show a correlation reliably.
 
         See `mvcca.model_selection.sample_size`.
+
+        Raises
+        ------
+        ValueError
+            If a view has one independent variable; the linear model of `sample_size` needs two.
         """
         return sample_size(correlation, self._sizes, decay=self._decays)
 
     @property
     def smallest_correlation(self) -> float:
-        """Population correlation that these rows show reliably; 1 or more if none."""
+        """Population correlation that these rows show reliably; 1 or more if none.
+
+        Raises
+        ------
+        ValueError
+            As `rows_needed`.
+        """
         return required_correlation(
             self.n_independent - self.n_confounds, self._sizes, decay=self._decays
         )
@@ -136,7 +163,21 @@ class Study:
     @property
     def _decays(self) -> tuple[float, float]:
         first, second = self.decay.values()
+        if first is None or second is None:
+            raise ValueError(self._unplanned)
         return first, second
+
+    @property
+    def _unplanned(self) -> str:
+        """Why the rows that a study needs are not known; empty if they are."""
+        single = [name for name, decay in self.decay.items() if decay is None]
+        if not single:
+            return ""
+        have = "have" if len(single) > 1 else "has"
+        return (
+            "The number of rows that such a study needs is left out: its formula takes two or more "
+            f"independent variables of each view, and {' and '.join(single)} {have} one."
+        )
 
     # ---- tables ----------------------------------------------------------------------------------
 
@@ -149,6 +190,8 @@ class Study:
             One row per component: its number from 1, correlation in these rows, 95th percentile of
             permuted rows, p-value, estimate for the population with its interval, correlation of
             held-out rows, the redundancy of each view, and a note, as in `CorrelationIntervals`.
+            With groups there is a column "tested" if the correlations that the test compares with
+            permuted rows are not those of all rows: see `tests_these_rows`.
 
         Raises
         ------
@@ -179,6 +222,7 @@ class Study:
         return {
             "component": np.arange(1, len(self.held_out) + 1),
             "in_sample": self.in_sample,
+            **({} if self.tests_these_rows else {"tested": self.test.correlations}),
             "chance_95": self.chance,
             "p_value": self.test.p_values,
             "population": found.estimate,
@@ -191,7 +235,9 @@ class Study:
     def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """Header and lines of `to_frame`."""
         columns = self.columns()
-        lines = zip(*columns.values(), self.intervals.flags, strict=True)
+        where = "" if self._has_one_set_of_rows else f" in {self.n_independent} rows"
+        notes = [flag and f"{flag}{where}" for flag in self.intervals.flags]
+        lines = zip(*columns.values(), notes, strict=True)
         return (*columns, "note"), [
             (int(line[0]), *map(float, line[1:-1]), line[-1]) for line in lines
         ]
@@ -211,43 +257,86 @@ class Study:
         """What the study found, in words."""
         return [self._verdict(), self._generalization(), self._power()]
 
+    @property
+    def _has_one_set_of_rows(self) -> bool:
+        """Whether the test and the intervals are of the same rows, all of them."""
+        return self.n_independent == self.n_rows and self.tests_these_rows
+
+    @property
+    def _tested_rows(self) -> str:
+        """The rows that the test shuffles."""
+        if self.tests_these_rows or self.within:
+            return f"in these {self.n_rows} rows"
+        return f"in the {self.test.n_rows} rows that are shuffled"
+
     def _verdict(self) -> str:
         p, count = self.test.p_values, int(self.significant.sum())
-        first, second = self.variables
-        r = self.in_sample[0]
+        r = self.in_sample[0] if self.tests_these_rows else self.test.correlations[0]
+        tested = (
+            f"{'within groups ' * self.within}is {r:.2f} {self._tested_rows}, and shuffled pairs "
+            f"exceed {self.chance[0]:.2f} in 5 % of cases"
+        )
         if count == 0:
+            first, second = self.variables
             return (
                 f"No correlation between {first} and {second} can be told from chance: the first "
-                f"is {r:.2f} in these {self.n_rows} rows, and shuffled pairs exceed "
-                f"{self.chance[0]:.2f} in 5 % of cases (p = {p[0]:.3g})."
+                f"{tested} (p = {p[0]:.3g})."
             )
         what = "One component is" if count == 1 else f"{count} components are"
+        found = f"{what} significant (p = {p[count - 1]:.3g}, corrected for {len(p)} tested). The"
+        if self._has_one_set_of_rows:
+            return (
+                f"{found} first correlation is {r:.2f} in these {self.n_rows} rows and "
+                f"{self._population()}."
+            )
+        return f"{found} first correlation {tested}."
+
+    def _population(self) -> str:
         found = self.intervals
         rho, low, high = found.estimate[0], found.low[0], found.high[0]
         return (
-            f"{what} significant (p = {p[count - 1]:.3g}, corrected for {len(p)} tested). The "
-            f"first correlation is {r:.2f} in these {self.n_rows} rows and about {rho:.2f} in the "
-            f"population ({found.level:.0%} interval {low:.2f} to {high:.2f})."
+            f"about {rho:.2f} in the population ({found.level:.0%} interval {low:.2f} to "
+            f"{high:.2f})"
         )
 
     def _generalization(self) -> str:
-        edge, r = self.intervals.edge, self.in_sample[0]
+        edge, held_out = self.intervals.edge, self.held_out[0]
+        if self._has_one_set_of_rows:
+            r = self.in_sample[0]
+            where = "above" if r > edge else "below"
+            return (
+                f"Views of this size that share nothing correlate at {edge:.3f} (the noise edge); "
+                f"the first correlation, {r:.3f}, lies {where} it. In rows that were left out of "
+                f"every step it is {held_out:.2f}."
+            )
+        n, r = self.n_independent, self.intervals.correlations[0]
         where = "above" if r > edge else "below"
+        rows = f"In {n} rows, the first of each group,"
+        if n == self.n_rows:
+            rows = f"In all {n} rows, groups ignored,"
         return (
-            f"Views of this size that share nothing correlate at {edge:.3f} (the noise edge); the "
-            f"first correlation, {r:.3f}, lies {where} it. In rows that were left out of every "
-            f"step it is {self.held_out[0]:.2f}."
+            f"{rows} the first correlation is {r:.3f}, and {self._population()}. {n} independent "
+            f"rows of views that share nothing correlate at {edge:.3f} (the noise edge); {r:.3f} "
+            f"lies {where} it. Over all {self.n_rows} rows, each left out of every step in turn, "
+            f"the first correlation is {held_out:.2f}."
         )
 
     def _power(self) -> str:
+        if self._unplanned:
+            return self._unplanned
         least = self.smallest_correlation
         estimate = float(self.intervals.estimate[0]) or 0.3
         what = "the estimated" if self.intervals.estimate[0] else "a"
-        needed = f"{what} correlation of {estimate:.2f} needs {self.rows_needed(estimate):,} rows"
+        n, rows = self.rows_needed(estimate), "rows"
+        these = "These rows"
+        if self.n_independent < self.n_rows:
+            rows, these = "independent rows", f"{self.n_independent} independent rows"
+        needed = f"{what} correlation of {estimate:.2f} needs {n:,} {rows}"
         if least >= 1:
-            return f"No correlation could be estimated reliably from so few rows: {needed}."
+            few = f"only {these}" if rows != "rows" else "so few rows"
+            return f"No correlation could be estimated reliably from {few}: {needed}."
         return (
-            f"These rows estimate correlations from {least:.2f} reliably (90 % power, errors of at "
+            f"{these} estimate correlations from {least:.2f} reliably (90 % power, errors of at "
             f"most 10 %): {needed}."
         )
 
@@ -291,12 +380,25 @@ class Study:
         found = [f"{self.n_rows} rows; {lost}{sizes}; {len(self.test.permuted)} permutations."]
         if self.coding:
             found.append(f"Confounds: {'; '.join(self.coding)}.")
-        if self.n_independent < self.n_rows:
-            found.append(
-                f"Intervals and the noise edge are of {self.n_independent} rows, one of each group."
-            )
+        found += self._sets_of_rows()
         if any(self.n_missing.values()):
             found.append(self._treatment())
+        return found
+
+    def _sets_of_rows(self) -> list[str]:
+        """Which figures are of which rows, if there are groups."""
+        found = []
+        if self.n_independent < self.n_rows:
+            found.append(
+                f"Of {self.n_independent} rows, the first of each group: the population estimates, "
+                "all intervals, the noise edge and the notes. They do not compare with figures of "
+                "other rows."
+            )
+        if not self.tests_these_rows:
+            found.append(
+                'P-values and 95 % of shuffled pairs belong to the correlations "tested"'
+                f"{' within groups' * self.within}, {self._tested_rows}."
+            )
         return found
 
     def _treatment(self) -> str:

@@ -25,11 +25,12 @@ from mvcca.inspection._intervals import inverse_result
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._two_views import as_matrix, two_paired_views
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals
-from mvcca.inspection.permutation import permutation_test
+from mvcca.inspection.permutation import most_features, permutation_test
 from mvcca.inspection.study._result import Study
 from mvcca.linear import CCA
 from mvcca.measures import column_correlations
 from mvcca.model_selection import decay_of_variances
+from mvcca.problem import squares_about
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
@@ -88,7 +89,8 @@ def study(
     groups : array-like, shape (n_rows,), optional
         Families, sites or other groups of subjects that are not independent. Permutations exchange
         whole groups of the same size, folds keep groups together, and intervals, which assume
-        independent rows, are those of the first subject of each group.
+        independent rows, are those of the first subject of each group. The conclusions say which
+        subjects each figure is of.
     within : bool, default=False
         Permute subjects within their groups, and not whole groups. The p-values are then those of
         correlations within groups; the other figures are of all subjects.
@@ -98,7 +100,8 @@ def study(
         Whether to remove squares of the confounds.
     n_components : int or mapping of str to int, optional
         Principal components of each view. By default as many as explain 90 % of its variance, at
-        most one per ten subjects (or groups); smaller views are not reduced.
+        most one per ten subjects (or groups); smaller views are not reduced. With groups and
+        confounds there are at most half as many as `permutation_test` allows in both views.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with missing cells (NaN) of the views: refuse them; or estimate principal
         components from the cells that are seen, of pairs of variables or by maximum likelihood
@@ -181,8 +184,10 @@ def study(
     Z = None if confounds is None else _removed(steps, rows, squares)
     n_confounds = 0 if Z is None else steps[-1].rank_
     prepared = _cells(prepared.select(list(views.names)), missing)
-    n_free = len(independent) - n_confounds
-    reduce, explained, decay = _reduction(prepared, n_components, n_free, missing)
+    most = max((len(independent) - n_confounds) // _ROWS_PER_COMPONENT, 1)
+    if n_confounds and groups is not None and not within:
+        most = min(most, max(most_features(len(views), len(independent), n_confounds) // 2, 1))
+    reduce, explained, decay = _reduction(prepared, n_components, most, missing)
     model = _model(steps, reduce, missing)
     with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
         scores = model.fit_transform(rows)  # few rows are what the tests are for
@@ -206,7 +211,7 @@ def study(
         second: variable_correlations(prepared, scores, variates=first)[second],
     }
     kept, options = components[independent], {"level": level, "random_state": random_state}
-    options["confounds"] = None if Z is None else Z[independent]
+    options["confounds"] = _varying(Z, independent)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # notes say the same
         pair = Pair.of(kept, None, options["confounds"], "The interval of correlations")
         of_variables = loading_intervals(
@@ -230,6 +235,7 @@ def study(
         cross_loadings=crossed,
         decay=decay,
         coding=coding,
+        within=within,
     )
 
 
@@ -320,19 +326,26 @@ def _removed(steps: Pipeline, rows: Views, squares: bool) -> np.ndarray:
     """The variables that the step "deconfound" removes."""
     before = steps[:-1].transform(rows) if len(steps) > 1 else rows
     Z = np.asarray(before[_CONFOUNDS], dtype=float)
-    return np.hstack([Z, Z**2]) if squares else Z
+    return np.hstack([Z, squares_about(Z, Z.mean(axis=0))]) if squares else Z
+
+
+def _varying(Z: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    """Some rows of the confounds; None if all are alike, such as sex in the first of couples."""
+    if Z is None or (Z[rows] == Z[rows[0]]).all():
+        return None
+    return Z[rows]
 
 
 def _reduction(
-    prepared: Views, n_components: int | Mapping[str, int] | None, n_free: int, missing: str
-) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
+    prepared: Views, n_components: int | Mapping[str, int] | None, most: int, missing: str
+) -> tuple[dict[str, Any], dict[str, float], dict[str, float | None]]:
     """Each view's step to principal components, the variance that these explain, and its decay."""
-    most = max(n_free // _ROWS_PER_COMPONENT, 1)
     given: Mapping[str, Any] = dict.fromkeys(prepared.names, n_components)
     if isinstance(n_components, Mapping):
         given = value_by_view("n_components", n_components, prepared.names)
     steps: dict[str, Any] = {}
-    explained, decay = {}, {}
+    explained: dict[str, float] = {}
+    decay: dict[str, float | None] = {}
     for name, block in prepared.items():
         k, width = given[name], block.shape[1]
         steps[name], explained[name] = "passthrough", 1.0
@@ -342,7 +355,8 @@ def _reduction(
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # the model warns, too
             pca.fit(block)
         variances = pca.explained_variance_
-        decay[name] = decay_of_variances(variances[variances > _LEAST_SHARE * variances[0]])
+        variances = variances[variances > _LEAST_SHARE * variances[0]]
+        decay[name] = decay_of_variances(variances) if len(variances) > 1 else None
         if (most if k is None else k) >= width:
             continue
         shares = np.cumsum(pca.explained_variance_ratio_)
