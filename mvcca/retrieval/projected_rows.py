@@ -57,7 +57,8 @@ def top_k(
         that larger is better. With `hubness` those of its formula, in which the similarity of
         "euclidean" is -‖q - g‖² / 2.
     indices : ndarray of int, shape (n_queries, k)
-        Rows of the gallery; of equal scores the lowest index comes first.
+        Rows of the gallery; of equal scores the lowest index comes first. Scores of integer rows
+        are equal where they are so in exact arithmetic.
 
     Raises
     ------

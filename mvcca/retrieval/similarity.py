@@ -12,9 +12,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mvcca.blocks import beside, namespace
 from mvcca.machine.config import block_slices
 from mvcca.machine.threads import each
 from mvcca.measures import in_order, merge_parallel, unit_rows
+
+_MOST_SQUARES = 2.0**26  # ‖q‖² and ‖g‖² whose product, and so (qᵀg)², is an exact float64
+_SLACK = 1e-6  # relative rounding of a standard deviation, and more
 
 
 class InnerProduct:
@@ -46,9 +50,20 @@ class InnerProduct:
         """Rows of items, up to rounding, from their vectors and lengths."""
         return items
 
+    def compared(self, vectors: np.ndarray) -> np.ndarray:
+        """Vectors without added components, whose products or distances order a gallery."""
+        return vectors[:, : vectors.shape[1] - self.n_added]
+
     def offsets(self, queries: np.ndarray) -> np.ndarray:
         """Column to add to products with query vectors so that they are similarities."""
         return np.zeros((len(queries), 1), queries.dtype)
+
+    def of_products(self, products: Any, queries: np.ndarray, items: Any) -> Any:
+        """Similarities, up to an offset, from the products of query vectors with item vectors.
+
+        Products and item vectors may be on a device. Products may be overwritten.
+        """
+        return products
 
     def scored(
         self, queries: np.ndarray, items: np.ndarray, vectors: Callable[[np.ndarray], np.ndarray]
@@ -72,6 +87,10 @@ class Cosine(InnerProduct):
     name = "cosine"
     is_cosine = True
     correlations: np.ndarray | None = None  # (n_components,)
+
+    def near(self, rows: np.ndarray) -> Cosine:
+        """Exact cosines in a gallery of small integers."""
+        return IntegerCosine() if self.correlations is None and IntegerCosine.holds(rows) else self
 
     def items(self, rows: np.ndarray) -> np.ndarray:
         """Rows of length 1."""
@@ -103,6 +122,58 @@ class Cosine(InnerProduct):
 
 
 @dataclass(frozen=True, eq=False)
+class IntegerCosine(Cosine):
+    """Cosine of small integers, whose ties are those of exact arithmetic.
+
+    Item vectors are the integers. (qᵀg)² and ‖q‖² ‖g‖² are exact in float64, and IEEE 754 rounds
+    their quotient and its root alike wherever the fraction is the same.
+    """
+
+    n_added = 1  # ‖g‖², and 1 for a row of zeros; 0 in queries
+
+    @staticmethod
+    def holds(rows: np.ndarray) -> bool:
+        """Whether these are rows of small integers."""
+        return bool(_small_integers(rows[:1]).all() and _small_integers(rows).all())
+
+    def near(self, rows: np.ndarray) -> Cosine:
+        """This similarity for small integers, and the usual cosine for other rows."""
+        return Cosine().near(rows)
+
+    def items(self, rows: np.ndarray) -> np.ndarray:
+        """(g, ‖g‖²)."""
+        return np.column_stack([rows, np.maximum(np.einsum("ij,ij->i", rows, rows), 1)])
+
+    def queries(self, rows: np.ndarray) -> np.ndarray:
+        """(q, 0); rows of other numbers are scaled to length 1."""
+        rows = np.where(_small_integers(rows)[:, None], rows, unit_rows(rows))
+        return np.column_stack([rows, np.zeros(len(rows), rows.dtype)])
+
+    def lengths(self, rows: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """1: item vectors are the rows."""
+        return np.ones(len(rows))
+
+    def rows(self, items: np.ndarray, lengths: np.ndarray | None) -> np.ndarray:
+        """The integers."""
+        return items[:, :-1]
+
+    def compared(self, vectors: np.ndarray) -> np.ndarray:
+        """Rows of length 1."""
+        return Cosine().items(vectors[:, :-1])
+
+    def of_products(self, products: Any, queries: np.ndarray, items: Any) -> Any:
+        """Cosines, rounded to the precision of the products."""
+        xp = namespace(products)
+        lengths = np.einsum("ij,ij->i", queries, queries, dtype=np.float64)
+        lengths = beside(np.where(lengths > 0, lengths, 1)[:, None], products)
+        squares = xp.astype(items[..., -1], xp.float64)  # 0 in padding
+        squares = xp.where(squares > 0, squares, xp.ones_like(squares)) * lengths
+        wide = xp.astype(products, xp.float64, copy=False)
+        shares = wide * wide / squares
+        return xp.copysign(xp.astype(xp.sqrt(shares), products.dtype), products)
+
+
+@dataclass(frozen=True, eq=False)
 class Euclidean(InnerProduct):
     """Negative distances, which order a gallery as qᵀg - ‖g‖²/2 does for any origin."""
 
@@ -112,9 +183,14 @@ class Euclidean(InnerProduct):
     origin: np.ndarray | None = None  # (n_components,); None is 0
 
     def near(self, rows: np.ndarray) -> Euclidean:
-        """Distances from the mean in columns whose values are far from 0."""
-        middle = rows.mean(axis=0)
-        return Euclidean(np.where(np.abs(middle) > rows.std(axis=0), middle, 0))
+        """Distances from about the mean in columns whose values are far from 0.
+
+        The origin is the number of fewest binary digits within a standard deviation of the mean.
+        Of integers it is an integer, since var(k) >= f (1 - f) for a mean with fractional part f:
+        subtraction is exact then, and equal distances stay equal.
+        """
+        middle, spread = rows.mean(axis=0, dtype=float), rows.std(axis=0, dtype=float)
+        return Euclidean(np.where(np.abs(middle) > spread, _shortest_near(middle, spread), 0))
 
     def items(self, rows: np.ndarray) -> np.ndarray:
         """(g, -‖g‖²/2), measured from the origin."""
@@ -153,6 +229,28 @@ class Euclidean(InnerProduct):
 
     def _moved(self, rows: np.ndarray) -> np.ndarray:
         return rows if self.origin is None else rows - self.origin.astype(rows.dtype)
+
+
+def _small_integers(rows: np.ndarray) -> np.ndarray:
+    """Which rows are integers whose products and squares of products are exact."""
+    most = _MOST_SQUARES if rows.dtype == np.float64 else 2.0**24
+    with np.errstate(over="ignore"):
+        is_small = np.einsum("ij,ij->i", rows, rows) <= most
+    return np.asarray(is_small & (rows == np.rint(rows)).all(axis=1))
+
+
+def _shortest_near(values: np.ndarray, within: np.ndarray) -> np.ndarray:
+    """The multiple of the largest power of two within a distance of each value, where not 0."""
+    found, near = values.copy(), np.flatnonzero(within > 0)
+    exponents = np.frexp(within)[1] - 1  # steps of at most twice the distance: one multiple is near
+    while len(near):
+        steps = np.ldexp(1.0, exponents[near])
+        multiples = np.rint(values[near] / steps) * steps
+        is_near = np.abs(multiples - values[near]) <= within[near] * (1 + _SLACK)
+        near = near[is_near & (multiples != 0)]
+        found[near] = multiples[is_near & (multiples != 0)]
+        exponents += 1
+    return found
 
 
 Similarity = Literal["cosine", "euclidean", "inner"] | InnerProduct

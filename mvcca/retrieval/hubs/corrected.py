@@ -67,6 +67,7 @@ def corrected(
 
     `before` is an earlier corrected gallery of the same bank; terms of its rows are kept.
     """
+    gallery = gallery.of_products()
     if before is None or before.base.lineage is not gallery.lineage:
         before = CorrectedGallery.of_bank(bank, gallery)
     added = [before.with_terms(part) for part in gallery.rows.parts_from(len(before))]

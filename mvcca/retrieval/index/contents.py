@@ -23,7 +23,7 @@ from mvcca.retrieval.search.gallery import (
     checked_rows,
     largest_norm,
 )
-from mvcca.retrieval.similarity import Euclidean, InnerProduct
+from mvcca.retrieval.similarity import Euclidean, InnerProduct, IntegerCosine
 
 _REMOVED_SHARE = 4  # a view is compacted once a quarter of its rows are removed
 _SAMPLED_ROWS = 4096
@@ -112,7 +112,7 @@ class IndexedView(Gallery):
         if (
             not stored
             or any(part.shape[1:] != stored[0].shape[1:] for part in stored)
-            or bool(similarity.n_added) != (origin is not None)
+            or (similarity.name == "euclidean") != (origin is not None)
             or (origin is not None and origin.shape != (stored[0].shape[1] - 1,))
             or similarity.is_cosine != (lengths is not None)
             or (lengths is not None and lengths.shape != (sum(map(len, stored)),))
@@ -148,6 +148,8 @@ class IndexedView(Gallery):
     def plus(self, rows: np.ndarray, ids: np.ndarray, objects: np.ndarray) -> IndexedView:
         """View with finite rows of new ids, at the cost of these rows."""
         similarity = self.similarity if len(self) else self.similarity.near(rows)
+        if isinstance(similarity, IntegerCosine) and not similarity.holds(rows):
+            return self.of_products().plus(rows, ids, objects)
         vectors = similarity.items(rows)
         lengths, largest = self.lengths, self.largest_norm
         if similarity.is_cosine:
@@ -168,6 +170,17 @@ class IndexedView(Gallery):
         if similarity.origin is not None and len(view) >= 2 * view.n_at_origin:
             return view._with_checked_origin()
         return view
+
+    def of_products(self) -> IndexedView:
+        """View with item vectors whose products are the similarities themselves."""
+        view = super().of_products()
+        assert isinstance(view, IndexedView)
+        if view is self:
+            return self
+        lengths = ChunkedRows()
+        for rows, vectors in zip(self.rows.parts, view.rows.parts, strict=True):
+            lengths = lengths.plus(view.similarity.lengths(rows[:, :-1], vectors))
+        return replace(view, lengths=lengths)
 
     def without(self, ids: np.ndarray) -> IndexedView:
         """View without the rows of some ids, where it has them."""
@@ -380,6 +393,7 @@ class Contents:
                 "origin": view.similarity.origin,
                 "n_at_origin": view.n_at_origin,
                 "largest_norm": view.largest_norm,
+                **({"are_integers": True} if isinstance(view.similarity, IntegerCosine) else {}),
             }
             for name, view in compacted.items()
         }
@@ -405,10 +419,13 @@ class Contents:
         origin: np.ndarray | None,
         n_at_origin: int,
         largest_norm: float,
+        are_integers: bool = False,
     ) -> Contents:
         ids = restored_ids(ids)
         _, objects, contents = self._opened(name, ids)
         similarity = self.similarity if origin is None else Euclidean(origin)
+        if are_integers:
+            similarity = IntegerCosine()
         view = IndexedView.of_stored(
             similarity, rows, norms, n_at_origin, largest_norm, ids, objects
         )

@@ -60,7 +60,9 @@ class FaissIndex:
         items = self._unremoved(gallery, self._scaled_queries(gallery, queries), k)
         short = (items < 0).any(axis=1)  # faiss gave up before it had k
         items[short] = search(gallery, queries[short], k)[1]
-        products = np.einsum("ij,ikj->ik", queries, gallery.rows.take(items))
+        vectors = gallery.rows.take(items)
+        products = np.einsum("ij,ikj->ik", queries, vectors)
+        products = gallery.similarity.of_products(products, queries, vectors)
         return in_order(*gallery.scored(queries, products, items))
 
     def _unremoved(self, gallery: Gallery, queries: np.ndarray, k: int) -> np.ndarray:
@@ -74,12 +76,14 @@ class FaissIndex:
         return np.take_along_axis(items, order, axis=1)
 
     def _scaled(self, gallery: Gallery, rows: np.ndarray) -> np.ndarray:
-        """Prepared rows in float32, without the column for norms."""
-        return np.ascontiguousarray(rows[:, : gallery.n_components] / self.unit, dtype=np.float32)
+        """Prepared rows in float32, without added components."""
+        rows = gallery.similarity.compared(rows)
+        return np.ascontiguousarray(rows / self.unit, dtype=np.float32)
 
     def _scaled_queries(self, gallery: Gallery, queries: np.ndarray) -> np.ndarray:
         if gallery.similarity.origin is None:  # the length of a query does not change its order
-            return self._scaled(gallery, unit_rows(queries) * self.unit)
+            rows = unit_rows(gallery.similarity.compared(queries))
+            return np.ascontiguousarray(rows, dtype=np.float32)
         largest = float(np.abs(queries[:, :-1]).max(initial=0)) / self.unit
         if largest > _RANGE:
             raise ValueError(

@@ -94,7 +94,7 @@ def _best_by_tiles(
     for first, columns, n_columns in gallery.tiles(TILE_COLUMNS):
         tile = buffer[: len(block) * len(columns)].reshape(len(block), len(columns))
         np.matmul(block, columns.T, out=tile)
-        tile = tile[:n_queries]
+        tile = gallery.similarity.of_products(tile, block, columns)[:n_queries]
         tile[:, n_columns:] = -np.inf  # padding
         tile[:, gallery.removed.within(first, first + n_columns)] = -np.inf
         if exclude_self:

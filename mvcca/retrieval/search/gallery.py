@@ -12,13 +12,14 @@ at a time, and always the newest value.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.retrieval.similarity import InnerProduct
+from mvcca.retrieval.similarity import Cosine, InnerProduct, IntegerCosine
 
 CHUNK_ROWS = 8192  # a multiple of the width of the tiles that are searched
 _PAD = 16  # a multiple of the widths of BLAS's inner loops; chunks are padded to it
@@ -243,8 +244,19 @@ class Gallery:
     def products(self, queries: np.ndarray) -> np.ndarray:
         """Products of query vectors with all item vectors, (n_queries, n_gallery)."""
         block, n_queries = padded(queries), len(queries)
-        tiles = [(block @ rows.T)[:n_queries, :n] for _, rows, n in self.tiles(len(self))]
+        exact = partial(self.similarity.of_products, queries=block)
+        tiles = [
+            exact(block @ rows.T, items=rows)[:n_queries, :n]
+            for _, rows, n in self.tiles(len(self))
+        ]
         return tiles[0] if len(tiles) == 1 else np.hstack(tiles)
+
+    def of_products(self) -> Gallery:
+        """The gallery with item vectors whose products are the similarities themselves."""
+        if not isinstance(self.similarity, IntegerCosine):
+            return self
+        chunks = tuple(map(self.similarity.compared, self.rows.chunks))
+        return replace(self, similarity=Cosine(), rows=ChunkedRows(chunks, self.rows.n))
 
     def scored(
         self, queries: np.ndarray, products: np.ndarray, items: np.ndarray

@@ -36,7 +36,9 @@ class DeviceSearch:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Products and items of the k best of some queries."""
         xp = namespace(self._rows)
-        products = beside(padded(queries[rows]), self._rows) @ xp.matrix_transpose(self._rows)
+        block = padded(queries[rows])
+        products = beside(block, self._rows) @ xp.matrix_transpose(self._rows)
+        products = gallery.similarity.of_products(products, block, self._rows)
         products = products[: rows.stop - rows.start, : len(gallery)]
         if exclude_self:
             own = np.arange(rows.start, rows.stop)[:, None] == np.arange(len(gallery))
