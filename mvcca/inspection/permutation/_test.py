@@ -177,7 +177,7 @@ def permutation_test(
     Removing confounds mixes rows of different groups a little, so that exchanging whole groups is
     too liberal with many features: at 5 %, 49 % false positives for 24 groups of 4 rows with 4
     confounds and twice 20 features. Up to the number of features that is allowed, 12 to 100 groups
-    whose rows correlate at .8, also in the confounds, had 6 to 7 %. Permutations within groups had
+    whose rows correlate at .8, also in the confounds, had 5 to 7 %. Permutations within groups had
     3 to 6 % with any number of features.
 
     A progress bar is shown if `mvcca.config_context` asks for it.

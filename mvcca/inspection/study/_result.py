@@ -294,10 +294,8 @@ class Study:
     def _population(self) -> str:
         found = self.intervals
         rho, low, high = found.estimate[0], found.low[0], found.high[0]
-        return (
-            f"about {rho:.2f} in the population ({found.level:.0%} interval {low:.2f} to "
-            f"{high:.2f})"
-        )
+        value = f"about {rho:.2f}" if rho else "not distinguishable from 0"
+        return f"{value} in the population ({found.level:.0%} interval {low:.2f} to {high:.2f})"
 
     def _generalization(self) -> str:
         edge, held_out = self.intervals.edge, self.held_out[0]
@@ -391,8 +389,8 @@ class Study:
         if self.n_independent < self.n_rows:
             found.append(
                 f"Of {self.n_independent} rows, the first of each group: the population estimates, "
-                "all intervals, the noise edge and the notes. They do not compare with figures of "
-                "other rows."
+                "all intervals, the noise edge and the notes. Do not compare them with figures of "
+                "all rows."
             )
         if not self.tests_these_rows:
             found.append(
