@@ -17,7 +17,7 @@ from mvcca.machine.written_files import check_format
 
 Results = Sequence[Measurements]
 
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # with which a spreadsheet's formulas begin
+_FORMULA = tuple("=+-@＝＋－＠")  # with which a spreadsheet's formulas begin
 
 
 def check_suffix(path: Path) -> str:
