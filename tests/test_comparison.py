@@ -1515,8 +1515,8 @@ def test_no_name_is_a_formula_of_a_spreadsheet(harmful, tmp_path):
         assert not any(cell.startswith(tuple("=+-@\t\r\n")) for cell in row[:-1])
         assert float(row[-1]) == pytest.approx(float(row[-1]))
     methods = {row[0] for row in rows[1:]}
-    assert {"'=1+1", "'-2+3", "'@SUM(A1)", "'\tx", HARMFUL[0]} <= methods
-    assert any(row[2] == "'=2+2<b> -> te\x1b[0mxt" for row in rows[1:])
+    assert {"'=1+1", "'-2+3", "'@SUM(A1)", r"\tx", HARMFUL[0]} <= methods
+    assert any(row[2] == r"'=2+2<b> -> te\x1b[0mxt" for row in rows[1:])
     values = [float(row[-1]) for row in rows[1:]]
     assert min(values) < 0  # a correlation: numbers stay numbers
     assert values == list(harmful.to_frame().value)

@@ -367,3 +367,12 @@ def test_a_permutation_test_says_what_it_takes():
         permutation_test(CCA(1).fit(X, Y), X)
     with pytest.raises(ValueError, match=r"two paired views, got one matrix\. Pass the second"):
         permutation_test(X)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_the_share_of_no_variance_is_refused(standardize):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((2, 40, 3))
+    model = CCA(n_components=1).fit({"x": X, "y": Y})
+    with pytest.raises(ValueError, match="View 'y' has no variance to explain"):
+        explained_variance(model, {"x": X, "y": np.full((40, 3), 0.1)}, standardize=standardize)

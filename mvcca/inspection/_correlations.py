@@ -208,7 +208,7 @@ def explained_variance(
     Raises
     ------
     ValueError
-        As for `loadings`.
+        As for `loadings`, and if all rows of a view are equal.
 
     References
     ----------
@@ -217,6 +217,8 @@ def explained_variance(
     """
     found = {}
     for name, (values, squares) in _correlated(*projected(estimator, X, y), variates).items():
+        if not squares.any():
+            raise ValueError(f"View {name!r} has no variance to explain: all its rows are equal.")
         counts = squares > 0 if standardize else squares
         found[name] = np.average(values**2, axis=0, weights=counts)
     return found

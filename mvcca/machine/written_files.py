@@ -18,7 +18,7 @@ import numpy as np
 from mvcca.machine.optional import optional
 from mvcca.machine.printable import in_one_line
 
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # with which a spreadsheet's formulas begin
+_FORMULA = tuple("=+-@＝＋－＠")  # with which a spreadsheet's formulas begin
 
 Table = Mapping[str, np.ndarray]  # columns of equal length, by name
 
@@ -113,7 +113,7 @@ def _for_people(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
     text = in_one_line(cell)
-    return f"'{text}" if cell.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _write_csv(file: BinaryIO, tables: Iterable[Table]) -> None:
