@@ -235,7 +235,7 @@ def test_too_few_rows_for_the_components_are_a_reason(capsys):
 def test_a_device_that_is_not_there_is_one_line(capsys, command):
     code, out, err = run(capsys, *command, "--device", "cuda:99")
     assert (code, out) == (1, "")
-    assert "device='cuda:99' is not available" in err
+    assert "--device cuda:99 is not available" in err
     assert err.count("\n") == 1
     assert not Path("model.mvcca.partial").exists()
 

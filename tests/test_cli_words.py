@@ -92,6 +92,7 @@ RAISED = {
     "components": ("n_components=9 is too many.", "test", "--components 9 is too many.", None),
     "of compare": ("n_components=9 is too many.", "compare", "--n-components 9 is too many.", None),
     "a flag": ("pass within=True if", "test", "pass --within if", None),
+    "groups": ("If it names families, pass it as groups.", "test", "give it by --groups.", None),
     "budget": ("Pass budget=None", "compare", "Pass --budget none", None),
     "header": ("use header=True or False (--header yes or no)", "fit", "use --header yes or no",
                None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from mvcca import Views
 from mvcca.cli import main
+from mvcca.interop import views_of_modalities
 from mvcca.views.files import values_of_ids
 from mvcca.views.shared_ids import unmatched
 
@@ -120,6 +122,19 @@ def test_ids_in_a_header_are_a_transposed_table():
     turned = frame(IDS, 1).T
     with pytest.raises(ValueError, match=r"'b' seems to be transposed: .* 60 of 60 ids of 'a'"):
         Views.aligned({"a": frame(IDS), "b": turned})
+
+
+def test_modalities_whose_names_match_in_part_are_counted():
+    spaced = [f"{one} " for one in IDS[:52]] + IDS[52:]
+    of_modality = {
+        name: SimpleNamespace(X=frame(ids).to_numpy(), obs_names=pd.Index(ids))
+        for name, ids in (("rna", IDS), ("protein", spaced))
+    }
+    every = pd.Index(list(dict.fromkeys([*IDS, *spaced])))
+    data = SimpleNamespace(mod=of_modality, obs_names=every)
+    (message,) = caught(lambda: views_of_modalities(data))
+    assert "8 in both views" in message
+    assert "whitespace" in message
 
 
 # ---- on the command line ------------------------------------------------------------------------

@@ -37,6 +37,8 @@ _ADVICE = {
     r"(\w+)\(confounds=('[^']*'|\"[^\"]*\")\)": r"--param confounds=\2",
     r"; or pass Views, a mapping or a list of views": "",
     r"needs a bank to compare with\. Pass bank=, training": "needs --bank, training",
+    r"Expected only numbers, or a category type": "Expected only numbers",
+    r"pass it as groups( in place of a confound)?": "give it by --groups",
     r"search a list of absolute ridges with FoldSearchCV or GridSearchCV": "give a number",
     r"; or rank by weighting='profile-likelihood'": "; or give --weighting profile-likelihood",
 }

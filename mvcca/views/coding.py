@@ -66,14 +66,7 @@ def coded(table: Any, coding: Coding | None = None, *, name: str = "confounds") 
         if levels is None:
             found[column] = _as_numbers(name, column, cells)
             continue
-        texts = _texts(name, column, cells)
-        if unknown := sorted({*map(str, texts)} - {*map(str, levels)}):
-            raise ValueError(
-                f"{name}: column {column!r} has levels that were not fitted: {few(unknown)}. The "
-                f"fitted ones are {few(levels)}."
-            )
-        for level in levels[1:]:
-            found[f"{column}={level}"] = np.array([one == str(level) for one in texts], float)
+        found |= _indicators(name, column, cells, levels)
     if not found:
         raise ValueError(f"{name} do not vary: all their rows are equal. Omit them.")
     return NamedColumns.of(np.column_stack([*found.values()]), tuple(found))
@@ -257,6 +250,22 @@ def _texts(name: str, column: str, cells: np.ndarray) -> list[str]:
             f"{missing[0]}. Leave out the column or these rows, or name a level for them."
         )
     return list(map(str, plain))
+
+
+def _indicators(
+    name: str, column: str, cells: np.ndarray, levels: Sequence[Any]
+) -> dict[str, np.ndarray]:
+    """Columns of 0 and 1, by name, of all levels but the first."""
+    texts = _texts(name, column, cells)
+    if unknown := sorted({*texts} - {*map(str, levels)}):
+        raise ValueError(
+            f"{name}: column {column!r} has levels that were not fitted: {few(unknown)}. The "
+            f"fitted ones are {few(levels)}."
+        )
+    return {
+        f"{column}={level}": np.array([one == str(level) for one in texts], dtype=float)
+        for level in levels[1:]
+    }
 
 
 def _present(order: Sequence[Any], texts: list[str]) -> list[Any]:

@@ -79,7 +79,7 @@ def unmatched(
     Returns
     -------
     str or None
-        None if ids match in nearly all rows, and no other spelling of them would match more.
+        None if nearly all rows match, and no other spelling would match more.
     """
     first, *others = map(set, ids.values())
     if all(own == first for own in others):
