@@ -106,7 +106,7 @@ def make_bytes(name, content):
         (lambda: write("text.txt", TEXTS[:7]), r"same number of rows, .*120 .*text 7 \(text.txt\)"),
         (
             lambda: make_bytes("text.txt", b"red\nblue\ngr\xfcn\n"),
-            r"text.txt.*expected texts in UTF-8, got the byte 0xfc in line 3; convert",
+            r"text.txt.*expected text in UTF-8, got the byte 0xfc in line 3; convert",
         ),
         (lambda: write("text.txt", ["red", " ", "blue"]), r"line 2 is empty; leave out the object"),
         (lambda: write("text.txt", []), r"text.txt.* expected one text per line, it is empty"),

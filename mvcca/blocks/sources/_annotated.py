@@ -135,10 +135,7 @@ def _not_by_rows(kind: str, key: str) -> str:
     advice = f"{place} = {place}.tocsr()"
     if folder == "raw":
         advice = f"adata = adata.raw.to_adata(); {advice}"
-    return (
-        "expected rows stored one after the other (csr), got columns (csc). Write it again with "
-        f"{advice}."
-    )
+    return f"expected rows stored one after the other (csr), got csc. Write it again with {advice}."
 
 
 def _kind(group: Any) -> str:

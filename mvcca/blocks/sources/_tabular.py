@@ -52,7 +52,7 @@ def reject_tables(
     number, n_cells = next(
         (number, len(cells))
         for number, line in enumerate(lines, start=1)
-        if len(cells := _cells(line, mark)) > 1
+        if not line.startswith(_COMMENTS) and len(cells := _cells(line, mark)) > 1
     )
     convert = f"give it a name that ends in {'.tsv' if mark == TAB else '.csv'}"
     if mark in " |":
