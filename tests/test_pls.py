@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose
 from scipy import linalg
 from scipy.sparse import csr_array
 from sklearn.cross_decomposition import PLSSVD, PLSCanonical, PLSRegression
+from sklearn.model_selection import GridSearchCV
 
-from mvcca import CFA, PLS, Views
+from mvcca import CFA, PLS, FoldSearchCV, Views
 
 ALGORITHMS = ("svd", "canonical", "regression")
 
@@ -253,3 +254,33 @@ def test_wide_views_are_neither_copied_nor_multiplied_feature_by_feature(is_spar
     assert_allclose(model.eigenvalues_, expected, rtol=1e-9)
     for weights in model.weights_.values():
         assert_allclose(weights.T @ weights, np.eye(3), atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:y residual is constant", "ignore:View 'y' is constant")
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("algorithm", ["regression", "canonical"])
+@pytest.mark.parametrize("y", [np.full(40, 3.0), np.full((40, 2), 0.1)], ids=["vector", "matrix"])
+def test_of_a_constant_y_the_mean_is_predicted(y, algorithm, scale):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    model = PLS(2, algorithm=algorithm, scale=scale)
+    with pytest.warns(UserWarning, match="View 'y' is constant"):
+        model.fit(X, y)
+    reference = PLSRegression(2, scale=scale).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), reference.predict(X))
+    np.testing.assert_array_equal(model.coef_, reference.coef_)
+    assert not any(scores.any() for scores in model.transform(X, y))
+    if algorithm == "regression":
+        assert np.isfinite(model.y_scores_).all()
+
+
+@pytest.mark.filterwarnings("ignore:y residual is constant", "ignore:View 'y' is constant")
+@pytest.mark.parametrize("search", [GridSearchCV, FoldSearchCV])
+def test_a_training_part_with_a_constant_y_does_not_stop_a_search(search):
+    X, y = np.random.default_rng(0).normal(size=(40, 4)), np.repeat([0.0, 1.0], [10, 30])
+    folds = [(np.arange(10, 40), np.arange(10)), (np.arange(20), np.arange(20, 40))]
+    grid, scoring = {"n_components": [1, 2]}, "neg_mean_squared_error"
+    found = search(PLS(1, algorithm="regression", scale=True), grid, cv=folds, scoring=scoring)
+    expected = GridSearchCV(PLSRegression(1), grid, cv=folds, scoring=scoring).fit(X, y)
+    np.testing.assert_allclose(
+        found.fit(X, y).cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"]
+    )

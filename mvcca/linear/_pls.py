@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import StrOptions
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.machine.threads import threads_to_factorise
+from mvcca.machine.warnings import warn
 from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
 from mvcca.problem import (
     WIDE,
@@ -81,7 +82,8 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
     n_components : int, None or "cv", default=2
         Dimension of the shared space. None is all that the data support, "cv" chooses by 5 folds.
     algorithm : {"svd", "canonical", "regression"}, default="svd"
-        scikit-learn's `PLSSVD`, `PLSCanonical` and `PLSRegression`.
+        scikit-learn's `PLSSVD`, `PLSCanonical` and `PLSRegression`. The last two predict a constant
+        second view by its mean, with a warning.
     scale : bool, default=False
         Divide columns by their standard deviations first, as scikit-learn does by default.
         Covariance depends on the units of the columns, correlation does not.
@@ -216,11 +218,14 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         # (ȳ - Σ_{j<k} t_j q_jᵀ) q_k / q_kᵀq_k, from the residuals that component k is found from;
         # squares of q_k could leave the range of floats.
         sizes = np.abs(Q).max(axis=0)
+        sizes[sizes == 0] = 1  # of a constant y
         unit = Q / sizes
         to_loadings = {"y": unit / np.where(self._scale("y") > 0, self._scale("y"), 1)}
         of_y = replace(self.maps_.select(["y"]), weights=to_loadings).project("y", views["y"])
         residual = of_y - T @ np.triu(Q.T @ unit, 1)
-        self._training = {"x_scores_": T, "y_scores_": residual / (unit**2).sum(axis=0) / sizes}
+        lengths = (unit**2).sum(axis=0)
+        lengths[lengths == 0] = 1
+        self._training = {"x_scores_": T, "y_scores_": residual / lengths / sizes}
 
     def _training_scores(self, name: str) -> np.ndarray:
         if hasattr(self, "_training"):
@@ -247,6 +252,9 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         statistic = statistic if self.center else statistic.about_zero()
         covariance, columns = statistic.covariance(), column_slices(statistic.widths)
         within = {name: covariance[c, c] for name, c in columns.items()}
+        if self._predicts_a_constant(within):
+            self._learn_constant(rows, statistic, within)
+            return
         for name, B in within.items():
             check_variance(name, B)
         pairs = list(combinations(columns, 2))
@@ -256,6 +264,27 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         self._solve(
             rows, statistic.mean(), variances, between, within, lambda name, W: within[name] @ W
         )
+
+    def _predicts_a_constant(self, within: Mapping[str, np.ndarray]) -> bool:
+        """Whether the second of two views never varies, which can be predicted: it is its mean."""
+        if self.algorithm == "svd" or len(within) != 2:
+            return False
+        x, y = (np.diag(B) for B in within.values())
+        return bool((x > 0).any() and np.isfinite(x).all() and (y == 0).all())
+
+    def _learn_constant(
+        self, rows: Rows, statistic: Moments | PairMoments, within: Mapping[str, np.ndarray]
+    ) -> None:
+        """Keep components without weights, as scikit-learn does."""
+        *_, y = within
+        warn(f"View {y!r} is constant: all weights are 0, and its mean is what is predicted.")
+        k, means = rows.n_components or 1, statistic.mean()
+        weights = {name: np.zeros((len(mean), k)) for name, mean in means.items()}
+        ranks = {name: int((np.diag(B) > 0).sum()) for name, B in within.items()}
+        variances = {name: rows.variances(name, B, True) for name, B in within.items()}
+        images = {name: np.zeros((len(mean), 2 * k)) for name, mean in means.items()}
+        found = Directions(np.zeros(k), weights, k, ranks)
+        self._learn_directions(rows, found, means, variances, images)
 
     def _learn_by_products(self, rows: Rows) -> bool:
         """Solve by products of the rows with few vectors, if that takes least time or memory."""

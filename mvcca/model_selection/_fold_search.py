@@ -129,7 +129,8 @@ class FoldSearchCV(BaseSearchCV):
     ill-conditioned views, are solved from the rows of each training part instead, which are then
     read once for all of them.
 
-    A candidate that cannot be fitted raises its error: there is no ``error_score``.
+    A candidate that cannot be fitted raises an error, which names the split: there is no
+    ``error_score``.
 
     Examples
     --------
@@ -557,7 +558,8 @@ class _Search:
         def score(rows: Rows) -> None:
             self._parts = Parts.of(self._opened, rows, trains)
             for split in range(len(self.splits)):
-                self._score_split(split)
+                with _naming(split, len(self.splits)):
+                    self._score_split(split)
 
         self._opened.precisely(rows, score)
 
@@ -627,6 +629,7 @@ class _Search:
         """The model of each setting for the training part of a split."""
         asks = self._asks_correlations
         held_out = self._parts.pairs_of(self._tests[split]) if asks else ()
+        _check_labels(self._parts.rows, self._parts.trains[split])
         part = _Part(self._opened, *self._parts[split], held_out)
         is_in_float64 = part.rows.products == _FLOAT64
         solved, learned, from_rows = self._routes(split)
@@ -683,6 +686,29 @@ class _Search:
 
 def _as_lists(exponents: Mapping[str, np.ndarray]) -> dict[str, list[int]]:
     return {name: own.tolist() for name, own in exponents.items()}
+
+
+def _check_labels(rows: Rows, train: np.ndarray) -> None:
+    """Refuse a training part of one class, as `fit` would."""
+    if rows.labels is None:
+        return
+    labels = rows.labels.take(rows.views.rows_of(train))
+    if len(np.unique(np.concatenate(list(labels.codes.values())))) < 2:
+        raise ValueError("All training rows have the same labels, which distinguish nothing.")
+
+
+@contextmanager
+def _naming(split: int, n_splits: int) -> Iterator[None]:
+    """Name the split in errors about its rows."""
+    try:
+        yield
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise
+        raise ValueError(
+            f"Split {split} of {n_splits} (from 0) cannot be fitted and scored: {error} If the "
+            "rows of that split are the cause, divide the objects in another way (cv=)."
+        ) from error
 
 
 @contextmanager

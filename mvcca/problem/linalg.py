@@ -313,6 +313,8 @@ class Bidiagonal:
 
     def lift(self, U: np.ndarray) -> np.ndarray:
         """WU = L⁻ᵀ diag(p)^-½ U, of shape (d, m)."""
+        if not U.shape[1]:  # SciPy's dtbtrs of no columns writes past the end of memory
+            return np.zeros(U.shape)
         sizes = np.sqrt(self.pivots)
         banded = np.vstack([sizes, np.append(self.beside * sizes[:-1], 0)])
         weights, _ = linalg.lapack.dtbtrs(banded, U, uplo="L", trans="T")
