@@ -333,10 +333,7 @@ def import_circles() -> list[str]:
     names |= {name[:-1]: source for name, source in names.items() if name[-1] == "__init__"}
     edges: dict[Path, set[Path]] = {}
     for source in sources():
-        known = {
-            names.get(name) or names.get(name[:-1])
-            for name in imported_names(source, with_types=False)
-        }
+        known = {names.get(name) or names.get(name[:-1]) for name in imported_names(source)}
         edges[source] = {found for found in known if found and found.name != "__init__.py"}
     reached = {source: reached_from(source, edges) for source in edges}
     circles = {
