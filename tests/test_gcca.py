@@ -112,7 +112,8 @@ def test_a_ridge_counts_what_one_view_has_alone_unlike_mvcca():
     reg = dict.fromkeys("abc", 30.0)
     share = {}
     for method in (GCCA, MVCCA):
-        W = method(1, reg=reg, reg_unit="absolute").fit(views).weights_
+        with pytest.warns(UserWarning, match="Unlike units: column 7"):
+            W = method(1, reg=reg, reg_unit="absolute").fit(views).weights_
         share[method] = abs(W["a"][-1, 0] * 50) / np.std(views["a"] @ W["a"][:, 0])
     assert share[GCCA] > 0.9 > 0.5 > share[MVCCA]
 

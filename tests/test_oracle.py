@@ -42,7 +42,9 @@ from mvcca import (
 )
 from mvcca.base import MultiViewEstimator
 from mvcca.linear import CovarianceCCA
+from mvcca.problem import Rows
 from mvcca.problem import _route as routing
+from mvcca.problem._by_products import solve_by_products
 
 LONG = np.longdouble
 # Without a warning, correlations are as good as this: four times what a fit takes for its bound,
@@ -484,6 +486,22 @@ def test_a_fit_gives_the_reference_or_says_what_it_lost(method, seeds):
 @pytest.mark.parametrize("method", CHECKS)
 def test_so_it_does_with_unlike_columns_constant_parts_zero_weights_and_batches(method, seeds):
     check_all(method, seeds, harder_problem)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_products_end_where_views_span_fewer_directions_than_are_searched():
+    """Two equal columns, and one that varies by rounding only: "must have the same shape"."""
+    rng, blocks = np.random.default_rng([1401, 1]), []
+    start, stop = np.sort(rng.integers(0, 53, 2))
+    for X in random_problem(1401).blocks:
+        if rng.random() < 0.6:
+            X = X * 10.0 ** rng.uniform(-6, 6, X.shape[1])
+        if rng.random() < 0.3:
+            X[start:stop] = X[:1]
+        blocks.append(X)
+    rows = Rows(Views(blocks), None, reg=dict.fromkeys(Views(blocks).names, 1.0), n_components=2)
+    expected = MVCCA(1, reg=1.0).fit(blocks).eigenvalues_[0]
+    assert solve_by_products(rows).eigenvalues[0] == pytest.approx(expected, abs=2e-6)
 
 
 # ---- every method: the storage and the precision of the same numbers change nothing -------------
