@@ -189,7 +189,8 @@ class Block(ABC):
 
     def placed(self, values: np.ndarray) -> Any:
         """NumPy values in the precision and in the place of these rows."""
-        return values.astype(self.dtype, copy=False)
+        with np.errstate(under="ignore"):  # less than the rounding of the rows
+            return values.astype(self.dtype, copy=False)
 
     # ---- products and sums -----------------------------------------------------------------------
 

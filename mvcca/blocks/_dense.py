@@ -15,8 +15,15 @@ from mvcca.machine.threads import each
 
 __all__ = ["DenseBlock"]
 
+_FLOAT32_POWERS = 100  # of 126
 _MANY_BYTES = 2**26  # which one thread checks slowly
 _SAMPLED_ROWS, _MORE_ROWS = 256, 4096  # which tell the sizes of columns
+
+
+def _power_beyond_float32(weights: np.ndarray) -> int:
+    """Binary exponent of weights that are too large or too small for float32; else 0."""
+    power = int(np.frexp(np.abs(weights[:, :1]).max(initial=0))[1])  # columns are of like size
+    return power if abs(power) > _FLOAT32_POWERS else 0
 
 
 class DenseBlock(Block):
@@ -106,6 +113,10 @@ class DenseBlock(Block):
         scaled = self.matrix * np.sqrt(weights)
         return np.asarray(scaled @ scaled.T)  # NumPy computes half of a symmetric product
 
+    def row_sizes(self) -> np.ndarray:
+        """Largest absolute value of each row."""
+        return np.asarray(np.abs(self.matrix).max(axis=1, initial=0))
+
     def row_squares(self) -> np.ndarray:
         return np.asarray((self.matrix**2).sum(axis=1))
 
@@ -114,6 +125,10 @@ class DenseBlock(Block):
         return np.concatenate([np.empty(0), *(part.sum(axis=1) for part in parts)])
 
     def project(self: Block, mean: np.ndarray, weights: np.ndarray) -> Any:
+        power = _power_beyond_float32(weights) if self.dtype == np.float32 else 0
+        if power:  # in two steps, as 2**power may be no float32
+            scores = self.project(mean, np.ldexp(weights, -power))
+            return scores * 2.0 ** (power // 2) * 2.0 ** (power - power // 2)
         rounded = mean.astype(self.dtype)
         residue = (mean - rounded) @ weights  # the part of the mean that float32 cannot hold
         scores = (self.matrix - self.placed(rounded)) @ self.placed(weights)

@@ -176,6 +176,10 @@ class SparseBlock(Block):
         product += (rare @ rare.T).toarray()
         return product
 
+    def row_sizes(self) -> np.ndarray:
+        """Largest absolute value of each row."""
+        return np.asarray(np.abs(self.matrix.tocsr()).max(axis=1).toarray()).reshape(-1)
+
     def row_squares(self) -> np.ndarray:
         return np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).reshape(-1)
 

@@ -18,6 +18,9 @@ NAMES = ("rbf", "linear", "poly", "cosine", "precomputed")
 
 _OF_DIFFERENCES = ("rbf", "linear")  # moving all rows leaves the centred kernel as it is
 
+_SMALL = 40  # binary exponents up to which the length of a row passes for its size
+_MOST = 1000  # and that scales have at most
+_LEAST_SQUARE = 1e-303  # of a distance, with digits to spare for rounding errors
 _MEDIAN_ROWS = 1000  # half a million distances give the median to about one percent
 
 
@@ -41,6 +44,8 @@ class Kernel:
         if self.name == "precomputed":
             K = X[:, Y]
             return as_block(K).dense().matrix.astype(np.float64)
+        if self.name == "cosine":
+            X, Y = _near_one(X), _near_one(Y)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         K = pairwise_kernels(X, Y, metric=self.name, filter_params=True, **parameters)
         return as_block(K).dense().matrix
@@ -55,6 +60,16 @@ class Kernel:
         return np.concatenate([np.diag(self(block, block)) for block in rows])
 
 
+def _near_one(X: Any) -> Any:
+    """Rows scaled by powers of two if some are so small that scikit-learn takes them for zeros."""
+    sizes = as_block(X).plain().row_sizes()
+    exponents = np.frexp(sizes)[1]
+    if (np.abs(exponents) < _SMALL).all():
+        return X
+    of_columns = as_block(X.T).promoted(np.dtype(np.float64))
+    return of_columns.scaled(np.ldexp(1.0, -np.clip(exponents, -_MOST, _MOST))).matrix.T
+
+
 def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     """γ = 1 / median ‖x - x'‖², over the pairs of at most 1000 rows drawn, repeated rows once."""
     if X.shape[0] > _MEDIAN_ROWS:
@@ -65,7 +80,10 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     largest = squares.max()  # NaN if any is
     if not np.isfinite(largest):
         raise ValueError("Distances between rows exceed the largest float. Rescale the view.")
-    same = squares <= 1e-12 * largest  # but for rounding
+    if largest < _LEAST_SQUARE and (as_block(X).dense().matrix != 0).any():
+        raise ValueError("Squares of distances between rows underflow. Rescale the view.")
+    with np.errstate(under="ignore"):
+        same = squares <= 1e-12 * largest  # but for rounding
     first = np.arange(len(same))
     if np.count_nonzero(same) > len(same):  # more than each row and itself
         first = np.flatnonzero(~np.tril(same, -1).any(axis=1))

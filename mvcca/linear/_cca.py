@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
 from mvcca.blocks.checks import check_same_rows
+from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.model_selection import Goal
 from mvcca.statistics import OF_HOLES
@@ -23,7 +24,7 @@ _IF_TOO_LARGE = (
 _MISSING: dict[str, list[Any]] = {"missing": [StrOptions({"error", *OF_HOLES})]}
 
 
-class CCA(RankedByCorrelation, TwoMatrixEstimator):
+class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
     r"""Canonical correlation analysis, with an optional ridge.
 
     Use it for two views of the same objects, to find what they have in common or to search one
@@ -176,7 +177,7 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator):
         self.missing = missing
 
 
-class MVCCA(RankedByCorrelation, StatisticEstimator):
+class MVCCA(RankedByCorrelation, RescaledEstimator):
     r"""Multi-view canonical correlation analysis.
 
     Use it as `CCA`, for more than two views, or if some objects lack some views.

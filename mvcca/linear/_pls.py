@@ -393,10 +393,11 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         """
         if self._exponents and not self.scale:  # signs depend on the relative sizes of views
             powers = {name: self._power(name) for name in variances}
-            variances = {
-                name: np.ldexp(own, 2 * (powers[name] - max(powers.values())))
-                for name, own in variances.items()
-            }
+            with np.errstate(under="ignore"):  # a view that decides no sign
+                variances = {
+                    name: np.ldexp(own, 2 * (powers[name] - max(powers.values())))
+                    for name, own in variances.items()
+                }
         maps = Maps(
             weights=found.weights,
             means={name: means[name] for name in found.weights},

@@ -23,24 +23,27 @@ class RescaledEstimator(StatisticEstimator):
 
     def _exponents_of(self, views: Views) -> Exponents:
         """By column where there is no ridge, whose unit is the mean variance of a view."""
+        if self.missing != "error" or self.confounds is not None:  # regressions are not scaled back
+            return {}
         reg = self.reg if isinstance(self.reg, Mapping) else dict.fromkeys(views.names, self.reg)
         return exponents_of(views, [name for name in views.names if reg.get(name, "") == 0])
 
     def _open_fit(self, *args: Any, reset: bool = True, **kwargs: Any) -> tuple[Views, Any, Any]:
         views, labels, weights = super()._open_fit(*args, reset=reset, **kwargs)
-        if reset:
-            self._exponents = self._exponents_of(views)
+        if reset or not hasattr(self, "_exponents"):  # files of older versions lack it
+            self._exponents = self._exponents_of(views) if reset else {}
         return (scaled(views, self._exponents) if self._exponents else views), labels, weights
 
     def _ridges(self, views: Views, weights: Any, batch: bool) -> dict[str, float]:
         reg = super()._ridges(views, weights, batch)
+        exponents = getattr(self, "_exponents", {})  # none if folds ask before any fit
         for name, own in reg.items():
-            if own and isinstance(own, Absolute) and name in self._exponents:
-                reg[name] = Absolute(np.ldexp(own, -2 * int(self._exponents[name][0])))
+            if own and isinstance(own, Absolute) and name in exponents:
+                reg[name] = Absolute(np.ldexp(own, -2 * int(exponents[name][0])))
         return reg
 
     def _keep(self, maps: Maps) -> None:
-        super()._keep(self._in_given_units(maps) if self._exponents else maps)
+        super()._keep(self._in_given_units(maps) if getattr(self, "_exponents", {}) else maps)
 
     def _in_given_units(self, maps: Maps) -> Maps:
         """Maps of the features as the user gave them, from those of scaled views."""

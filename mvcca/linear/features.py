@@ -16,6 +16,7 @@ from scipy import linalg
 
 from mvcca.blocks import as_block, namespace
 
+_SQUARED = 1e-150, 1e150  # numbers whose squares are floats
 ROUNDING = 10 * np.finfo(np.float64).eps
 
 
@@ -143,12 +144,14 @@ class LandmarkFeatures:
         """Make features from landmarks and their kernel matrix K; `what` names K in errors."""
         # L and the order of rows, as many as are above rounding, with K[order][:, order] = L Lᵀ.
         size = np.abs(K).max()
-        least = ROUNDING * len(K) * max(K.diagonal().max(), 0)
+        with np.errstate(under="ignore"):
+            least = ROUNDING * len(K) * max(K.diagonal().max(), 0)
         factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=least, lower=1)
         order = pivots - 1
         factor = np.tril(factor)[:, :rank]
         rest = order[rank:]
-        left = K[np.ix_(rest, rest)] - factor[rank:] @ factor[rank:].T
+        with np.errstate(under="ignore"):
+            left = K[np.ix_(rest, rest)] - factor[rank:] @ factor[rank:].T
         if np.abs(left).max(initial=0) > 1e-6 * size:
             values = linalg.eigvalsh(K)
             raise ValueError(
@@ -189,5 +192,7 @@ class LandmarkFeatures:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights and mean of k(x, z), of which φ = L⁻¹ k, and sizes in any order of landmarks."""
         inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)
-        sizes = np.full(self.n_features, variances.sum() ** 2)
-        return inverse.T @ weights, self.factor @ mean, sizes
+        variance = np.clip(variances.sum(), *_SQUARED)  # only signs depend on it
+        sizes = np.full(self.n_features, variance**2)
+        with np.errstate(under="ignore"):
+            return inverse.T @ weights, self.factor @ mean, sizes

@@ -272,11 +272,10 @@ class Tridiagonal:
     def extremes(self) -> tuple[float, float]:
         """The smallest and the largest eigenvalue."""
         ends = (0, len(self.diagonal) - 1)
-        exponent = int(np.frexp(np.abs(self.diagonal).max())[1])  # LAPACK squares what it is given
-        of_T = [np.ldexp(entries, -exponent) for entries in (self.diagonal, self.beside)]
+        power = np.frexp(np.abs(self.diagonal).max())[1]  # LAPACK squares the entries
+        of_T = (np.ldexp(self.diagonal, -power), np.ldexp(self.beside, -power))
         found = [linalg.eigvalsh_tridiagonal(*of_T, "i", select_range=(i, i))[0] for i in ends]
-        smallest, largest = np.ldexp(found, exponent).tolist()
-        return smallest, largest
+        return float(np.ldexp(found[0], power)), float(np.ldexp(found[1], power))
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,14 +336,15 @@ def extreme_eigenvalues(factor: np.ndarray) -> tuple[float, float]:
     """
     # A fixed start makes fits reproducible; a random one is orthogonal to no eigenvector.
     largest = smallest = np.random.RandomState(0).standard_normal(len(factor))
+    norm = linalg.blas.dnrm2  # whose squares do not leave the range of floats
     for _ in range(_STEPS):
-        largest = largest / np.linalg.norm(largest)
+        largest = largest / norm(largest)
         largest = linalg.blas.dtrmv(factor, largest, lower=1, trans=1)
         largest = linalg.blas.dtrmv(factor, largest, lower=1)
-        smallest = smallest / np.linalg.norm(smallest)
+        smallest = smallest / norm(smallest)
         smallest = linalg.blas.dtrsv(factor, smallest, lower=1)
         smallest = linalg.blas.dtrsv(factor, smallest, lower=1, trans=1)
-    return float(np.linalg.norm(largest)), float(1 / np.linalg.norm(smallest))
+    return float(norm(largest)), float(1 / norm(smallest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -444,7 +444,8 @@ def canonical_directions(
     if is_joint and top > most * (1 + _ABOVE_ONE):
         raise DigitsLost(names, f"A correlation of {top:.7g} is above {most}")
     eps = np.finfo(precision).eps
-    real = int(np.sum(values > 10 * max(ranks.values()) * eps * top))
+    with np.errstate(under="ignore"):
+        real = int(np.sum(values > 10 * max(ranks.values()) * eps * top))
     kept = min(real, n_components, limit)
     bound = kept if kept < n_components else limit
     weights = {name: whiteners[name].lift(U[:, :kept]) for name, U in directions.items()}

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from itertools import accumulate as accumulated
 from itertools import combinations, combinations_with_replacement, pairwise
 from math import ceil
 from threading import local
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -32,6 +32,9 @@ from mvcca.views import Views
 
 if TYPE_CHECKING:
     from mvcca.statistics._regression import Regression
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _ULPS = 32  # a deviation of so many units in the last place is rounding
 ROUNDING = _ULPS * np.finfo(np.float64).eps
@@ -47,7 +50,6 @@ _PIECE_BYTES = 8 * 2**20  # of rows, centred and multiplied by one thread while 
 _PIECE_ROWS = 2**14  # at most, since their sums are in the precision of the rows
 _FLOAT32 = np.finfo(np.float32)
 _LEAST_SQUARES = _FLOAT32.tiny / _FLOAT32.eps**2  # terms below `tiny` do not count against these
-
 _STACKED_ROWS = 4096  # of a piece on a device: few enough for float32 sums, enough to occupy it
 
 _STRIP_BYTES = 2**16  # temporaries of a product of few rows; small ones need no system call
@@ -61,6 +63,17 @@ class PairCovariance(NamedTuple):
     between: np.ndarray  # (D_p, D_q)
     within: tuple[Any, Any]  # (D_p, D_p), (D_q, D_q); or diagonals (D_p,), (D_q,)
     n_objects: float
+
+
+def _letting_underflow(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Of views in range only rounding underflows, and squares that `_leaves_range` tells of."""
+
+    @wraps(function)
+    def silent(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with np.errstate(under="ignore"):
+            return function(*args, **kwargs)
+
+    return silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +217,7 @@ class Moments:
                     _add_product(scatter[in_p, in_q], weight * shift[[q], in_p], shift[[p], in_q])
         return _without_rounding(Moments(self.widths, counts, means, residues, scatter))
 
+    @_letting_underflow
     def __sub__(self, other: Moments) -> Moments:
         """The moments of the other objects, if `other` are those of some of these."""
         rest = self + replace(other, counts=-other.counts, scatter=-other.scatter)
@@ -310,6 +324,7 @@ def moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike)
     return _without_rounding(Moments(views.widths, counts, means, residues, scatter))
 
 
+@_letting_underflow
 def _without_rounding(moments: Moments) -> Moments:
     """The same moments; the scatter of constant columns, which is rounding, is set to zero."""
     mean = np.concatenate(list(moments.mean().values()))
@@ -395,6 +410,7 @@ def _scatter(
     return *_merge(scatter, totals, a, b, np.finfo(dtype).eps), scatter
 
 
+@_letting_underflow
 def _scatter_of_piece(
     matrices: list[np.ndarray],
     split: int | None,
@@ -450,6 +466,7 @@ class _Centers(NamedTuple):
     residues: np.ndarray
 
 
+@_letting_underflow
 def _merge(
     scatter: np.ndarray, totals: np.ndarray, a: _Centers, b: _Centers, eps: float
 ) -> tuple[np.ndarray, np.ndarray]:
