@@ -80,7 +80,7 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     largest = squares.max()  # NaN if any is
     if not np.isfinite(largest):
         raise ValueError("Distances between rows exceed the largest float. Rescale the view.")
-    if largest < _LEAST_SQUARE and (as_block(X).dense().matrix != 0).any():
+    if largest < _LEAST_SQUARE and np.any(np.diff(as_block(X).dense().matrix, axis=0)):
         raise ValueError("Squares of distances between rows underflow. Rescale the view.")
     with np.errstate(under="ignore"):
         same = squares <= 1e-12 * largest  # but for rounding
