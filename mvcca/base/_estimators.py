@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base.label_checks import check_shared_labels
 from mvcca.base.requirements import Requirements
-from mvcca.base.unit_checks import warn_of_unlike_units
+from mvcca.base.unit_checks import warn_of_unlike_covariance, warn_of_unlike_units
 from mvcca.blocks import Block, as_block, as_source, kind_of, to_host
 from mvcca.blocks.checks import (
     FLOATS,
@@ -868,8 +868,20 @@ class StatisticEstimator(LinearEstimator):
 
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""
-        maps = self.problem(rows, statistic).solve(rows.n_components)
+        problem = self.problem(rows, statistic)
+        maps = problem.solve(rows.n_components)
         self._keep(maps.checked(rows.n_components))
+        self._check_units(rows, problem)
+
+    def _check_units(self, rows: Rows, problem: Problem) -> None:
+        """Warn of columns in unlike units in views that are not in memory."""
+        lazy = [name for name, block in rows.views.blocks.items() if block.is_lazy]
+        within = problem.blocks()[1] if lazy else {}
+        for name in lazy:
+            B = within.get(name)
+            if isinstance(B, np.ndarray) and B.ndim == 2 and self._depends_on_units(name):
+                n_rows = rows.views.blocks[name].shape[0]
+                warn_of_unlike_covariance(name, B, n_rows, self._column_names[name])
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

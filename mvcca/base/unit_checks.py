@@ -6,6 +6,9 @@ Scores of a PCA or SVD differ in deviation, too, but mean it: they are uncorrela
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from mvcca.blocks import Block, as_block
@@ -23,48 +26,76 @@ _SAFE = 400  # largest exponent of numbers whose squares are added
 
 
 def warn_of_unlike_units(name: str, block: Block, labels: tuple[str | int, ...] | None) -> None:
-    """Warn if a ridge, a distance or a covariance sees little more than some columns of a view."""
-    if block.shape[1] < 3 or block.dtype.kind != "f":
+    """Warn if a ridge, a distance or a covariance sees little more than some columns of a view.
+
+    Rows that are not in memory are judged by their covariance once it is known.
+    """
+    if block.is_lazy or block.shape[1] < 3 or block.dtype.kind != "f":
         return  # no deviation is far above the median of two; words and pixels have no units
     with np.errstate(all="ignore"):
-        found = None if _are_alike(block) else _dominant(block)
-    if found is not None:
-        j, share = found
-        words = next(text for least, text in _SHARES if share >= least)
-        warn(
-            f"Unlike units: column {j if labels is None else repr(labels[j])} has {words} of the "
-            f"variance of view {name!r}. Standardize its columns, or results depend on their units."
-        )
+        if not _are_alike(block):
+            sample = _sample_of(block)
+            correlations = partial(_correlations, sample)
+            _warn_if_unlike(name, _variances(sample), sample.shape[0], correlations, labels)
 
 
-def _dominant(block: Block) -> tuple[int, float] | None:
-    """Column with the largest variance, and its share, if columns are in unlike units."""
+def warn_of_unlike_covariance(
+    name: str, covariance: np.ndarray, n_rows: int, labels: tuple[str | int, ...] | None
+) -> None:
+    """Warn as `warn_of_unlike_units` does, by the covariance of all rows."""
+
+    def correlations(chosen: np.ndarray) -> np.ndarray:
+        roots = np.sqrt(covariance[chosen, chosen])
+        return covariance[np.ix_(chosen, chosen)] / roots / roots[:, None]
+
+    _warn_if_unlike(name, np.diag(covariance), n_rows, correlations, labels)
+
+
+def _warn_if_unlike(
+    name: str,
+    variances: np.ndarray,
+    n_rows: int,
+    correlations_of: Callable[[np.ndarray], np.ndarray],
+    labels: tuple[str | int, ...] | None,
+) -> None:
+    varying = np.flatnonzero(variances > 0)
+    if len(varying) < 3 or not variances.max() > _LARGE**2 * np.median(variances[varying]):
+        return
+    chosen = varying[:: 1 + len(varying) // _COLUMNS]
+    squares, d = np.sum(correlations_of(chosen) ** 2), len(chosen)
+    if not n_rows * (squares - d) / (d * (d - 1)) > _CORRELATED:
+        return
+    j = int(np.argmax(variances))
+    words = next(text for least, text in _SHARES if variances[j] / variances.sum() >= least)
+    warn(
+        f"Unlike units: column {j if labels is None else repr(labels[j])} has {words} of the "
+        f"variance of view {name!r}. Standardize its columns, or results depend on their units."
+    )
+
+
+def _sample_of(block: Block) -> Block:
+    """Some rows, of a scale at which squares are floats."""
     height, width = block.shape
     n_rows = min(_ROWS, max(_LEAST_ROWS, _CELLS // width))
-    few = slice(n_rows) if block.is_lazy else slice(None, None, 1 + height // n_rows)
-    sample = block.take(few).in_memory().on_host()
+    sample = block.take(slice(None, None, 1 + height // n_rows)).in_memory().on_host()
     exponent = np.frexp(np.nan_to_num(sample.sizes()).max() or 1.0)[1]
-    if abs(exponent) > _SAFE:
-        sample = sample.scaled(np.full(width, np.ldexp(1.0, np.clip(-exponent, -1000, 1000))))
+    if abs(exponent) <= _SAFE:
+        return sample
+    return sample.scaled(np.full(width, np.ldexp(1.0, np.clip(-exponent, -1000, 1000))))
+
+
+def _variances(sample: Block) -> np.ndarray:
     variances = sample.mean_and_variance()[1]
-    if np.isnan(variances).any():
-        variances = np.nan_to_num(np.nanvar(sample.dense().matrix, axis=0, dtype=np.float64))
-    varying, j = np.flatnonzero(variances > 0), int(np.argmax(variances))
-    if len(varying) < 3 or not variances[j] > _LARGE**2 * np.median(variances[varying]):
-        return None
-    if not sample.shape[0] * _mean_squared_correlation(sample, varying) > _CORRELATED:
-        return None
-    return j, float(variances[j] / variances.sum())
+    if np.isnan(variances).any():  # cells may be missing
+        variances = np.nanvar(sample.dense().matrix, axis=0, dtype=np.float64)
+    return np.nan_to_num(variances)
 
 
-def _mean_squared_correlation(sample: Block, varying: np.ndarray) -> float:
-    """Mean of r² over pairs of distinct columns, of at most so many."""
-    chosen = varying[:: 1 + len(varying) // _COLUMNS]
+def _correlations(sample: Block, chosen: np.ndarray) -> np.ndarray:
     X = as_block(sample.by_columns()[:, chosen]).dense().matrix.astype(np.float64)
-    Z = np.nan_to_num(X - np.nanmean(X, axis=0))  # cells may be missing
+    Z = np.nan_to_num(X - np.nanmean(X, axis=0))
     Z /= np.linalg.norm(Z, axis=0)
-    d = len(chosen)
-    return float((np.sum((Z.T @ Z) ** 2) - d) / (d * (d - 1)))
+    return Z.T @ Z
 
 
 def _are_alike(block: Block) -> bool:
