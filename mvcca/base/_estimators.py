@@ -603,11 +603,10 @@ class MultiViewEstimator(
         )
         labels = LabelsByView.of(views, y, per_view) if labelled else None
         views = self._complete(views, reset)
-        if reset and judged:
-            for name, block in self.without_confounds(views).blocks.items():
-                if self._depends_on_units(name):
-                    warn_of_unlike_units(name, block, self._column_names[name])
         correlated = views if self.confounds is None else self.without_confounds(views)
+        for name, block in correlated.blocks.items() if reset and judged else ():
+            if self._depends_on_units(name):
+                warn_of_unlike_units(name, block, self._column_names[name])
         if not labelled and reset and not batch and not (correlated.seen.sum(axis=1) > 1).any():
             raise ValueError(
                 f"{type(self).__name__} learns from pairs, but no object is in two views. MLCCA "

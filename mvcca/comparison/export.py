@@ -49,11 +49,11 @@ def as_json(result: Measurements) -> dict[str, Any]:
             compared = result.against_best(measure)[name]
             measures[measure] = {
                 "mean": result.mean(name, measure),
-                "standard_error": _number(result.standard_error(name, measure)),
-                "interval": [_number(low), _number(high)],
-                "behind": _number(compared.behind),
-                "p_value": _number(compared.p_value),
-                "smallest_detectable": _number(compared.smallest_detectable),
+                "standard_error": result.standard_error(name, measure),
+                "interval": [low, high],
+                "behind": compared.behind,
+                "p_value": compared.p_value,
+                "smallest_detectable": compared.smallest_detectable,
                 "decision": compared.decision,
             }
         entry |= {
@@ -73,7 +73,7 @@ def as_json(result: Measurements) -> dict[str, Any]:
             what: {"measure": measure, "method": method}
             for what, (measure, method) in result.questions.items()
         },
-        "chance": {measure: _number(result.chance_level(measure)) for measure in result.measures},
+        "chance": {measure: result.chance_level(measure) for measure in result.measures},
         "n_folds": len(result.folds),
         "random_state": result.settings.random_state,
         "methods": methods,
@@ -94,11 +94,6 @@ def _choices(result: Measurements, method: str) -> Iterator[dict[str, Any]]:
                 "n_inner_folds": choice.n_folds,
                 "inner_value": choice.value,
             }
-
-
-def _number(value: float) -> float | None:
-    """JSON has no NaN."""
-    return None if value != value else value
 
 
 def _json(results: Results, command: str, _: Any) -> str:

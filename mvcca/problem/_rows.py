@@ -329,12 +329,17 @@ class Rows:
     ) -> None:
         """Raise `DigitsLost` if `precisely` can do better, and warn if it cannot.
 
-        Views in `rank_expected` have fewer directions than features by construction.
+        Views in `rank_expected` have fewer directions than features by construction, so that they
+        are judged with a ridge only.
         """
         dtype = self.dtype or min((X.dtype for X in self.views.blocks.values()), key=_BYTES)
         tolerance, eps = _TOLERANCES[dtype], np.finfo(dtype).eps
         limit = np.sqrt(tolerance / (_ERROR * np.finfo(self.products).eps))
-        conditions = {n: w.condition for n, w in whiteners.items() if n not in rank_expected}
+        conditions = {
+            name: whitener.condition
+            for name, whitener in whiteners.items()
+            if self.reg[name] or name not in rank_expected
+        }
         lost = [name for name, condition in conditions.items() if condition > limit]
         noisy = [name for name, whitener in whiteners.items() if whitener.noise > tolerance]
         far = noisy if exactness.about_zero else []
