@@ -71,7 +71,7 @@ MISTAKES = {
     "ids as a column": (
         fit("a=a.csv", "b=b.csv"),
         "a.csv: expected a number in row 0 (line 2), column 'name', got 'n0'; leave out the "
-        "column, or give --id name if it names the rows",
+        "column, write categories as columns of 0 and 1, or give --id name if it names the rows",
     ),
     "text among numbers": (
         fit("a=a.npy", "b=text.csv"),

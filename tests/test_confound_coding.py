@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import warnings
@@ -23,6 +24,7 @@ from mvcca.inspection import (
     parametric_tests,
     permutation_test,
     study,
+    weight_intervals,
 )
 from mvcca.views.coding import coded, coding_in_words, coding_of
 
@@ -84,6 +86,7 @@ OTHERS = {
     "yes and no": (pd.DataFrame({"smoker": AGE > 50}), ("smoker",)),
     "unnamed numbers": (ENCODED, ("4 columns of numbers and their squares",)),
     "a vector": (AGE, ("a column of numbers and its square",)),
+    "lists": (ENCODED.tolist(), ("4 columns of numbers and their squares",)),
     "codes": ({"site": np.array([1, 2, "A", "B"] * 30, object)}, ("site: 3 columns, reference 1",)),
 }
 
@@ -168,6 +171,54 @@ def test_functions_encode_tables(function, table):
     np.testing.assert_allclose(run(TABLES[table]), run(ENCODED), atol=1e-9)
 
 
+_SEED = {"random_state": 0}
+RESULTS = {
+    "permutation_test": lambda *X, **o: permutation_test(*X, n_permutations=19, **_SEED, **o),
+    "parametric_tests": parametric_tests,
+    "correlation_intervals": correlation_intervals,
+    "loading_intervals": lambda *X, **o: loading_intervals(*X, n_resamples=19, **_SEED, **o),
+    "weight_intervals": lambda *X, **o: weight_intervals(*X, n_resamples=19, **_SEED, **o),
+    "study's test": lambda *X, **o: (
+        study(*X, squares=False, n_permutations=19, cv=2, **_SEED, **o).test
+    ),
+    "study's intervals": lambda *X, **o: (
+        study(*X, squares=False, n_permutations=19, cv=2, **_SEED, **o).intervals
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Components? .*:UserWarning")
+@pytest.mark.parametrize("result", RESULTS)
+def test_every_result_lists_the_coding_of_its_confounds(result):
+    found = RESULTS[result](X, Y, confounds=FRAME)
+    assert found.coding == ("age", "site: 3 columns, reference A")
+    note = "Confounds: age; site: 3 columns, reference A."
+    assert str(found).count(note) == found._repr_html_().count(note) == 1
+    assert "Confounds: 4 columns of numbers." in str(RESULTS[result](X, Y, confounds=ENCODED))
+    without = RESULTS[result](X, Y)
+    assert without.coding == ()
+    assert "Confounds" not in str(without) + without._repr_html_()
+
+
+@pytest.mark.filterwarnings("ignore:Components? .*:UserWarning")
+@pytest.mark.parametrize("result", ["permutation_test", "parametric_tests", "weight_intervals"])
+def test_levels_are_listed_with_control_characters_escaped(result):
+    found = RESULTS[result](X, Y, confounds={"site": np.where(SITE == "A", "A\x1b[2J", SITE)})
+    assert r"reference A\x1b[2J." in str(found)
+    assert "\x1b" not in str(found) + found._repr_html_()
+
+
+def test_confounds_of_a_view_by_name_and_of_one_view_are_listed():
+    views = Views({"x": X, "y": Y, "z": FRAME})
+    by_name = permutation_test(views, confounds="z", n_permutations=19)
+    assert by_name.coding == ("age", "site: 3 columns, reference A")
+    both = permutation_test(X, Y, confounds=FRAME[["age"]], confounds_y=SITE, n_permutations=19)
+    second = "confounds_y: 3 columns, reference A (second view)"
+    assert both.coding == ("age (first view)", second)
+    alone = permutation_test(X, Y, confounds_y=FRAME[["site"]], n_permutations=19)
+    assert alone.coding == ("site: 3 columns, reference A (second view)",)
+
+
 @pytest.mark.parametrize("table", ["pandas", "category", "polars", "objects"])
 @pytest.mark.parametrize(
     "estimator",
@@ -234,3 +285,64 @@ def test_a_study_and_the_command_line_encode_and_say_the_same(tmp_path, monkeypa
     FRAME.assign(day=DAYS).to_csv("z.csv", index=False)
     assert main(command) == 1
     assert "column 'day' holds dates or times" in capsys.readouterr().err
+
+
+def _write(folder, table, by_id):
+    """x.csv, y.csv and the table as z.csv; with ids, its rows are in reversed order."""
+    for name, rows in {"x": X, "y": Y, "z": table}.items():
+        frame = pd.DataFrame(rows).rename(columns=lambda column, name=name: f"{name}{column}")
+        if by_id:
+            frame.insert(0, "id", [f"s{k}" for k in range(N)])
+        step = -1 if by_id and name == "z" else 1
+        frame[::step].to_csv(folder / f"{name}.csv", index=False)
+
+
+BAD_FILES = {
+    "a bad number": (
+        FRAME.assign(age=["unknown" if k == 7 else one for k, one in enumerate(AGE)]),
+        "column 'zage' holds numbers, but 'unknown' in {place}. Expected only numbers.",
+    ),
+    "a missing level": (
+        FRAME.assign(site=[None if k == 7 else one for k, one in enumerate(SITE)]),
+        "column 'zsite' misses 1 of 120 values, first in {place}. ",
+    ),
+    "dates": (FRAME.assign(day=DAYS), "column 'zday' holds dates or times."),
+    "ids": (FRAME.assign(key=[f"s{k}" for k in range(N)]), "column 'zkey' has 120 levels"),
+}
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+@pytest.mark.parametrize("what", BAD_FILES)
+def test_bad_confounds_of_the_command_line_are_named_with_file_and_line(
+    what, by_id, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    table, message = BAD_FILES[what]
+    _write(tmp_path, table, by_id)
+    command = ["test", "x.csv", "y.csv", "--confounds", "z.csv", "--permutations", "19"]
+    assert main(command + (["--id", "id"] if by_id else [])) == 1
+    place = "row 112 (id 's7', line 114)" if by_id else "row 7 (line 9)"
+    assert f"error: z.csv: {message.format(place=place)}" in capsys.readouterr().err
+
+
+def test_families_among_the_confounds_are_noted_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    _write(tmp_path, FRAME.assign(_family=np.arange(N) // 3), by_id=False)
+    assert main(["test", "x.csv", "y.csv", "--confounds", "z.csv", "--permutations", "19"]) == 0
+    assert capsys.readouterr().err.count("'z_family' is used as a number") == 1
+
+
+@pytest.mark.parametrize("file", ["z.csv", "z.parquet", "z.txt", "z.csv by id"])
+def test_fit_says_that_confounds_in_files_are_numbers(file, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file, by, _ = file.partition(" by id")
+    sites = pd.DataFrame({"site": np.array(["Rome", "Oslo"])[AGE % 2]})
+    _write(tmp_path, sites if by else FRAME, bool(by))
+    FRAME.to_parquet("z.parquet")
+    sites.to_csv("z.txt", index=False, header=False)
+    command = ["fit", "--view", "x=x.csv", "--view", "y=y.csv", "--view", f"z={file}"]
+    command += ["--method", "cca", "--param", "confounds=z", "--no-tune", "-o", "m.mvcca"]
+    with contextlib.suppress(SystemExit):  # of usage errors
+        assert main(command + (["--id", "id"] if by else [])) == 1
+    assert not (tmp_path / "m.mvcca").exists()
+    assert "columns of 0 and 1" in capsys.readouterr().err

@@ -31,7 +31,7 @@ def test_rows_are_matched_by_ids_in_the_order_of_the_first_table(write):
 
 def test_categories_become_indicators_of_all_but_the_first(write):
     table = read_table(write("c.csv", "site,age\nB,30\nA,40\nC,50\nA,20\nB,10\nC,60\n"))
-    Z = coded(table.without_holes())
+    Z = coded(table.confounds())
     np.testing.assert_array_equal(
         Z, [[1, 0, 30], [0, 0, 40], [0, 1, 50], [0, 0, 20], [1, 0, 10], [0, 1, 60]]
     )

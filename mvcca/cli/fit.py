@@ -122,6 +122,11 @@ def _built(
 ) -> tuple[Any, PerView | None]:
     """The estimator, and the step before it that turns texts into numbers, if there are any."""
     names = text_views(views)
+    if chosen.get("confounds") in names:
+        raise UsageError(
+            f"--param confounds={chosen['confounds']}: expected a view of numbers, got texts; "
+            "write categories as columns of 0 and 1"
+        )
     given = {
         name: value
         for name in ("min_count", "text_components")

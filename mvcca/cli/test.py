@@ -43,7 +43,7 @@ def run(options: Namespace) -> None:
     with configured(options):
         result = study(
             views,
-            confounds=None if rest is None else rest.without_holes(_CONFOUNDS),
+            confounds=None if rest is None else rest.confounds(_CONFOUNDS),
             groups=groups,
             within=options.within,
             rank_gaussian=options.rank,

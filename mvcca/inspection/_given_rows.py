@@ -22,7 +22,7 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import least_left
 from mvcca.views import Views, as_views, holds_views
-from mvcca.views.coding import coded
+from mvcca.views.coding import coded, coding_in_words, coding_of
 from mvcca.views.validation import checked_sample_weight, repeated_objects
 
 _WHO = "The permutation test"
@@ -40,12 +40,15 @@ class GivenRows:
     groups : ndarray of int, shape (n_rows,), or None
     positions : ndarray of int, shape (n_rows,)
         Place of each row in the user's data.
+    coding : tuple of str
+        How each confound was encoded.
     """
 
     arrays: dict[str, np.ndarray]
     confounds: tuple[np.ndarray | None, np.ndarray | None]
     groups: np.ndarray | None
     positions: np.ndarray
+    coding: tuple[str, ...]
 
     @classmethod
     def of(
@@ -59,13 +62,17 @@ class GivenRows:
         arrays = {name: numbers_of(f"View {name!r}", block) for name, block in views.items()}
         for name, array in arrays.items():
             _warn_of_columns(name, array, column_labels(views[name]))
-        found = [None if Z is None else paired_numbers(name, Z, views) for name, Z in given.items()]
+        (Z, coding), (Z_y, coding_y) = (paired_numbers(*one, views) for one in given.items())
+        if coding_y:
+            coding = tuple(f"{one} (first view)" for one in coding)
+            coding += tuple(f"{one} (second view)" for one in coding_y)
         codes = None if groups is None else Groups.given_by(groups, views, views.ids).codes
         return cls(
             {name: array[positions] for name, array in arrays.items()},
-            (_at(found[0], positions), _at(found[1], positions)),
+            (_at(Z, positions), _at(Z_y, positions)),
             _at(codes, positions),
             positions,
+            coding,
         )
 
     def within_groups(self) -> GivenRows:
@@ -123,13 +130,18 @@ def numbers_of(what: str, block: Any, **options: Any) -> np.ndarray:
     return np.asarray(as_block(checked).dense().matrix)
 
 
-def paired_numbers(name: str, Z: Any, views: Views) -> np.ndarray:
-    """Confounds with a row per object, their categories as indicators."""
+def paired_numbers(
+    name: str, Z: Any, views: Views
+) -> tuple[np.ndarray, tuple[str, ...]] | tuple[None, tuple[()]]:
+    """Confounds with a row per object, their categories as indicators, and how these are coded."""
+    if Z is None:
+        return None, ()
     check_same_rows(name, row_labels(Z), "the views", views.ids)
-    found = numbers_of(name, as_matrix(coded(Z, name=name)))
+    levels = coding_of(Z, name=name)
+    found = numbers_of(name, as_matrix(coded(Z, levels, name=name)))
     if len(found) != len(views):
         raise ValueError(f"Expected {name} of {len(views)} objects, got {len(found)} rows.")
-    return found
+    return found, coding_in_words(Z, levels)
 
 
 def _warn_of_columns(name: str, X: np.ndarray, labels: Any) -> None:

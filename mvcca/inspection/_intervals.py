@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._tables import frame_of
+from mvcca.inspection._tables import frame_of, of_confounds
 from mvcca.machine.axes import tidy_axes
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
@@ -61,6 +61,8 @@ class CorrelationIntervals(ShownAsTables):
         Number of rows less the rank of the confounds.
     ranks : (int, int)
         Numbers p and q of independent features.
+    coding : tuple of str
+        How each confound was encoded, such as "site: 3 columns, reference A".
     """
 
     correlations: np.ndarray
@@ -76,6 +78,7 @@ class CorrelationIntervals(ShownAsTables):
     method: str
     n_rows: int
     ranks: tuple[int, int]
+    coding: tuple[str, ...] = ()
 
     def to_frame(self) -> Any:
         """Table as a pandas DataFrame, with a row per component.
@@ -95,11 +98,12 @@ class CorrelationIntervals(ShownAsTables):
 
     def _tables(self) -> list[Table]:
         """The table that is printed, and shown in notebooks."""
-        note = (
+        notes = [
             f"{self.level:.0%} intervals ({self.method}) from {self.n_rows} rows of "
-            f"{self.ranks[0]} and {self.ranks[1]} features. Noise edge: {self.edge:.3f}."
-        )
-        return [Table.of("Canonical correlations", _HEADER, self._rows(), [note])]
+            f"{self.ranks[0]} and {self.ranks[1]} features. Noise edge: {self.edge:.3f}.",
+            *of_confounds(self.coding),
+        ]
+        return [Table.of("Canonical correlations", _HEADER, self._rows(), notes)]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw estimates with their intervals, in-sample and held-out correlations, and the edge.
@@ -259,6 +263,7 @@ def inverse_result(pair: Pair, level: float, held_out: np.ndarray) -> Correlatio
         "inverse",
         pair.n_rows,
         pair.ranks,
+        pair.coding,
     )
 
 

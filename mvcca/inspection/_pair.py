@@ -70,6 +70,8 @@ class Pair:
         What to give the loadings of, less the confounds; None for the features.
     positions : ndarray of int, shape (n,)
         Places of the rows in the user's data, of `n_given` rows; a row that occurs twice has two.
+    coding : tuple of str
+        How each confound was encoded.
     """
 
     names: tuple[str, str]
@@ -79,6 +81,7 @@ class Pair:
     confounds: np.ndarray
     positions: np.ndarray
     n_given: int
+    coding: tuple[str, ...]
     variables: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
@@ -87,10 +90,8 @@ class Pair:
         X, given = taken_out(X, {"confounds": confounds})
         views = two_paired_views(X, y, who)
         rows = positions_of(sample_weight, views)
-        Z = np.zeros((len(rows), 0))
-        if confounds is not None:
-            Z = paired_numbers("confounds", given["confounds"], views)[rows]
-            Z = orthonormal_basis("confounds", Z)
+        Z, coding = paired_numbers("confounds", given["confounds"], views)
+        Z = np.zeros((len(rows), 0)) if Z is None else orthonormal_basis("confounds", Z[rows])
         bases, features, columns = [], [], []
         for name, block in views.items():
             numbers = numbers_of(f"View {name!r}", block)[rows]
@@ -106,6 +107,7 @@ class Pair:
             Z,
             rows,
             len(views),
+            coding,
         )
         pair._check_rows(who)
         return pair

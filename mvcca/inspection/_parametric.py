@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._tables import frame_of
+from mvcca.inspection._tables import frame_of, of_confounds
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
@@ -57,6 +57,8 @@ class ParametricTests(ShownAsTables):
         Tests that components i, i + 1, ..., k are all zero, by F and χ² of Wilks' Λ_i.
     pillai, hotelling_lawley, roy : ParametricTest
         Tests that all components are zero. The p-value of Roy's largest root is a lower bound.
+    coding : tuple of str
+        How each confound was encoded, such as "site: 3 columns, reference A".
     """
 
     correlations: np.ndarray
@@ -67,6 +69,7 @@ class ParametricTests(ShownAsTables):
     pillai: ParametricTest
     hotelling_lawley: ParametricTest
     roy: ParametricTest
+    coding: tuple[str, ...] = ()
 
     def to_frame(self) -> Any:
         """Table as a pandas DataFrame, with a row per test and step.
@@ -85,8 +88,8 @@ class ParametricTests(ShownAsTables):
 
     def _tables(self) -> list[Table]:
         """The table that is printed, and shown in notebooks."""
-        note = "The p-value of Roy's largest root is a lower bound."
-        return [Table.of("Parametric tests", _HEADER, self._rows(), [note])]
+        notes = ["The p-value of Roy's largest root is a lower bound.", *of_confounds(self.coding)]
+        return [Table.of("Parametric tests", _HEADER, self._rows(), notes)]
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         k = len(self.correlations)
@@ -194,6 +197,7 @@ def parametric_tests(
         _pillai(squares.sum(), n, p, q),
         _HOTELLING_LAWLEY[approximation](ratios.sum(), n, p, q),
         _roy(ratios[0], n, p, q),
+        pair.coding,
     )
 
 

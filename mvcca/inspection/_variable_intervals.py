@@ -17,7 +17,7 @@ from mvcca.inspection._intervals import (
     warn_near_edge,
 )
 from mvcca.inspection._pair import Components, Pair
-from mvcca.inspection._tables import frame_of
+from mvcca.inspection._tables import frame_of, of_confounds
 from mvcca.machine.axes import tidy_axes
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
@@ -72,6 +72,8 @@ class VariableIntervals(ShownAsTables):
         Names of the features.
     level : float
         Nominal coverage.
+    coding : tuple of str
+        How each confound was encoded, such as "site: 3 columns, reference A".
     """
 
     of: str
@@ -83,6 +85,7 @@ class VariableIntervals(ShownAsTables):
     subspaces: tuple[Subspace, ...]
     columns: dict[str, tuple[str, ...]]
     level: float
+    coding: tuple[str, ...] = ()
 
     def to_frame(self) -> Any:
         """Table as a pandas DataFrame, with a row per view, variable and component.
@@ -107,7 +110,7 @@ class VariableIntervals(ShownAsTables):
             Table.of("Components that cannot be separated", _SUBSPACE_HEADER, self._rows_of(one))
             for one in self.subspaces
         ]
-        notes = [f"{self.level:.0%} intervals of {self.of}."]
+        notes = [f"{self.level:.0%} intervals of {self.of}.", *of_confounds(self.coding)]
         if len(known) < len(self.flags):
             left_out = ", ".join(str(i + 1) for i in range(len(self.flags)) if i not in known)
             notes.insert(0, f"Not distinguishable from noise: components {left_out}.")
@@ -468,4 +471,5 @@ def _result(
     )
     in_sample = dict(zip(pair.names, sample, strict=True))
     columns = dict(zip(pair.names, pair.columns, strict=True))
-    return VariableIntervals(of, in_sample, estimate, low, high, flags, subspaces, columns, level)
+    ends = (in_sample, estimate, low, high)
+    return VariableIntervals(of, *ends, flags, subspaces, columns, level, pair.coding)

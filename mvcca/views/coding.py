@@ -7,7 +7,7 @@ numbers through every door.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time, timedelta
 from numbers import Number
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from mvcca.blocks import NamedColumns, as_block
 from mvcca.blocks.checks import column_labels, few, reject_masks
+from mvcca.blocks.places import row_in_words
 from mvcca.machine.warnings import warn
 from mvcca.views import Views
 from mvcca.views.validation import numbered_columns
@@ -72,21 +73,23 @@ def coded(table: Any, coding: Coding | None = None, *, name: str = "confounds") 
     return NamedColumns.of(np.column_stack([*found.values()]), tuple(found))
 
 
-def coding_of(table: Any, *, name: str = "confounds") -> Coding:
+def coding_of(
+    table: Any, *, name: str = "confounds", place: Callable[[int], str] = row_in_words
+) -> Coding:
     """Levels of the columns of a table, the reference first, and None for columns of numbers.
 
     The reference is the first level in the order of a category type, otherwise alphabetically. It
-    warns of columns that look like ids or families.
+    warns of columns that look like ids or families. Errors call a row as `place` does.
     """
     columns = _columns(table, name)
     coding: Coding = {}
     for column, (cells, order) in (columns or {}).items():
         _refuse_dates(name, column, cells, is_category=order is not None)
-        if order is None and _is_numeric(name, column, cells):
+        if order is None and _is_numeric(name, column, cells, place):
             coding[column] = None
             _warn_of_numbers(name, column, cells)
             continue
-        texts = _texts(name, column, cells)
+        texts = _texts(name, column, cells, place)
         levels = sorted(set(texts)) if order is None else _present(order, texts)
         _check_levels(name, column, levels, len(texts))
         coding[column] = levels
@@ -112,7 +115,7 @@ def coded_view(views: Views, name: str, coding: Coding | None = None) -> tuple[V
 def coding_in_words(table: Any, coding: Coding, *, squares: bool = False) -> tuple[str, ...]:
     """How each column was encoded, such as "site: 4 columns, reference A", "age and its square"."""
     if not coding:
-        width = table.shape[1] if len(getattr(table, "shape", ())) == 2 else 1
+        width = np.shape(table)[1] if len(np.shape(table)) == 2 else 1
         what = "a column" if width == 1 else f"{width} columns"
         own = "its square" if width == 1 else "their squares"
         return (f"{what} of numbers{f' and {own}' if squares else ''}",)
@@ -209,7 +212,7 @@ def _is_text_of_number(cell: str) -> bool:
     return True
 
 
-def _is_numeric(name: str, column: str, cells: np.ndarray) -> bool:
+def _is_numeric(name: str, column: str, cells: np.ndarray, place: Callable[[int], str]) -> bool:
     """Whether a column holds numbers; refuse it if most cells are numbers and some are not."""
     if cells.dtype.kind not in "OUS":
         return True
@@ -227,8 +230,8 @@ def _is_numeric(name: str, column: str, cells: np.ndarray) -> bool:
     if words and len(words) < len(known) / 2:
         row, one = words[0]
         raise ValueError(
-            f"{name}: column {column!r} holds numbers, but {one!r} in row {row}. Expected only "
-            "numbers, or a category type."
+            f"{name}: column {column!r} holds numbers, but {one!r} in {place(row)}. Expected "
+            "only numbers, or a category type."
         )
     return not words
 
@@ -241,13 +244,15 @@ def _as_numbers(name: str, column: str, cells: np.ndarray) -> np.ndarray:
         raise ValueError(f"{name}: expected numbers in column {column!r}, as before.") from None
 
 
-def _texts(name: str, column: str, cells: np.ndarray) -> list[str]:
+def _texts(
+    name: str, column: str, cells: np.ndarray, place: Callable[[int], str] = row_in_words
+) -> list[str]:
     """Cells of a category as texts; refuse missing ones."""
     plain = [_plain(one) for one in cells]
     if missing := [row for row, one in enumerate(plain) if one is None]:
         raise ValueError(
-            f"{name}: column {column!r} misses {len(missing)} of {len(plain)} values, first in row "
-            f"{missing[0]}. Leave out the column or these rows, or name a level for them."
+            f"{name}: column {column!r} misses {len(missing)} of {len(plain)} values, first in "
+            f"{place(missing[0])}. Leave out the column or these rows, or name a level for them."
         )
     return list(map(str, plain))
 

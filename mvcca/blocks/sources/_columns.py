@@ -38,8 +38,9 @@ class Columns:
             if dtype.kind not in "biuf":
                 raise SourceError(
                     f"{table}: expected columns of numbers or of lists of numbers, got "
-                    f"{schema.field(name).type} in {name!r}. Select the columns of numbers, or "
-                    f"give --id {name} if it names the rows."
+                    f"{schema.field(name).type} in {name!r}. Select the columns of numbers, "
+                    f"write categories as columns of 0 and 1, or give --id {name} if it names the "
+                    "rows."
                 )
             self._widths[name] = width
             dtypes.append(dtype)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mvcca.inspection._tables import frame_of
+from mvcca.inspection._tables import frame_of, of_confounds
 from mvcca.machine.axes import GREY, color, tidy_axes
 from mvcca.machine.tables import ShownAsTables, Table
 
@@ -57,6 +57,8 @@ class PermutationTest(ShownAsTables):
         component is positive in the first view.
     loading_p_values : dict of str to ndarray, shape (n_features, n_steps), or None
         Family-wise over the variables of the view and the tested components.
+    coding : tuple of str
+        How each confound was encoded, such as "site: 3 columns, reference A".
     """
 
     statistic: str
@@ -69,6 +71,7 @@ class PermutationTest(ShownAsTables):
     reg: dict[str, float]
     loadings: dict[str, np.ndarray] | None = None
     loading_p_values: dict[str, np.ndarray] | None = field(default=None, repr=False)
+    coding: tuple[str, ...] = ()
 
     def to_frame(self) -> DataFrame:
         """Table of the tested components.
@@ -130,8 +133,8 @@ class PermutationTest(ShownAsTables):
         rows = f"{len(self.permuted)} permutations of {self.n_rows} rows"
         if len(self.dropped_rows):
             rows += f"; {len(self.dropped_rows)} rows left out"
-        note = f"{_LABELS[self.statistic]}; {rows}"
-        return [Table.of("Permutation test", _HEADER, self._rows(), [note])]
+        notes = [f"{_LABELS[self.statistic]}; {rows}", *of_confounds(self.coding)]
+        return [Table.of("Permutation test", _HEADER, self._rows(), notes)]
 
     def _rows(self) -> list[tuple[int | float, ...]]:
         n_steps = len(self.observed)

@@ -227,6 +227,7 @@ def permutation_test(
         n_rows=design.n_rows,
         dropped_rows=np.unique(rows.positions[design.dropped_rows]),
         reg=_ridges(trial, design, options),
+        coding=rows.coding,
         **_loadings(trial, null[:, n_steps:], design, list(rows.arrays)),
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from mvcca.inspection._intervals import CorrelationIntervals
-from mvcca.inspection._tables import frame_of
+from mvcca.inspection._tables import frame_of, of_confounds
 from mvcca.inspection.permutation import PermutationTest
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.replacing import replacing
@@ -376,8 +376,7 @@ class Study:
         )
         lost = f"{self.n_confounds} independent confounds removed; " if self.n_confounds else ""
         found = [f"{self.n_rows} rows; {lost}{sizes}; {len(self.test.permuted)} permutations."]
-        if self.coding:
-            found.append(f"Confounds: {'; '.join(self.coding)}.")
+        found += of_confounds(self.coding)
         found += self._sets_of_rows()
         if any(self.n_missing.values()):
             found.append(self._treatment())

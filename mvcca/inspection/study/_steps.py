@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -227,9 +228,9 @@ def study(
         n_confounds=n_confounds,
         n_components={name: block.shape[1] for name, block in components.items()},
         explained=explained,
-        test=test,
+        test=replace(test, coding=coding),
         in_sample=column_correlations(*(block for _, block in scores.items())),
-        intervals=inverse_result(pair, level, held_out),
+        intervals=replace(inverse_result(pair, level, held_out), coding=coding),
         loadings=own,
         loading_ends={name: _ends(of_variables, name, own[name]) for name in own},
         cross_loadings=crossed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from mvcca.blocks.sources import (
     is_number,
     name_among,
 )
+from mvcca.views.coding import coding_of
 from mvcca.views.validation import numbered_columns
 
 
@@ -126,18 +128,22 @@ class Table:
                 raise self._text_in(name, cells) from None
         return NamedColumns.of(np.column_stack(list(found.values())), tuple(found))
 
-    def without_holes(self, remedy: str = FILL_IN) -> Mapping[str, np.ndarray]:
-        """The columns as they are, such as those of confounds, in which no cell may be missing.
+    def confounds(self, remedy: str = FILL_IN) -> Mapping[str, np.ndarray]:
+        """The columns as they are, if all are confounds; errors name the file and the line.
 
         Raises
         ------
         SourceError
             If a cell is missing.
+        ValueError
+            If a column holds dates, names rows, or holds numbers beside a few texts.
         """
         for name, cells in self.columns.items():
             missing = np.array([_is_hole(cell) for cell in cells])
             if missing.any():
                 raise self._missing_in(name, missing, remedy)
+        with warnings.catch_warnings(action="ignore"):  # of ids and families, as the test warns
+            coding_of(self.columns, name=self.file, place=self._row_in_words)
         return self.columns
 
     def texts(self) -> np.ndarray | None:
@@ -149,7 +155,7 @@ class Table:
             return None
         for row, cell in enumerate(cells):
             if not cell.strip():
-                where = row_in_words(**self._place(row))
+                where = self._row_in_words(row)
                 raise SourceError(
                     f"{self.file}: expected a text in {where}, it is empty; leave out the row, or "
                     "write a word"
@@ -162,20 +168,25 @@ class Table:
         line = None if self.lines is None else int(self.lines[row])
         return {"row": number, "line": line, "name": None if self.ids is None else self.ids[row]}
 
+    def _row_in_words(self, row: int) -> str:
+        return row_in_words(**self._place(row))
+
     def _missing_in(self, name: str, missing: np.ndarray, remedy: str) -> SourceError:
         return SourceError(
             f"{self.file}: column {name!r} misses {missing.sum()} of {len(missing)} values, first "
-            f"in {row_in_words(**self._place(int(missing.argmax())))}. {remedy}"
+            f"in {self._row_in_words(int(missing.argmax()))}. {remedy}"
         )
 
     def _text_in(self, name: str, cells: np.ndarray) -> SourceError:
         row = next(i for i, cell in enumerate(cells) if not (is_number(cell) or _is_hole(cell)))
         message = bad_cell(str(cells[row]), column=name or 0, file=self.file, **self._place(row))
         if "To convert" not in message:
-            what = "leave out the column"
+            what = "write categories as columns of 0 and 1"
             if self.ids is None:
                 what += f", or give --id {name or UNNAMED} if it names the rows"
-            message += f"; {what}"
+            else:
+                what = f"or {what}"
+            message += f"; leave out the column, {what}"
         return SourceError(f"{self.file}: {message}")
 
 
