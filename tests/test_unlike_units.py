@@ -158,6 +158,16 @@ def test_unlike_units_are_seen_in_every_storage(storage):
     assert message.startswith("Unlike units: column 3 has over 9")
 
 
+@pytest.mark.parametrize("model", [MVCCA(2), CCA(2, reg=0.1), PLS(2), GCCA(2)], ids=repr)
+def test_unlike_units_of_files_are_seen(model, tmp_path):
+    opened = []
+    for name, X in {"labs.npy": LABS, "alike.npy": LABS[:, :3]}.items():
+        np.save(tmp_path / name, X)
+        opened.append(mvcca.open_matrix(tmp_path / name))
+    assert len(said(lambda: clone(model).fit([opened[0], SCORES]))) == 1
+    assert not said(lambda: clone(model).fit([opened[1], SCORES]))
+
+
 def test_unlike_units_are_seen_beside_missing_cells():
     X = np.where(RNG.random(LABS.shape) < 0.1, np.nan, LABS)
     assert len(said(lambda: CCA(2, reg=0.1, missing="pairwise").fit([X, SCORES]))) == 1
