@@ -538,39 +538,6 @@ def test_absolute_ridges_are_in_the_units_of_the_views(size):
         assert_allclose(found[key], of_unit_size.cv_results_[key], rtol=0, atol=1e-8)
 
 
-CONSTANT_PARTS = {
-    "a view": (CCA(), lambda X, y: (X | {"b": np.r_[X["b"][:30], np.ones((60, 4))]}, y), "'b'"),
-    "a view, with a ridge": (
-        MVCCA(reg=0.1),
-        lambda X, y: (X | {"b": np.r_[X["b"][:30], np.ones((60, 4))]}, y),
-        "'b'",
-    ),
-    "labels": (MLCCA(), lambda X, y: (X, np.r_[y[:30], np.zeros(60)]), "the same labels"),
-    "labels of sums": (
-        MVMLCCA(within="sample"),
-        lambda X, y: (X, np.r_[y[:30], np.zeros(60)]),
-        "the same labels",
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("model", "change", "what"), CONSTANT_PARTS.values(), ids=list(CONSTANT_PARTS)
-)
-def test_a_split_that_cannot_be_fitted_is_named(model, change, what):
-    rng = np.random.default_rng(0)
-    blocks, y = change(
-        {"a": rng.normal(size=(90, 5)), "b": rng.normal(size=(90, 4))}, np.arange(90) % 3
-    )
-    folds = [
-        (np.arange(60), np.arange(60, 90)),
-        (np.arange(30, 90), np.arange(30)),
-    ]
-    search = FoldSearchCV(model, {"n_components": [1, 2]}, cv=folds)
-    with pytest.raises(ValueError, match=rf"Split 1 of 2 \(from 0\) cannot be .*{what}.*\(cv=\)"):
-        search.fit(Views(blocks), y)
-
-
 def test_components_without_weights_leave_memory_alone():
     # SciPy's dtbtrs writes past the end of arrays of no columns, which ended the process.
     white = Bidiagonal.of(Tridiagonal(np.ones(5), np.zeros(4)), "a")

@@ -97,10 +97,13 @@ class Measurements:
         """Methods that failed on a fold or were not run, with the reason."""
         reasons: dict[str, str] = {}
         for name in self.methods:
-            for fold in self.folds:
-                outcome = self.outcomes.get((name, fold.number))
-                if isinstance(outcome, Failed):
-                    reasons.setdefault(name, outcome.reason)
+            found = {fold.number: self.outcomes.get((name, fold.number)) for fold in self.folds}
+            failed = {n: own.reason for n, own in found.items() if isinstance(own, Failed)}
+            if failed:
+                number, reasons[name] = next(iter(failed.items()))
+                if len(failed) < len(found) or len({*failed.values()}) > 1:  # due to its rows
+                    where = f"fold {number + 1} of {len(found)}"
+                    reasons[name] = f"{where} cannot be fitted and measured: {reasons[name]}"
             if not self.measured(name):
                 reasons.setdefault(name, "interrupted before it was measured")
         return reasons

@@ -83,7 +83,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         Dimension of the shared space. None is all that the data support, "cv" chooses by 5 folds.
     algorithm : {"svd", "canonical", "regression"}, default="svd"
         scikit-learn's `PLSSVD`, `PLSCanonical` and `PLSRegression`. The last two predict a constant
-        second view by its mean, with a warning.
+        second view by its mean, with a warning, even if the first view is constant, too.
     scale : bool, default=False
         Divide columns by their standard deviations first, as scikit-learn does by default.
         Covariance depends on the units of the columns, correlation does not.
@@ -270,7 +270,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         if self.algorithm == "svd" or len(within) != 2:
             return False
         x, y = (np.diag(B) for B in within.values())
-        return bool((x > 0).any() and np.isfinite(x).all() and (y == 0).all())
+        return bool(np.isfinite(x).all() and (y == 0).all())
 
     def _learn_constant(
         self, rows: Rows, statistic: Moments | PairMoments, within: Mapping[str, np.ndarray]

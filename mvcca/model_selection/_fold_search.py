@@ -629,7 +629,6 @@ class _Search:
         """The model of each setting for the training part of a split."""
         asks = self._asks_correlations
         held_out = self._parts.pairs_of(self._tests[split]) if asks else ()
-        _check_labels(self._parts.rows, self._parts.trains[split])
         part = _Part(self._opened, *self._parts[split], held_out)
         is_in_float64 = part.rows.products == _FLOAT64
         solved, learned, from_rows = self._routes(split)
@@ -686,15 +685,6 @@ class _Search:
 
 def _as_lists(exponents: Mapping[str, np.ndarray]) -> dict[str, list[int]]:
     return {name: own.tolist() for name, own in exponents.items()}
-
-
-def _check_labels(rows: Rows, train: np.ndarray) -> None:
-    """Refuse a training part of one class, as `fit` would."""
-    if rows.labels is None:
-        return
-    labels = rows.labels.take(rows.views.rows_of(train))
-    if len(np.unique(np.concatenate(list(labels.codes.values())))) < 2:
-        raise ValueError("All training rows have the same labels, which distinguish nothing.")
 
 
 @contextmanager

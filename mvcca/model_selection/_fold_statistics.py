@@ -143,6 +143,18 @@ class InnerFolds:
         return models
 
 
+def naming_folds(error: Exception, folds: InnerFolds, left_out: Collection[int]) -> ValueError:
+    """The error of a model that does not see some folds, with these folds named."""
+    which = "all folds"
+    if not folds.are_one_part:
+        names = " and ".join(map(str, sorted(left_out)))
+        which = f"fold{'s' if len(left_out) > 1 else ''} {names} of {folds.n_folds} (from 0)"
+    return ValueError(
+        f"A model that learns from fewer rows, to choose settings, fails without {which}: {error} "
+        'Give values in place of "cv"; a comparison has them with tune=False.'
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Statistics of training parts, as sums of those of disjoint cells.
@@ -203,9 +215,19 @@ class Parts:
 
     def __getitem__(self, part: int) -> tuple[Rows, Any]:
         """Rows of a training part, or all where these do not matter, and its statistic."""
+        self._check_labels(self.trains[part])
         if self.cells:
             return self.rows, self._sum(self.in_part[part])
         return self._read(self.rows.take(self.trains[part]))
+
+    def _check_labels(self, train: np.ndarray) -> None:
+        """Refuse a training part of one class, as `fit` would."""
+        rows = self.rows
+        if rows.labels is None or not self.model.requires.labels:
+            return
+        labels = rows.labels.take(rows.views.rows_of(train))
+        if len(np.unique(np.concatenate(list(labels.codes.values())))) < 2:
+            raise ValueError("All training rows have the same labels, which distinguish nothing.")
 
     def whole(self) -> tuple[Rows, Any]:
         """All rows, and their statistic."""

@@ -17,7 +17,13 @@ import numpy as np
 from sklearn.base import clone
 
 from mvcca.machine.progress import counting
-from mvcca.model_selection._fold_statistics import FoldStatistics, InnerFolds, Outer
+from mvcca.machine.warnings import warn
+from mvcca.model_selection._fold_statistics import (
+    FoldStatistics,
+    InnerFolds,
+    Outer,
+    naming_folds,
+)
 from mvcca.model_selection._goals import (
     Goal,
     Projected,
@@ -125,7 +131,7 @@ class Search:
     task: Task
     space: Space
     found: dict[Key, Trials] = field(default_factory=dict)
-    failures: list[Exception] = field(default_factory=list)
+    failures: dict[tuple[int, ...], Exception] = field(default_factory=dict)  # by folds left out
 
     def choices(self) -> dict[Outer, Choice]:
         """The best setting for each outer fold."""
@@ -151,7 +157,25 @@ class Search:
                     for outer in new
                     if (value := self._beyond(name, best[outer][name], lines[outer])) is not None
                 }
-        return {outer: self._trials(outer, keys).choose(outer) for outer, keys in asked.items()}
+        found = {outer: self._trials(outer, keys).choose(outer) for outer, keys in asked.items()}
+        self._warn_of_lost_folds()
+        return found
+
+    def _warn_of_lost_folds(self) -> None:
+        """Say that a fold has no value of any setting, so that only other folds choose."""
+        scored = {
+            (outer, fold)
+            for trials in self.found.values()
+            for outer, by_variant in trials.values.items()
+            for by_fold in by_variant.values()
+            for fold in by_fold
+        }
+        for left_out, served in self.task.folds.models():
+            lost = not all((outer, fold) in scored for fold, outer in served.items())
+            if lost and left_out in self.failures:
+                error = naming_folds(self.failures[left_out], self.task.folds, left_out)
+                warn(f"Only the other folds choose settings. {error}")
+                return
 
     def _best(self, outer: Outer, keys: Sequence[Key]) -> Setting:
         chosen = self._trials(outer, keys).choose(outer).params
@@ -183,7 +207,10 @@ class Search:
             for variant, by_fold in part.values.get(outer, {}).items():
                 values[variant._replace(setting=start + variant.setting)] = by_fold
         if not values:
-            raise self.failures[-1]
+            left_out, error = next(
+                own for own in reversed(self.failures.items()) if {*outer} <= {*own[0]}
+            )
+            raise naming_folds(error, self.task.folds, left_out) from error
         return merged
 
     # ---- values of one setting -------------------------------------------------------------------
@@ -234,7 +261,7 @@ class Search:
                 try:
                     model = self.task.fitted({**setting, **self.space.components}, left_out)
                 except (ValueError, np.linalg.LinAlgError) as error:  # too few rows, say
-                    self.failures.append(error)
+                    self.failures[left_out] = error
                     count()
                     continue
                 bank: Scores = {}

@@ -15,7 +15,12 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.machine.progress import counting
-from mvcca.model_selection._fold_statistics import FoldStatistics, InnerFolds, Outer
+from mvcca.model_selection._fold_statistics import (
+    FoldStatistics,
+    InnerFolds,
+    Outer,
+    naming_folds,
+)
 from mvcca.model_selection._goals import Goal, Projected, Sample, Value, goal_of, values_of
 from mvcca.model_selection._products import FoldRows
 from mvcca.problem import Rows, components_to_search
@@ -238,10 +243,7 @@ def search_path(
             try:
                 path = statistics.path(left_out)
             except ValueError as error:  # more neighbours than rows, say
-                raise ValueError(
-                    f"A model that learns from fewer rows, to choose settings, fails: {error} Give "
-                    'values in place of "cv"; a comparison has them with tune=False.'
-                ) from error
+                raise naming_folds(error, statistics.folds, left_out) from error
             path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
             rows = statistics.held_out(path, left_out, served, trials.goal)
             for number, (setting, reg) in enumerate(ridges):
