@@ -210,6 +210,8 @@ class Search:
             left_out, error = next(
                 own for own in reversed(self.failures.items()) if {*outer} <= {*own[0]}
             )
+            if len(self.failures) == len(self.task.folds.models()):  # no fold is the cause
+                raise error
             raise naming_folds(error, self.task.folds, left_out) from error
         return merged
 
