@@ -20,6 +20,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 import mvcca
 from mvcca import (
@@ -344,6 +345,7 @@ def fitted(model, problem, batches, *labels):
                     some = slice(rows[0], rows[-1] + 1)
                     w = None if problem.weights is None else problem.weights[some]
                     model.partial_fit(problem.views(some), sample_weight=w)
+                check_is_fitted(model)  # else it says what the batches lack
             except (ValueError, ArithmeticError) as error:
                 return None, [error]
     return model, [warning.message for warning in caught]
