@@ -78,7 +78,7 @@ def _sample_of(block: Block) -> Block:
     height, width = block.shape
     n_rows = min(_ROWS, max(_LEAST_ROWS, _CELLS // width))
     sample = block.take(slice(None, None, 1 + height // n_rows)).in_memory().on_host()
-    exponent = np.frexp(np.nan_to_num(sample.sizes()).max() or 1.0)[1]
+    exponent = np.frexp(np.nan_to_num(sample.size()) or 1.0)[1]
     if abs(exponent) <= _SAFE:
         return sample
     return sample.scaled(np.full(width, np.ldexp(1.0, np.clip(-exponent, -1000, 1000))))

@@ -229,6 +229,10 @@ class Block(ABC):
         low, high = self.extremes()
         return np.maximum(high, -low)
 
+    def size(self) -> float:
+        """Largest absolute value, as those of `sizes`."""
+        return float(self.sizes().max(initial=0))
+
     def centred_cross(self, U: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """Σ_a (x_a - mean) u_aᵀ in host memory, (d, k)."""
         return self._added(lambda block, rows: block.centred_cross(U[rows], mean))

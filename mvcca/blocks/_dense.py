@@ -98,6 +98,10 @@ class DenseBlock(Block):
                 break
         return sizes
 
+    def size(self) -> float:
+        some = self.matrix[:: 1 + len(self.matrix) // _SAMPLED_ROWS]
+        return float(max(some.max(initial=0), -some.min(initial=0))) or super().size()
+
     def centred_cross(self, U: np.ndarray, mean: np.ndarray) -> np.ndarray:
         rounded = mean.astype(self.dtype)
         products = (U.T.astype(self.dtype) @ (self.matrix - rounded)).T

@@ -27,9 +27,7 @@ def exponents_of(views: Views, by_column: Collection[str] = ()) -> dict[str, np.
     for name, block in views.blocks.items():
         if block.is_lazy or block.on_device or block.dtype == np.float32:
             continue
-        sizes = block.sizes()
-        if name not in by_column:
-            sizes = np.full(len(sizes), sizes.max(initial=0))
+        sizes = block.sizes() if name in by_column else np.full(block.shape[1], block.size())
         exponents = np.frexp(sizes)[1]
         exponents = np.where(np.abs(exponents) > _SAFE, exponents, 0)
         if exponents.any():
