@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from mvcca import config_context  # noqa: E402
 from mvcca.deep import CMDN, CorrAE, CrossCorrAE  # noqa: E402
-from mvcca.deep._bases.pretrained import ContrastiveDivergence, Rows  # noqa: E402
+from mvcca.deep._bases.pretrained import ContrastiveDivergence, StageRows  # noqa: E402
 from mvcca.deep._networks.rbm import RBM, JointInference  # noqa: E402
 from mvcca.deep._training.rows import Sample  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
@@ -172,7 +172,7 @@ def test_a_joint_machine_infers_the_other_view():
     joint = RBM(6, 12, generator=torch.Generator().manual_seed(0))
     model = CMDN(pretraining_epochs=150, learning_rate=0.02, **SMALL)
     model.view_names_ = ("a", "b")
-    rows, seeds = Rows(sample, None), [0, 1, 2, 3]
+    rows, seeds = StageRows(sample, None), [0, 1, 2, 3]
     model._train_stage("joint", ContrastiveDivergence(joint), rows, seeds)
     H = JointInference(joint, slice(0, 3))(bits)
     assert ((joint.mean(H)[:, 3:] > 0.5) == (bits < 0.5)).float().mean() > 0.95

@@ -10,8 +10,8 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 487,
-    "class names with several meanings": 20,
+    "classes": 486,
+    "class names with several meanings": 0,
     "names that rooms export": 323,
     "fields of Problem": 14,
     "fields of Rows": 11,

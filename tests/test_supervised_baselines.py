@@ -22,7 +22,7 @@ from sklearn.preprocessing import LabelBinarizer, StandardScaler
 from mvcca import CMOLRS, JRL, LGCFL, Labels, Views, config_context, evaluate_retrieval
 from mvcca.blocks import as_block
 from mvcca.linear import jrl_loss as loss_module
-from mvcca.linear._cmolrs import _Batch, _Gallery, _LowRank, _Part
+from mvcca.linear._cmolrs import _CentredBlock, _LowRank, _TripletBatch, _TripletSampler
 from mvcca.linear.group_sparse import MomentLoss
 from mvcca.linear.jrl_loss import ObjectLoss, StandardRows, jrl_loss, laplacian
 
@@ -531,12 +531,12 @@ def test_more_neighbours_than_rows_are_all_of_them_with_a_warning():
 # ---- CMOLRS --------------------------------------------------------------------------------------
 
 
-def some_batch(seed: int = 0) -> tuple[_Batch, _LowRank]:
+def some_batch(seed: int = 0) -> tuple[_TripletBatch, _LowRank]:
     rng = np.random.default_rng(seed)
-    batch = _Batch(
-        x=_Part(as_block(rng.standard_normal((4, 5))), np.zeros(5)),
+    batch = _TripletBatch(
+        x=_CentredBlock(as_block(rng.standard_normal((4, 5))), np.zeros(5)),
         query=np.array([0, 0, 1, 2, 3, 3]),
-        difference=_Part(as_block(rng.standard_normal((6, 3))), np.zeros(3)),
+        difference=_CentredBlock(as_block(rng.standard_normal((6, 3))), np.zeros(3)),
         margin=2 * rng.random(6),
     )
     W = _LowRank.random({"image": 5, "text": 3}, 2, np.random.RandomState(seed))
@@ -547,7 +547,7 @@ def in_full(W: _LowRank) -> np.ndarray:
     return W.basis * W.values @ W.basis.T
 
 
-def loss_by_loop(batch: _Batch, W: np.ndarray) -> float:
+def loss_by_loop(batch: _TripletBatch, W: np.ndarray) -> float:
     """Mean hinge, with W (8, 8) over both views and s(x, y) through its symmetric part."""
     between = (W + W.T)[:5, 5:] / 2
     x, difference = batch.x.block.matrix, batch.difference.block.matrix
@@ -558,7 +558,7 @@ def loss_by_loop(batch: _Batch, W: np.ndarray) -> float:
     return sum(losses) / len(losses)
 
 
-def gradient_by_differences(batch: _Batch, W: np.ndarray) -> np.ndarray:
+def gradient_by_differences(batch: _TripletBatch, W: np.ndarray) -> np.ndarray:
     G, h = np.zeros_like(W), 1e-6
     for place in np.ndindex(W.shape):
         step = np.zeros_like(W)
@@ -594,7 +594,7 @@ SETS = [{"a"}, {"b"}, {"a", "b"}, {"c"}, set(), {"b", "c"}, {"a", "b", "c"}]
 
 def test_triplets_are_all_that_labels_allow_and_no_others():
     labels = Labels.of(SETS)
-    gallery = _Gallery(labels, 1.0)
+    gallery = _TripletSampler(labels, 1.0)
     triplets = gallery.draw(labels.codes, 2000, np.random.RandomState(0))
     drawn = set(
         zip(
@@ -613,7 +613,7 @@ def test_triplets_are_all_that_labels_allow_and_no_others():
 
 def test_margins_are_those_of_a_loop():
     labels = Labels.of(SETS)
-    gallery = _Gallery(labels, 2.5)
+    gallery = _TripletSampler(labels, 2.5)
     triplets = gallery.draw(labels.codes, 20, np.random.RandomState(0))
     distances = np.random.default_rng(0).random(len(triplets.query))
     margins = gallery.margins(triplets, distances)

@@ -17,7 +17,13 @@ from mvcca import CCA, KCCA, LGCFL, MLCCA, MVCCA, MVMLCCA, Labels, Views, evalua
 from mvcca.datasets import load_digits_views
 from mvcca.measures import average_precision
 from mvcca.model_selection import InnerFolds, choices, fit_chosen
-from mvcca.model_selection._goals import Projected, Sample, Value, _average_precision, values_of
+from mvcca.model_selection._goals import (
+    FoldScores,
+    RankedSample,
+    Value,
+    _average_precision,
+    values_of,
+)
 from mvcca.model_selection._tuning import Trials, Variant
 from mvcca.problem import RidgePath
 from mvcca.views.labels_by_view import LabelsByView
@@ -105,8 +111,8 @@ def test_values_of_goals_are_measures_of_an_evaluation(ranking, n_views):
     model = MVCCA(6, reg=0.1).fit(train)
     scores = dict(model.variates(test).items())
     bank = dict(model.variates(train).items())
-    sample = Sample(test, LabelsByView.of(test, y[200:]), test.names)
-    projected = Projected(scores, bank, model.maps_.expected)
+    sample = RankedSample(test, LabelsByView.of(test, y[200:]), test.names)
+    projected = FoldScores(scores, bank, model.maps_.expected)
     asked = {"estimator": model, "weighting": None if ranking == "cosine" else ranking}
     names = [ranking, f"{ranking}+csls"]
     found = values_of("object", projected, sample, names, 6)
@@ -122,11 +128,11 @@ def test_values_of_goals_are_measures_of_an_evaluation(ranking, n_views):
 def test_fewer_components_are_those_of_a_model_with_fewer():
     views, y = planted()
     whole, few = (CCA(k, reg=0.1).fit(views[:200]) for k in (8, 3))
-    sample = Sample(views[200:], LabelsByView.of(views[200:], y[200:]), views.names)
+    sample = RankedSample(views[200:], LabelsByView.of(views[200:], y[200:]), views.names)
     values = [
         values_of(
             "class",
-            Projected(dict(m.variates(sample.views).items()), {}, m.maps_.expected),
+            FoldScores(dict(m.variates(sample.views).items()), {}, m.maps_.expected),
             sample,
             ["likelihood"],
             3,

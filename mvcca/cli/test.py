@@ -16,7 +16,7 @@ from mvcca.cli.estimates import note_work
 from mvcca.cli.inputs import checked_output, configured, groups_of_ids
 from mvcca.comparison.costs import shape_of, study_work
 from mvcca.inspection import study
-from mvcca.views.files import Table, matched, read_ids, read_table
+from mvcca.views.files import SubjectTable, matched, read_ids, read_table
 
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow")
 _LEAVE_OUT = "Leave out the column or these rows"
@@ -61,11 +61,11 @@ def run(options: Namespace) -> None:
         note(f"report: {report}")
 
 
-def _numbers(table: Table, holes: bool) -> NamedColumns:
+def _numbers(table: SubjectTable, holes: bool) -> NamedColumns:
     return table.numbers(holes=holes, remedy=f"{_LEAVE_OUT}, or keep them with --missing em")
 
 
-def _matched(tables: list[Table], options: Namespace) -> list[Table]:
+def _matched(tables: list[SubjectTable], options: Namespace) -> list[SubjectTable]:
     """Tables with the same subjects in the same order."""
     if options.id is not None:
         heights = max(map(len, tables))
@@ -82,7 +82,9 @@ def _matched(tables: list[Table], options: Namespace) -> list[Table]:
     return [table.without([""]) if "" in table.columns else table for table in tables]
 
 
-def _groups(options: Namespace, confounds: Table | None, first: Table) -> tuple[Any, Table | None]:
+def _groups(
+    options: Namespace, confounds: SubjectTable | None, first: SubjectTable
+) -> tuple[Any, SubjectTable | None]:
     """The group of each subject, from a column of the confounds or a file, and the confounds."""
     name, n_rows = options.groups, len(first)
     if name is None:

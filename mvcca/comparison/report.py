@@ -46,7 +46,7 @@ def report_page(
         next_steps = _statements(results[0])
     return template("mvcca.comparison", "report.html").render(
         title=_TITLE,
-        cases=[Case.of(result) for result in results],
+        cases=[ResultSection.of(result) for result in results],
         estimators=dict.fromkeys(_estimators(results)),
         facts=list(_facts(results, command)),
         next_steps=next_steps or {},
@@ -61,7 +61,7 @@ def _statements(result: Measurements) -> dict[str, str]:
     }
 
 
-class Found(NamedTuple):
+class ShownItem(NamedTuple):
     """A query, or an item that it retrieves: its text, and its image if there is one."""
 
     text: str
@@ -73,8 +73,8 @@ class Found(NamedTuple):
 class QueryRow(NamedTuple):
     """A query and the items that it retrieves, best first."""
 
-    query: Found
-    found: list[Found]
+    query: ShownItem
+    found: list[ShownItem]
 
 
 class Queries(NamedTuple):
@@ -87,7 +87,7 @@ class Queries(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Case:
+class ResultSection:
     """What the report shows of one result."""
 
     summary: Summary
@@ -101,7 +101,7 @@ class Case:
     queries: Queries | None
 
     @classmethod
-    def of(cls, result: Measurements) -> Case:
+    def of(cls, result: Measurements) -> ResultSection:
         """Gather what the report shows of a result."""
         summary = Summary.of(result)
         tables = [
@@ -240,13 +240,13 @@ def _queries(result: Measurements, as_images: bool) -> Queries | None:
     if best.shown is None:
         return None
 
-    def shown(item: Item) -> Found:
+    def shown(item: Item) -> ShownItem:
         if as_images:
             from mvcca.comparison import figures
 
             picture = figures.image(result, item)
-            return Found(item.labels, picture, item.is_right, item.is_same)
-        return Found(_text(result, item), "", item.is_right, item.is_same)
+            return ShownItem(item.labels, picture, item.is_right, item.is_same)
+        return ShownItem(_text(result, item), "", item.is_right, item.is_same)
 
     source, target, *_ = map(in_one_line, best.shown.projected.rows.names)
     rows = [

@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
 from mvcca.blocks import as_block, namespace, stack
 from mvcca.blocks.checks import of_view
-from mvcca.kernel.held_out import HeldOut, Sample, features_of
+from mvcca.kernel.held_out import HeldOut, HeldOutFeatures, features_of
 from mvcca.kernel.kernels import (
     NAMES,
     Kernel,
@@ -340,7 +340,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
             total = PairMoments.of(views, weights, of_pair, widths)
         n_objects = float(max(len(views), 0 if weights is None else weights.sum()))
         is_exact = self.approximation is None
-        sample_of = partial(Sample.of, maps, self._n_before + n_objects, is_exact)
+        sample_of = partial(HeldOutFeatures.of, maps, self._n_before + n_objects, is_exact)
         none = views[:0].in_memory()
         none = none.replace({name: block.on_host() for name, block in none.blocks.items()})
         sample = accumulate(sample_of, sample_of(none, None), views, weights)

@@ -50,7 +50,7 @@ def fold_of(keys: np.ndarray, n_objects: float) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class HeldOutFeatures:
     """Features of the objects that are held out once."""
 
     features: Views
@@ -66,7 +66,7 @@ class Sample:
         is_exact: bool,
         views: Views,
         weights: np.ndarray | None,
-    ) -> Sample:
+    ) -> HeldOutFeatures:
         """Choose among the objects of a block of rows; `n_objects` counts those of all blocks.
 
         If a kernel `is_exact`, all objects are landmarks, and none is told from the others.
@@ -83,17 +83,17 @@ class Sample:
         weights = np.ones(len(kept)) if weights is None else weights[kept]
         return cls(features, keys[kept], weights, are_landmarks)
 
-    def __add__(self, other: Sample) -> Sample:
-        return Sample(
+    def __add__(self, other: HeldOutFeatures) -> HeldOutFeatures:
+        return HeldOutFeatures(
             Views.concatenate([self.features, other.features]),
             np.concatenate([self.keys, other.keys]),
             np.concatenate([self.weights, other.weights]),
             np.concatenate([self.are_landmarks, other.are_landmarks]),
         )
 
-    def __getitem__(self, rows: np.ndarray) -> Sample:
+    def __getitem__(self, rows: np.ndarray) -> HeldOutFeatures:
         own = (self.features, self.keys, self.weights, self.are_landmarks)
-        return Sample(*(array[rows] for array in own))
+        return HeldOutFeatures(*(array[rows] for array in own))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class HeldOut:
 
     total: Moments | PairMoments
     n_objects: float  # or the sum of their weights if it is larger
-    sample: Sample
+    sample: HeldOutFeatures
 
     def __add__(self, other: HeldOut) -> HeldOut:
         n_objects = self.n_objects + other.n_objects

@@ -209,14 +209,8 @@ def cell_cca(
 
 def _checked(matrix: MatrixLike, name: str) -> Block:
     """Rows whose numbers are checked, in memory or as they are read."""
-    return as_block(matrix).checked(_Reader(), name, ensure_min_samples=1)
-
-
-class _Reader:
-    """Stands for the estimator in messages."""
-
-
-_Reader.__name__ = "cell_cca"
+    caller = type("cell_cca", (), {})()  # error messages name the class of the caller
+    return as_block(matrix).checked(caller, name, ensure_min_samples=1)
 
 
 def _names(

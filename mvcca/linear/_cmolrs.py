@@ -220,7 +220,7 @@ class CMOLRS(LinearEstimator):
         rng = check_random_state(self.random_state)
         learning_rate = plain_value(self, "learning_rate", self.learning_rate)
         rows = {name: _Scaled.of(name, block) for name, block in views.items()}
-        gallery = {name: _Gallery(labels[name], rows[name].radius()) for name in views.names}
+        gallery = {name: _TripletSampler(labels[name], rows[name].radius()) for name in views.names}
         varies = np.concatenate([view.variance > 0 for view in rows.values()])
         sizes = [int(np.count_nonzero(view.variance)) for view in rows.values()]
         bound = sizes[0] if len(sizes) == 1 else sum(sizes) - max(sizes)
@@ -256,7 +256,7 @@ class CMOLRS(LinearEstimator):
         W: _LowRank,
         step: float,
         rows: Mapping[str, _Scaled],
-        gallery: Mapping[str, _Gallery],
+        gallery: Mapping[str, _TripletSampler],
         codes: Mapping[str, np.ndarray],
         rng: np.random.RandomState,
     ) -> tuple[_LowRank, float]:
@@ -266,7 +266,7 @@ class CMOLRS(LinearEstimator):
             triplets = gallery[q].draw(codes[p][queries], self.n_triplets, rng)
             if not len(triplets.query):
                 continue
-            batch = _Batch.of(rows[p], rows[q], queries, triplets, gallery[q])
+            batch = _TripletBatch.of(rows[p], rows[q], queries, triplets, gallery[q])
             losses, gradient = batch.losses_and_gradient(W, p, q)
             W = W.stepped(gradient, step)
             total, n_drawn = total + losses.sum(), n_drawn + len(losses)
@@ -306,11 +306,11 @@ class _Scaled:
     def unit(self) -> float:
         return float(np.sqrt(self.variance.sum()))
 
-    def take(self, rows: Any) -> _Part:
+    def take(self, rows: Any) -> _CentredBlock:
         # Columns that do not vary are 0 exactly, in place of the rounding of the mean.
         scale = (self.variance > 0) / self.unit
         centred, left = as_block(self.block).take(rows).centred(self.mean)
-        return _Part(centred.scaled(scale), left * scale)
+        return _CentredBlock(centred.scaled(scale), left * scale)
 
     def radius(self) -> float:
         """Length of the longest row."""
@@ -320,14 +320,16 @@ class _Scaled:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _CentredBlock:
     """Some centred rows: those of a block, which may be sparse, less what centring left."""
 
     block: Block
     shift: np.ndarray  # (d,), 0 for dense rows
 
-    def __sub__(self, other: _Part) -> _Part:
-        return _Part(as_block(self.block.matrix - other.block.matrix), self.shift - other.shift)
+    def __sub__(self, other: _CentredBlock) -> _CentredBlock:
+        return _CentredBlock(
+            as_block(self.block.matrix - other.block.matrix), self.shift - other.shift
+        )
 
     def times(self, V: np.ndarray) -> np.ndarray:
         """X V, (n, k)."""
@@ -354,7 +356,7 @@ class _Triplets:
     negative: np.ndarray
 
 
-class _Gallery:
+class _TripletSampler:
     """Rows of a view as positives and negatives of queries."""
 
     def __init__(self, labels: Labels, radius: float) -> None:
@@ -399,18 +401,23 @@ class _Gallery:
 
 
 @dataclass(frozen=True, eq=False)
-class _Batch:
+class _TripletBatch:
     """Triplets as vectors: x of each query, y⁺ - y⁻ and margin of each triplet."""
 
-    x: _Part
+    x: _CentredBlock
     query: np.ndarray
-    difference: _Part
+    difference: _CentredBlock
     margin: np.ndarray
 
     @classmethod
     def of(
-        cls, rows_p: _Scaled, rows_q: _Scaled, queries: np.ndarray, triplets: _Triplets, q: _Gallery
-    ) -> _Batch:
+        cls,
+        rows_p: _Scaled,
+        rows_q: _Scaled,
+        queries: np.ndarray,
+        triplets: _Triplets,
+        q: _TripletSampler,
+    ) -> _TripletBatch:
         difference = rows_q.take(triplets.positive) - rows_q.take(triplets.negative)
         margin = q.margins(triplets, difference.lengths())
         return cls(rows_p.take(queries), triplets.query, difference, margin)

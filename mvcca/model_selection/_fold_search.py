@@ -202,8 +202,8 @@ class FoldSearchCV(BaseSearchCV):
         splits = list(check_cv(self.cv, y).split(X, y, **split_params))
         if unknown := set(routed.estimator.fit) - {"sample_weight"}:
             raise TypeError(f"FoldSearchCV.fit takes sample_weight and groups, got {unknown}.")
-        data = _Data(X, y, **routed.estimator.fit)
-        search = _Search(data, settings, splits, scorer, routed.scorer.score)
+        data = _FitArguments(X, y, **routed.estimator.fit)
+        search = _CandidateEvaluation(data, settings, splits, scorer, routed.scorer.score)
         with _each_warning_once():
             search.run()
             results = self._format_results(candidates, len(splits), search.trials)
@@ -338,7 +338,7 @@ def _corrects(ranking: str | None) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Data:
+class _FitArguments:
     """What `fit` takes."""
 
     X: Any
@@ -358,10 +358,12 @@ class _Data:
         views: Views = model._open_again(self.X, self.y)
         return views
 
-    def take(self, objects: np.ndarray) -> _Data:
+    def take(self, objects: np.ndarray) -> _FitArguments:
         """The same of some objects."""
         parts = (self.X, self.y, self.sample_weight)
-        return _Data(*(part if part is None else _safe_indexing(part, objects) for part in parts))
+        return _FitArguments(
+            *(part if part is None else _safe_indexing(part, objects) for part in parts)
+        )
 
     def opened_by(self, model: Any) -> tuple[Rows, np.ndarray]:
         """Rows that a model learns from, and the positions of their objects."""
@@ -383,7 +385,7 @@ class _Data:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _TrainingPart:
     """What models of a training part are learned from.
 
     Attributes
@@ -497,12 +499,12 @@ def _grouped(settings: Sequence[_Setting], key: Callable[[_Setting], Any]) -> li
 # ---- the search ----------------------------------------------------------------------------------
 
 
-class _Search:
+class _CandidateEvaluation:
     """Models of all settings and splits, and their scores.
 
     Parameters
     ----------
-    data : _Data
+    data : _FitArguments
         All objects.
     settings : list of _Setting
         What is searched.
@@ -521,7 +523,7 @@ class _Search:
 
     def __init__(
         self,
-        data: _Data,
+        data: _FitArguments,
         settings: list[_Setting],
         splits: list[tuple[np.ndarray, np.ndarray]],
         score: Any,
@@ -585,7 +587,7 @@ class _Search:
         setting, model = self.settings[number], None
         if number not in self._is_read_again:
             with suppress(DigitsLost):
-                whole = _Part(self._opened, *self._parts.whole())
+                whole = _TrainingPart(self._opened, *self._parts.whole())
                 model = whole.learned(setting)
                 model._statistic = None  # as after `fit`
         if model is None:
@@ -629,7 +631,7 @@ class _Search:
         """The model of each setting for the training part of a split."""
         asks = self._asks_correlations
         held_out = self._parts.pairs_of(self._tests[split]) if asks else ()
-        part = _Part(self._opened, *self._parts[split], held_out)
+        part = _TrainingPart(self._opened, *self._parts[split], held_out)
         is_in_float64 = part.rows.products == _FLOAT64
         solved, learned, from_rows = self._routes(split)
         for settings, models in part.solved(solved):
@@ -677,7 +679,7 @@ class _Search:
             def learned(
                 rows: Rows, opened: Any = opened, alike: list[_Setting] = alike
             ) -> list[tuple[_Setting, Any]]:
-                part = _Part(opened, rows, opened.statistic_of(rows))
+                part = _TrainingPart(opened, rows, opened.statistic_of(rows))
                 return list(part.each_learned(alike))
 
             yield from opened.precisely(rows, learned)

@@ -17,9 +17,9 @@ import numpy as np
 
 from mvcca.machine.progress import counting
 from mvcca.model_selection._goals import (
+    FoldScores,
     Goal,
-    Projected,
-    Sample,
+    RankedSample,
     Scores,
     bank_of_others,
     drawn,
@@ -113,11 +113,11 @@ class InnerFolds:
         views: Views,
         labels: LabelsByView | None,
         ranked: tuple[str, ...] | None = None,
-    ) -> list[Sample]:
+    ) -> list[RankedSample]:
         """Rows of each fold to rank, then those of objects of no fold, if there are any."""
         numbers = [*range(self.n_folds), *([NO_FOLD] if self.are_one_part else [])]
         parts = (np.flatnonzero(self.codes == number) for number in numbers)
-        return [Sample.of(views, labels, part, ranked) for part in parts]
+        return [RankedSample.of(views, labels, part, ranked) for part in parts]
 
     def without(self, left_out: Collection[int]) -> np.ndarray:
         """The objects of no fold, and of the folds that are not left out."""
@@ -274,7 +274,7 @@ class FoldStatistics:
         Folds of the objects.
     parts : Parts
         Statistics of what each model learns from.
-    samples : sequence of Sample
+    samples : sequence of RankedSample
         Rows of each fold, no more than it takes to choose settings.
     """
 
@@ -282,7 +282,7 @@ class FoldStatistics:
     rows: Rows
     folds: InnerFolds
     parts: Parts
-    samples: Sequence[Sample]
+    samples: Sequence[RankedSample]
 
     @classmethod
     def of(
@@ -327,7 +327,7 @@ class Coordinates:
     held_out: Mapping[int, Scores]  # by fold
     bank: Scores  # of others, for a goal whose rankings they correct
 
-    def projected(self, maps: Maps, power: float) -> dict[int, Projected]:
+    def projected(self, maps: Maps, power: float) -> dict[int, FoldScores]:
         """Scores of each fold, and of the bank, under a model."""
 
         def scores(rows: Scores) -> dict[str, np.ndarray]:
@@ -335,6 +335,6 @@ class Coordinates:
 
         bank = scores(self.bank)
         return {
-            fold: Projected.of(scores(rows), bank, maps, power)
+            fold: FoldScores.of(scores(rows), bank, maps, power)
             for fold, rows in self.held_out.items()
         }

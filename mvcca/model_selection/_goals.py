@@ -64,7 +64,7 @@ def drawn(views: Views, objects: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class RankedSample:
     """Rows of some objects of a fold, in memory, to rank or to correct rankings with."""
 
     views: Views
@@ -78,7 +78,7 @@ class Sample:
         labels: LabelsByView | None,
         objects: np.ndarray,
         ranked: tuple[str, ...] | None = None,
-    ) -> Sample:
+    ) -> RankedSample:
         """Rows of objects that are drawn from these."""
         kept = drawn(views, objects)
         labels = None if labels is None else labels.take(views.rows_of(kept))
@@ -103,7 +103,7 @@ class Sample:
 
 
 def bank_of_others(
-    samples: Sequence[Sample], left_out: Collection[int], project: Callable[[Views], Scores]
+    samples: Sequence[RankedSample], left_out: Collection[int], project: Callable[[Views], Scores]
 ) -> Scores:
     """Projected rows of samples that are not left out, equally many of each."""
     others = [own.views for fold, own in enumerate(samples) if fold not in left_out]
@@ -113,7 +113,7 @@ def bank_of_others(
 
 
 @dataclass(frozen=True, eq=False)
-class Projected:
+class FoldScores:
     """Held-out and training rows in the space of one model, and what it expects of new rows."""
 
     scores: Scores
@@ -132,26 +132,28 @@ class Projected:
         """Number of components of the model."""
         return next(iter(self.scores.values())).shape[1]
 
-    def leading(self, k: int) -> Projected:
+    def leading(self, k: int) -> FoldScores:
         """The same of the first k components."""
         if k == self.n_components:
             return self
         scores, bank = ({n: A[:, :k] for n, A in own.items()} for own in (self.scores, self.bank))
         expected = Maps({}, {}, expected=self.expected).leading(k).expected
-        return Projected(scores, bank, expected, None if self.factors is None else self.factors[:k])
+        return FoldScores(
+            scores, bank, expected, None if self.factors is None else self.factors[:k]
+        )
 
-    def weighted(self) -> Projected:
+    def weighted(self) -> FoldScores:
         """Scores and bank as `transform` returns them."""
         if self.factors is None:
             return self
         scores, bank = (
             {n: A * self.factors for n, A in own.items()} for own in (self.scores, self.bank)
         )
-        return Projected(scores, bank, self.expected)
+        return FoldScores(scores, bank, self.expected)
 
 
 def values_of(
-    goal: Goal, projected: Projected, sample: Sample, rankings: Sequence[str], k: int
+    goal: Goal, projected: FoldScores, sample: RankedSample, rankings: Sequence[str], k: int
 ) -> dict[str, Value]:
     """Mean over ordered pairs of views of a goal, by ranking, with the first k components.
 
@@ -160,9 +162,9 @@ def values_of(
     goal : {"object", "class", "correlation"}
         Mean reciprocal rank of the row of the same object; mAP@50 over rows that share a label; or
         the mean correlation of the scores, which depends on no ranking.
-    projected : Projected
+    projected : FoldScores
         Rows of `sample`, and of the training part.
-    sample : Sample
+    sample : RankedSample
         The held-out rows.
     rankings : sequence of str
         Names of weightings or "cosine"; with "+csls", hubs are corrected by the training rows.
@@ -198,7 +200,7 @@ def values_of(
 
 
 def _similarities(
-    ranking: Ranking, rows: Projected, p: str, q: str, corrected: bool
+    ranking: Ranking, rows: FoldScores, p: str, q: str, corrected: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Similarity of rows of p to rows of q, and half of the mean of the latter to the bank."""
     items = ranking.similarity.items(ranking.items({q: ranking.of_view(q, rows.scores[q])}))
@@ -218,7 +220,7 @@ def _queries(ranking: Ranking, scores: np.ndarray, p: str, q: str) -> np.ndarray
     return np.asarray(vectors, dtype=np.float32)
 
 
-def _relevant(goal: Goal, sample: Sample, p: str, q: str) -> Any:
+def _relevant(goal: Goal, sample: RankedSample, p: str, q: str) -> Any:
     """What `_value` takes of the rows of p and q; None if no row of q is relevant."""
     pairs = sample.counterparts[p, q]
     if goal == "class":
@@ -274,7 +276,7 @@ def _mean_precision(numbers: np.ndarray, n_relevant: np.ndarray, length: int) ->
     return float(np.mean(average_precision_of_lists(hits, n_relevant, length, "min")))
 
 
-def _correlation(scores: Scores, sample: Sample) -> float:
+def _correlation(scores: Scores, sample: RankedSample) -> float:
     """Mean correlation of the scores of objects seen in two views, over pairs of views."""
     means = []
     for p, q in combinations(sample.ranked, 2):

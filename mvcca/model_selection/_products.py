@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.model_selection._fold_statistics import InnerFolds
-from mvcca.model_selection._goals import Goal, Projected, Sample, Scores, bank_of_others
+from mvcca.model_selection._goals import FoldScores, Goal, RankedSample, Scores, bank_of_others
 from mvcca.problem import Maps, Overfit, Rows, solve_by_products
 from mvcca.views import Views
 
@@ -30,14 +30,14 @@ class FoldRows:
         All training rows.
     folds : InnerFolds
         Folds of the objects.
-    samples : sequence of Sample
+    samples : sequence of RankedSample
         Rows of each fold, no more than it takes to choose settings.
     """
 
     estimator: Any
     rows: Rows
     folds: InnerFolds
-    samples: list[Sample]
+    samples: list[RankedSample]
 
     @classmethod
     def of(cls, estimator: Any, rows: Rows, folds: InnerFolds) -> FoldRows:
@@ -83,12 +83,12 @@ class SolvedAnew:
 class HeldOutRows:
     """Rows of samples, projected anew by every model."""
 
-    samples: list[Sample]
+    samples: list[RankedSample]
     left_out: Collection[int]
     scored: Collection[int]
     corrects: bool  # for hubs, with a bank of rows
 
-    def projected(self, maps: Maps, power: float) -> dict[int, Projected]:
+    def projected(self, maps: Maps, power: float) -> dict[int, FoldScores]:
         """Scores of each fold, and of the bank, under a model."""
 
         def scores(views: Views) -> Scores:
@@ -99,6 +99,6 @@ class HeldOutRows:
 
         bank = bank_of_others(self.samples, self.left_out, scores) if self.corrects else {}
         return {
-            fold: Projected.of(scores(self.samples[fold].views), bank, maps, power)
+            fold: FoldScores.of(scores(self.samples[fold].views), bank, maps, power)
             for fold in self.scored
         }

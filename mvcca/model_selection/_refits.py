@@ -25,9 +25,9 @@ from mvcca.model_selection._fold_statistics import (
     naming_folds,
 )
 from mvcca.model_selection._goals import (
+    FoldScores,
     Goal,
-    Projected,
-    Sample,
+    RankedSample,
     Scores,
     Value,
     bank_of_others,
@@ -59,7 +59,7 @@ _MOST_STEPS = 4  # beyond the ends of a parameter's values
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TuningTask:
     """What to choose settings for.
 
     Attributes
@@ -95,7 +95,7 @@ class Task:
     by_heads: bool = True
 
     @cached_property
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[RankedSample]:
         """Rows of each fold to rank."""
         return self.folds.samples(self.views, self.judged)
 
@@ -121,14 +121,14 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class RefitSearch:
     """Values of settings on held-out folds.
 
     Parameters are searched one after another, so that a setting may be of interest to some outer
     folds only. What is chosen for an outer fold depends on settings that it asked for itself.
     """
 
-    task: Task
+    task: TuningTask
     space: Space
     found: dict[Key, Trials] = field(default_factory=dict)
     failures: dict[tuple[int, ...], Exception] = field(default_factory=dict)  # by folds left out
@@ -271,13 +271,13 @@ class Search:
                     bank = bank_of_others(self.task.samples, left_out, partial(_scores, model))
                 for fold, outer in served.items():
                     sample = self.task.samples[fold]
-                    projected = Projected(_scores(model, sample.views), bank, None)
+                    projected = FoldScores(_scores(model, sample.views), bank, None)
                     for ranking, k, value in self._values(projected, sample):
                         trials.add(outer, fold, Variant(0, ranking, k), value)
                 count()
 
     def _values(
-        self, projected: Projected, sample: Sample
+        self, projected: FoldScores, sample: RankedSample
     ) -> Iterator[tuple[str, int | None, Value]]:
         """Values of one model by ranking and number of components."""
         goal, found = self.task.goal, projected.n_components
@@ -341,14 +341,14 @@ class Search:
             views = views.with_ids(np.arange(1, len(views) + 1))
             judged = None if task.judged is None else task.judged.take(task.views.rows_of(rest))
             order = np.random.RandomState(0).permutation(len(views))
-            halves = [Sample.of(views, judged, half) for half in np.array_split(order, 2)]
+            halves = [RankedSample.of(views, judged, half) for half in np.array_split(order, 2)]
             objects = [np.asarray(half.views.ids) - 1 for half in halves]
             weights = None if task.sample_weight is None else task.sample_weight[rest]
             model = task.model(dict(base))
             of_halves = [model.left_out_scores(views, weights, own, ridges) for own in objects]
             for number, scores in enumerate(zip(*of_halves, strict=True)):
                 for fold, sample in enumerate(halves):
-                    projected = Projected(scores[fold], scores[1 - fold], None)
+                    projected = FoldScores(scores[fold], scores[1 - fold], None)
                     for ranking, k, value in self._values(projected, sample):
                         trials.add(outer, fold, Variant(number, ranking, k), value)
 
@@ -366,12 +366,12 @@ def _key(setting: Setting) -> Key:
 # ---- choices -------------------------------------------------------------------------------------
 
 
-def search_refits(task: Task, effort: Effort = "full") -> dict[Outer, Choice]:
+def search_refits(task: TuningTask, effort: Effort = "full") -> dict[Outer, Choice]:
     """Choose the settings of any estimator.
 
     Parameters
     ----------
-    task : Task
+    task : TuningTask
         The estimator, its training rows and their folds.
     effort : {"full", "coarse"}, default="full"
         Whether to try all values of `Space`, or few.
@@ -388,7 +388,7 @@ def search_refits(task: Task, effort: Effort = "full") -> dict[Outer, Choice]:
         name: tuple(value for value in own if value not in tried.values[name])
         for name, own in space.values.items()
     }
-    found = Search(task, tried).choices()
+    found = RefitSearch(task, tried).choices()
     asked = {*searched(task.estimator)} - tried.values.keys()
     for outer, choice in found.items():
         more = {"n_components": choice.n_components} if "n_components" in asked else {}
@@ -448,7 +448,7 @@ def choices(
     views = views.with_ids(np.arange(1, len(views) + 1))
     learned = LabelsByView.of(views, y) if estimator.requires.labels else None
     judged = None if labels is None else LabelsByView.of(views, labels[places])
-    task = Task(estimator, views, folds, goal, learned, judged, by_heads=False)
+    task = TuningTask(estimator, views, folds, goal, learned, judged, by_heads=False)
     return search_refits(task, effort)
 
 
@@ -465,5 +465,5 @@ def chosen(
     check_goal(goal, estimator, Rows(views, labels=labels))
     folds = InnerFolds.of(views, labels, space_of(estimator, views, labels).n_folds)
     learned = labels if estimator.requires.labels else None
-    task = Task(estimator, views, folds, goal, learned, labels, sample_weight, options)
+    task = TuningTask(estimator, views, folds, goal, learned, labels, sample_weight, options)
     return search_refits(task)[()]

@@ -21,7 +21,7 @@ from mvcca.model_selection._fold_statistics import (
     Outer,
     naming_folds,
 )
-from mvcca.model_selection._goals import Goal, Projected, Sample, Value, goal_of, values_of
+from mvcca.model_selection._goals import FoldScores, Goal, RankedSample, Value, goal_of, values_of
 from mvcca.model_selection._products import FoldRows
 from mvcca.problem import Rows, components_to_search
 from mvcca.retrieval.bank import bank_of
@@ -269,8 +269,8 @@ def search_path(
 
 def values_by_variant(
     goal: Goal,
-    projected: Projected,
-    sample: Sample,
+    projected: FoldScores,
+    sample: RankedSample,
     rankings: Sequence[str],
     numbers: Sequence[int | None],
 ) -> Iterator[tuple[str, int | None, Value]]:

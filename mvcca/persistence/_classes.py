@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 
 from mvcca import compose, kernel, linear
 from mvcca.blocks import as_block
-from mvcca.kernel.held_out import HeldOut, Sample
+from mvcca.kernel.held_out import HeldOut, HeldOutFeatures
 from mvcca.kernel.kernels import Kernel
 from mvcca.kernel.smoothing import Smoother
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
@@ -117,12 +117,13 @@ CLASSES: Mapping[str, ClassOf] = {
     "LabelsByView": _stored_fields(LabelsByView),
     "LabelledRows": replace(_stored_fields(LabelledRows), make=_make_labelled_rows),
     "MVMLCCAStatistic": _stored_fields(LabelStatistic),
+    "Sample": _stored_fields(HeldOutFeatures),  # files keep the name that the class once had
     **{
         cls.__name__: _stored_fields(cls)
         for cls in (
             LabelSums, LabelFeatureSums, Moments, PairMoments, CellMoments, PatternMoments,
             DrawnLabelFeatures, LabelKernel, FourierFeatures, LandmarkFeatures, Kernel, HeldOut,
-            Sample, Smoother,
+            Smoother,
         )
     },
 }  # fmt: skip

@@ -71,7 +71,7 @@ def resumable(
     >>> [file.name for file in path.parent.iterdir()]
     ['digits.mvcca']
     """
-    checkpoint = _Checkpoint(path.with_name(f"{path.name}.partial"), flag)
+    checkpoint = _CheckpointDirectory(path.with_name(f"{path.name}.partial"), flag)
     checkpoint.begin(json.loads(json.dumps({_VERSION: _version(), **arguments})), resume)
     with (
         checkpoint.kept(),
@@ -82,7 +82,7 @@ def resumable(
 
 
 @dataclass(frozen=True)
-class _Checkpoint:
+class _CheckpointDirectory:
     """The checkpoint directory of one model file."""
 
     folder: Path

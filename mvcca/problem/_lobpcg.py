@@ -170,11 +170,11 @@ def leading(
     nothing = nullcontext((Steps.none(), 0, lambda *_: None))
     with kept or nothing as (state, done, keep), _counted(done) as show:
         if done:
-            basis = _Basis(carried, state.columns, size, 3 * size)
+            basis = _SearchSubspace(carried, state.columns, size, 3 * size)
             (values, last), (n_quiet, is_exact) = state.values, state.counts
         else:
             start = _of_unit_length(_start(pencil, size))
-            basis = _Basis(carried, start, size, 3 * size)
+            basis = _SearchSubspace(carried, start, size, 3 * size)
             values, n_quiet, is_exact = basis.rotate(size), 0, True
             last = np.full(len(values), np.inf)
         while True:
@@ -225,7 +225,7 @@ def _start(pencil: Pencil, size: int) -> np.ndarray:
     return pencil.images(start, Mix(dict.fromkeys(pencil.columns, 0.0), 1.0))[0]
 
 
-class _Basis:
+class _SearchSubspace:
     """Columns [W, P, H] with what the pencil makes of them, and the matrices between them."""
 
     def __init__(self, carried: _Images, columns: np.ndarray, n_maps: int, most: int) -> None:

@@ -261,7 +261,7 @@ class Pencil:
         found = np.zeros((len(mixes), *W.shape))
         for group in self.groups:
             parts = {
-                name: _Part(rows.mean, rows.factor, rows.variances == 0, W[self.columns[name]],
+                name: _Factors(rows.mean, rows.factor, rows.variances == 0, W[self.columns[name]],
                             tuple(self._own(group, name, mix) for mix in mixes))
                 for name, rows in group.rows.items()
             }  # fmt: skip
@@ -405,7 +405,7 @@ def _group(
     return Group(views, weights, rows, share)
 
 
-class _Part(NamedTuple):
+class _Factors(NamedTuple):
     """What a block of rows of a view needs to be multiplied."""
 
     mean: np.ndarray
@@ -419,7 +419,7 @@ def _images_of_block(
     views: Views,
     weights: np.ndarray | None,
     *,
-    parts: dict[str, _Part],
+    parts: dict[str, _Factors],
     totals: tuple[float, ...],
 ) -> np.ndarray:
     """X̄ᵀ of each mix of the scores of these rows, (n_mixes, D, k)."""

@@ -52,7 +52,7 @@ class SharedSubsets:
     scale: np.ndarray
     rest: np.ndarray
     n_members: int
-    _search: _Search
+    _search: _SubsetWalk
     _kept: list[Subsets] | None
 
     @classmethod
@@ -123,7 +123,7 @@ def _bytes_of(parts: list[Subsets]) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _SubsetWalk:
     """A depth-first search over shared subsets, which starts anew with each iteration.
 
     Attributes
@@ -156,7 +156,7 @@ class _Search:
             yield members[: ends[n - 1]], ends[:n], weights[:n]
 
 
-def _prepared(sets: csr_array, odds: float) -> tuple[np.ndarray, _Search]:
+def _prepared(sets: csr_array, odds: float) -> tuple[np.ndarray, _SubsetWalk]:
     """Order sets by their most frequent labels, and number labels from rare to frequent."""
     from mvcca.machine.compiled_loops import pack_label_sets
 
@@ -171,4 +171,4 @@ def _prepared(sets: csr_array, odds: float) -> tuple[np.ndarray, _Search]:
     starts = sets.indptr[:-1].astype(np.int64) + np.arange(U)
     labels = np.insert(sets.indices, sets.indptr[1:], -1).astype(np.int32)
     owners = np.repeat(np.arange(U, dtype=np.int32), np.diff(sets.indptr) + 1)
-    return order, _Search(labels, owners, starts, odds)
+    return order, _SubsetWalk(labels, owners, starts, odds)

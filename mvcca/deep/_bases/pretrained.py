@@ -59,7 +59,9 @@ class Pretrained(DeepEstimator):
             )
         return False
 
-    def _train_stage(self, title: str, objective: Objective, rows: Rows, seeds: list[int]) -> None:
+    def _train_stage(
+        self, title: str, objective: Objective, rows: StageRows, seeds: list[int]
+    ) -> None:
         """Train the layers in an objective whose scores are the rows as they are."""
         views, n_epochs = rows.train.views, int(self.pretraining_epochs)
         encoders = Encoders({name: nn.Identity() for name in views.names})
@@ -72,29 +74,29 @@ class Pretrained(DeepEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class StageRows:
     """Training and validation rows of a stage, in memory if earlier stages computed them."""
 
     train: Sample
     valid: Sample | None
     inputs: Mapping[str, nn.Module] = field(default_factory=dict)  # which standardize them
 
-    def through(self, networks: Mapping[str, nn.Module]) -> Rows:
+    def through(self, networks: Mapping[str, nn.Module]) -> StageRows:
         """Outputs of a network for each view."""
         whole = {
             name: nn.Sequential(self.inputs[name], network) if name in self.inputs else network
             for name, network in networks.items()
         }
         valid = None if self.valid is None else _represented(self.valid, whole)
-        return Rows(_represented(self.train, whole), valid)
+        return StageRows(_represented(self.train, whole), valid)
 
-    def standardized(self, layers: Mapping[str, Standardize]) -> Rows:
+    def standardized(self, layers: Mapping[str, Standardize]) -> StageRows:
         """Rows standardized by a layer for each view, which learns from the training rows."""
         for name, layer in layers.items():
             layer.learn([self.train.views[name]])
         return self.through(layers)
 
-    def without_validation(self) -> Rows:
+    def without_validation(self) -> StageRows:
         """Training rows only, for losses that are not comparable between epochs."""
         return replace(self, valid=None)
 

@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import Labelled
-from mvcca.deep._bases.pretrained import ContrastiveDivergence, OnTop, Pretrained, Rows
+from mvcca.deep._bases.pretrained import ContrastiveDivergence, OnTop, Pretrained, StageRows
 from mvcca.deep._methods.corr_ae import CorrespondenceLoss
 from mvcca.deep._networks.rbm import RBM, JointInference
 from mvcca.deep._training.rows import Sample
@@ -156,7 +156,7 @@ class CMDN(Labelled, Pretrained):
         self._check_memory(sample)
         encoders, generator = trainer.encoders, Generator().manual_seed(seeds[0])
         networks = {name: encoders[name] for name in encoders.names}
-        rows = Rows(sample, validation, encoders.inputs)
+        rows = StageRows(sample, validation, encoders.inputs)
         self._train_beliefs(networks, rows.without_validation(), seeds)
         self._train_autoencoders(networks, rows, seeds, generator)
         rows = rows.through(_layers(networks, 0)).standardized(_layers(networks, 1))
@@ -175,7 +175,7 @@ class CMDN(Labelled, Pretrained):
             self._train_stage(f"level {level}", loss, rows, seeds)
             rows = rows.through(_layers(networks, 5 + level))
 
-    def _train_beliefs(self, networks: Networks, rows: Rows, seeds: list[int]) -> None:
+    def _train_beliefs(self, networks: Networks, rows: StageRows, seeds: list[int]) -> None:
         """Train the machines of each view, then that of all views."""
         separate = _layers(networks, 0)
         for depth in range(2):
@@ -187,7 +187,7 @@ class CMDN(Labelled, Pretrained):
         self._train_stage("joint machine", ContrastiveDivergence(joint), rows, seeds)
 
     def _train_autoencoders(
-        self, networks: Networks, rows: Rows, seeds: list[int], generator: Generator
+        self, networks: Networks, rows: StageRows, seeds: list[int], generator: Generator
     ) -> None:
         """Train one layer of the autoencoder of each view, then both."""
         w = self._setting("width")

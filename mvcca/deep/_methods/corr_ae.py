@@ -15,7 +15,7 @@ from torch.nn.functional import log_softmax
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
-from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, Rows
+from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
 from mvcca.deep.encoders import Encoders, mlp
@@ -151,7 +151,7 @@ class CorrAE(Pretrained, NetworkEstimator):
         for (_, target), decoder in zip(loss.ways, loss.decoders, strict=True):
             mirrors[target].append(_linear_layers(decoder)[::-1])
         generator = Generator().manual_seed(seeds[0])
-        rows = Rows(sample, None, trainer.encoders.inputs)
+        rows = StageRows(sample, None, trainer.encoders.inputs)
         for depth in range(max(map(len, layers.values()))):
             machines = {}
             for name, own in layers.items():

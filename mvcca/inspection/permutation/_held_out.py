@@ -21,7 +21,7 @@ N_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FoldAxes:
     """What one view contributes to one fold, in principal axes of its training rows."""
 
     train: np.ndarray  # (n_train, r)
@@ -30,7 +30,7 @@ class Part:
     unit: float  # mean of these over the features: what a ridge is measured in
 
     @classmethod
-    def of(cls, rows: np.ndarray, held_out: np.ndarray, n_features: int, centre: bool) -> Part:
+    def of(cls, rows: np.ndarray, held_out: np.ndarray, n_features: int, centre: bool) -> FoldAxes:
         """Rows about the mean of the training rows, or about 0 if they have no mean."""
         train, test = rows[~held_out], rows[held_out]
         if centre:
@@ -47,7 +47,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class HeldOutCorrelation:
     """Test of the correlation on held-out rows, with the ridge that makes it largest.
 
     Each fold is projected by the weights of the others, about their means. Sums over all folds make
@@ -109,13 +109,13 @@ class HeldOut:
         return self.of(self._rows(self.moved))
 
     @cached_property
-    def _fixed_parts(self) -> list[Part]:
+    def _fixed_parts(self) -> list[FoldAxes]:
         rows = self._rows(self.fixed)
         return [self._part(self.fixed, rows, fold) for fold in range(self.folds.max() + 1)]
 
-    def _part(self, side: Side, rows: np.ndarray, fold: int) -> Part:
+    def _part(self, side: Side, rows: np.ndarray, fold: int) -> FoldAxes:
         has_mean = isinstance(side.complement, Centred)
-        return Part.of(rows, self.folds == fold, side.n_features, has_mean)
+        return FoldAxes.of(rows, self.folds == fold, side.n_features, has_mean)
 
     @staticmethod
     def _rows(side: Side) -> np.ndarray:
@@ -129,11 +129,11 @@ class Tuned:
     Attributes
     ----------
     statistic : str
-    search : HeldOut
+    search : HeldOutCorrelation
     """
 
     statistic: str
-    search: HeldOut
+    search: HeldOutCorrelation
 
     @property
     def observed(self) -> np.ndarray:

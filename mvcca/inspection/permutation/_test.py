@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from mvcca.inspection._given_rows import GivenRows
 from mvcca.inspection.permutation._design import HELD_OUT, Design, Options
-from mvcca.inspection.permutation._held_out import HeldOut, Tuned, folds_of
+from mvcca.inspection.permutation._held_out import HeldOutCorrelation, Tuned, folds_of
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
 from mvcca.inspection.permutation._nuisance import Complement
 from mvcca.inspection.permutation._result import PermutationTest, p_values
@@ -274,7 +274,7 @@ def _trial(design: Design, rows: GivenRows, options: Options, rng: np.random.Ran
         reg = options.ridges(names)
         ridges = [(reg[moved.name], reg[fixed.name])]
     folds = folds_of(len(moved.basis), design.groups, rng.randint(np.iinfo(np.int32).max))
-    search = HeldOut(moved, fixed, ridges, folds, design.exchanges[0])
+    search = HeldOutCorrelation(moved, fixed, ridges, folds, design.exchanges[0])
     return search if options.statistic == HELD_OUT else Tuned(options.statistic, search)
 
 
@@ -331,7 +331,7 @@ def _ridges(trial: Trial, design: Design, options: Options) -> dict[str, float]:
     if options.reg != "cv":
         return options.ridges(names)
     search = trial.search if isinstance(trial, Tuned) else trial
-    assert isinstance(search, HeldOut)
+    assert isinstance(search, HeldOutCorrelation)
     return dict(zip(names, search.reg, strict=True))
 
 

@@ -6,6 +6,6 @@ whether that helps; without known pairs the result is tested, and a warning says
 """
 
 from mvcca.interop.alignment.fit import align_unpaired
-from mvcca.interop.alignment.result import Alignment, Step
+from mvcca.interop.alignment.result import Alignment, AlignmentStep
 
-__all__ = ["Alignment", "Step", "align_unpaired"]
+__all__ = ["Alignment", "AlignmentStep", "align_unpaired"]

@@ -19,7 +19,7 @@ from mvcca.interop.alignment.pseudo_pairs import (
     same_matches,
     vectors,
 )
-from mvcca.interop.alignment.result import LEAST_RETRACED, Alignment, Step
+from mvcca.interop.alignment.result import LEAST_RETRACED, Alignment, AlignmentStep
 from mvcca.interop.alignment.starts import centred, refined, relative_start
 from mvcca.machine.progress import steps
 from mvcca.machine.threads import threads_to_factorise
@@ -168,7 +168,7 @@ def _with_known_pairs(sets: TwoSets, pseudo_pairs: str, rng: np.random.Generator
     gain, error = _mean_and_error(ranked - alone)
     uses = can_match and (pseudo_pairs == "always" or gain > error)
     share, share_error = _mean_and_error(first_ranked if uses else first_alone)
-    stages, gallery_size = [Step("known pairs", len(sets.seeds))], len(sets.free_x)
+    stages, gallery_size = [AlignmentStep("known pairs", len(sets.seeds))], len(sets.free_x)
     if uses and len(sets.seeds) <= _MOST_ANCHORS and min(map(len, sets.free)) >= _LEAST_ROWS:
         # The known pairs are in no fit here, which tells how many pairs are found.
         model, matches, own = _by_similarities(sets, rng)
@@ -265,7 +265,7 @@ def _without_known_pairs(sets: TwoSets, rng: np.random.Generator) -> Alignment:
 
 def _by_similarities(
     sets: TwoSets, rng: np.random.Generator, n_starts: int = 1
-) -> tuple[Any, np.ndarray, list[Step]]:
+) -> tuple[Any, np.ndarray, list[AlignmentStep]]:
     """The model of the start that finds most pseudo-pairs, these pairs, and the steps to it.
 
     Known pairs are anchors for the first rotation, and in no fit.
@@ -280,7 +280,7 @@ def _by_similarities(
 
 def _from_rotation(
     sets: TwoSets, free: TwoSets, rng: np.random.Generator
-) -> tuple[Any, list[Step]]:
+) -> tuple[Any, list[AlignmentStep]]:
     """The model of one start, and its steps."""
     rows_x, rows_y = (np.concatenate([sets.seeds[:, j], free]) for j, free in enumerate(sets.free))
     x, y = centred(sets.x[rows_x]), centred(sets.y[rows_y])
@@ -291,18 +291,18 @@ def _from_rotation(
         np.zeros((len(sets.y), y.shape[1]), "f4"),
     )
     of_x[rows_x], of_y[rows_y] = centred(x @ rotation), y
-    stages: list[Step] = []
+    stages: list[AlignmentStep] = []
     model, _ = _refitted(free.with_method("procrustes"), (of_x, of_y), _ROTATIONS, stages)
     return model, stages
 
 
 def _refitted(
-    sets: TwoSets, of_both: tuple[np.ndarray, np.ndarray], n: int, stages: list[Step]
+    sets: TwoSets, of_both: tuple[np.ndarray, np.ndarray], n: int, stages: list[AlignmentStep]
 ) -> tuple[Any, np.ndarray]:
     """The last of n models and its pseudo-pairs; all are added to the stages."""
     name = "cca" if sets.method == "cca" else "rotation"
     models = refits(sets, *of_both, n)
-    stages += [Step(name, len(sets.seeds) + len(pairs)) for _, pairs in models]
+    stages += [AlignmentStep(name, len(sets.seeds) + len(pairs)) for _, pairs in models]
     return models[-1]
 
 

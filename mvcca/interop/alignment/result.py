@@ -29,7 +29,7 @@ _IN_WORDS = {
 LEAST_RETRACED = 0.45  # unrelated sets, and alignments of R@1 below .4, come back to less
 
 
-class Step(NamedTuple):
+class AlignmentStep(NamedTuple):
     """One model on the way.
 
     Attributes
@@ -55,7 +55,7 @@ class Alignment:
         that takes an estimator.
     pairs : ndarray of int, shape (n_pairs, 2)
         Pseudo-pairs that the model was fitted to beside the known pairs: rows of x and of y.
-    steps : tuple of Step
+    steps : tuple of AlignmentStep
         The models on the way to this one.
     used_pseudo_pairs : bool
         Whether the model was fitted to pseudo-pairs.
@@ -75,7 +75,7 @@ class Alignment:
 
     model: CCA | Procrustes
     pairs: np.ndarray
-    steps: tuple[Step, ...]
+    steps: tuple[AlignmentStep, ...]
     used_pseudo_pairs: bool
     gain: float | None = None
     gain_error: float | None = None

@@ -8,13 +8,13 @@ from functools import cache
 
 import numpy as np
 
-from mvcca.interop.migration.gallery import Gallery, Ranks
+from mvcca.interop.migration.gallery import Ranks, StoredRows
 from mvcca.interop.migration.local import local_maps
 from mvcca.interop.migration.maps import (
     NEW,
     OLD,
     Canonical,
-    Maps,
+    RowMaps,
     ridge_map,
     ridges_of,
     rotation,
@@ -36,14 +36,14 @@ _MOST_HELD_OUT = 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class PairSample:
     """Pairs, those of them whose new rows are queries, and the rows that these search."""
 
     old: np.ndarray
     new: np.ndarray
     queries: np.ndarray  # numbers of pairs, increasing
     places: np.ndarray  # numbers of the same queries in the gallery
-    gallery: Gallery
+    gallery: StoredRows
     folds: Sequence[np.ndarray]
     sums: Sequence[Moments]  # of the folds
 
@@ -54,9 +54,9 @@ class Sample:
         new: np.ndarray,
         queries: np.ndarray,
         places: np.ndarray,
-        gallery: Gallery,
+        gallery: StoredRows,
         rng: np.random.Generator,
-    ) -> Sample:
+    ) -> PairSample:
         """The pairs in random folds."""
         folds = [np.sort(fold) for fold in np.array_split(rng.permutation(len(old)), _N_FOLDS)]
         views = Views({OLD: old, NEW: new})
@@ -68,15 +68,15 @@ class Sample:
 class Assessed:
     """A fitted map, with the ranks and the cosines of left-out pairs."""
 
-    maps: Maps
+    maps: RowMaps
     reg: float | None
     ranks: Ranks
     cosines: np.ndarray  # of mapped rows of left-out pairs
-    left_out: Callable[[int | None], Maps]  # the map without a fold, or of all pairs
+    left_out: Callable[[int | None], RowMaps]  # the map without a fold, or of all pairs
     is_exact: bool  # leave-one-out, not folds
 
 
-def assess(method: str, direction: str, sample: Sample, regs: Sequence[float]) -> Assessed:
+def assess(method: str, direction: str, sample: PairSample, regs: Sequence[float]) -> Assessed:
     """Fit a method, choose its ridge and measure it."""
     if method == "procrustes":
         return _by_folds(sample, None, _of_sums(sample, lambda s: rotation(total(s), direction)))
@@ -95,7 +95,7 @@ def reciprocal(ranks: Ranks) -> float:
     return float(np.mean(1 / (1 + better + equal / 2)))
 
 
-def held_out_neighbors(sample: Sample, found: Assessed) -> tuple[float, float, float]:
+def held_out_neighbors(sample: PairSample, found: Assessed) -> tuple[float, float, float]:
     """Neighbours kept in one fold, or in all if the maps without them are fitted anyway."""
     kept = []
     for k, fold in enumerate(sample.folds[: 1 if found.is_exact else None]):
@@ -105,45 +105,45 @@ def held_out_neighbors(sample: Sample, found: Assessed) -> tuple[float, float, f
     return with_map, before, share
 
 
-def _affine(sample: Sample, regs: Sequence[float]) -> Assessed:
+def _affine(sample: PairSample, regs: Sequence[float]) -> Assessed:
     ridges = ridges_of(total(sample.sums))
     x, y = sample.old[sample.queries], sample.new[sample.queries]
     left_out = LeftOut(ridges, x, y)
     reg = regs[0] if len(regs) == 1 else min(regs, key=left_out.error)
 
-    def fit(sums: Sequence[Moments]) -> Maps:
-        return Maps(ridge_map(ridges_of(total(sums)), reg), None)
+    def fit(sums: Sequence[Moments]) -> RowMaps:
+        return RowMaps(ridge_map(ridges_of(total(sums)), reg), None)
 
     if not left_out.exist(reg):
         return _by_folds(sample, reg, _of_sums(sample, fit))
     ranks = sample.gallery.ranks(sample.places, left_out.cosines(reg, sample.gallery.rows))
-    maps, cosines = Maps(ridge_map(ridges, reg), None), left_out.own_cosines(reg)
+    maps, cosines = RowMaps(ridge_map(ridges, reg), None), left_out.own_cosines(reg)
     return Assessed(maps, reg, ranks, cosines, _of_sums(sample, fit), is_exact=True)
 
 
-def _local(sample: Sample, regs: Sequence[float]) -> Assessed:
+def _local(sample: PairSample, regs: Sequence[float]) -> Assessed:
     """Local maps if they help, else the ridge map."""
     left_out = LeftOut(
         ridges_of(total(sample.sums)), sample.old[sample.queries], sample.new[sample.queries]
     )
     reg = min(regs, key=left_out.error)
 
-    def fit(left_out: int | None) -> Maps:
+    def fit(left_out: int | None) -> RowMaps:
         kept = [k for k in range(len(sample.folds)) if k != left_out]
         rows = np.sort(np.concatenate([sample.folds[k] for k in kept]))
         ridges = ridges_of(total(sample.sums[k] for k in kept))
         found = local_maps(sample.old[rows], sample.new[rows], ridges, reg)
-        return Maps(found or ridge_map(ridges, reg), None)
+        return RowMaps(found or ridge_map(ridges, reg), None)
 
     if not isinstance(fit(None).items, LocalMaps):
         return _affine(sample, [reg])
     return _by_folds(sample, reg, fit)
 
 
-def _bilinear(sample: Sample, regs: Sequence[float]) -> Assessed:
+def _bilinear(sample: PairSample, regs: Sequence[float]) -> Assessed:
     canonical = Canonical(total(sample.sums))
     left_out = LeftOutQueries(canonical, sample.old[sample.queries], sample.new[sample.queries])
-    items = Maps(None, None).items_of(sample.gallery.rows)
+    items = RowMaps(None, None).items_of(sample.gallery.rows)
 
     def ranks_with(reg: float) -> Ranks:
         queries = left_out.queries(reg).astype(items.dtype)
@@ -152,7 +152,7 @@ def _bilinear(sample: Sample, regs: Sequence[float]) -> Assessed:
     found = {reg: ranks_with(reg) for reg in regs}
     reg = max(found, key=lambda reg: reciprocal(found[reg]))
 
-    def fit(sums: Sequence[Moments]) -> Maps:
+    def fit(sums: Sequence[Moments]) -> RowMaps:
         return Canonical(total(sums)).bilinear(reg)
 
     return Assessed(
@@ -165,7 +165,7 @@ def _bilinear(sample: Sample, regs: Sequence[float]) -> Assessed:
     )
 
 
-def _shared(sample: Sample, regs: Sequence[float]) -> Assessed:
+def _shared(sample: PairSample, regs: Sequence[float]) -> Assessed:
     @cache
     def canonical(left_out: int | None) -> Canonical:
         return Canonical(total(part for k, part in enumerate(sample.sums) if k != left_out))
@@ -177,13 +177,15 @@ def _shared(sample: Sample, regs: Sequence[float]) -> Assessed:
 
 
 def _of_sums(
-    sample: Sample, fit: Callable[[Sequence[Moments]], Maps]
-) -> Callable[[int | None], Maps]:
+    sample: PairSample, fit: Callable[[Sequence[Moments]], RowMaps]
+) -> Callable[[int | None], RowMaps]:
     """The map of all folds but one, or of all, from their sums."""
     return lambda left_out: fit([part for k, part in enumerate(sample.sums) if k != left_out])
 
 
-def _by_folds(sample: Sample, reg: float | None, fit: Callable[[int | None], Maps]) -> Assessed:
+def _by_folds(
+    sample: PairSample, reg: float | None, fit: Callable[[int | None], RowMaps]
+) -> Assessed:
     """Queries of a fold search all rows under the map of the other folds."""
     ranks, cosines = [], []
     for k, fold in enumerate(sample.folds):

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.blocks.checks import common_row_labels, finite_floats, reject_equal_rows, to_array
-from mvcca.interop.migration.assessed import Assessed, Sample, assess, held_out_neighbors
-from mvcca.interop.migration.gallery import Gallery, first_of_equal
+from mvcca.interop.migration.assessed import Assessed, PairSample, assess, held_out_neighbors
+from mvcca.interop.migration.gallery import StoredRows, first_of_equal
 from mvcca.interop.migration.maps import NEW, OLD
 from mvcca.interop.migration.measured import found_shares
 from mvcca.interop.migration.result import CurvePoint, Migration
@@ -175,8 +175,8 @@ def _fitted(
 ) -> Migration:
     rng = np.random.default_rng(random_state)
     queries = np.sort(rng.permutation(len(x))[:_MOST_QUERIES])
-    gallery = Gallery.of(_stored(stored, x), x[queries], rng)
-    sample = Sample.of(x, y, queries, np.arange(len(queries)), gallery, rng)
+    gallery = StoredRows.of(_stored(stored, x), x[queries], rng)
+    sample = PairSample.of(x, y, queries, np.arange(len(queries)), gallery, rng)
     whole = assess(kind, direction, sample, regs)
     chosen = regs[:1] if whole.reg is None else (whole.reg,)
     permuted = assess(kind, direction, _permuted(sample, rng), chosen)
@@ -232,16 +232,16 @@ def _checked(
     return method, regs
 
 
-def _permuted(sample: Sample, rng: np.random.Generator) -> Sample:
+def _permuted(sample: PairSample, rng: np.random.Generator) -> PairSample:
     """The old rows with new rows of other pairs, and few of the queries."""
     some = np.sort(rng.permutation(len(sample.queries))[:_MOST_PERMUTED])
     new = sample.new[rng.permutation(len(sample.new))]
     queries, places = sample.queries[some], sample.places[some]
-    return Sample.of(sample.old, new, queries, places, sample.gallery, rng)
+    return PairSample.of(sample.old, new, queries, places, sample.gallery, rng)
 
 
 def _curve(
-    method: str, direction: str, sample: Sample, regs: list[float], rng: np.random.Generator
+    method: str, direction: str, sample: PairSample, regs: list[float], rng: np.random.Generator
 ) -> tuple[CurvePoint, ...]:
     """Maps of parts of the pairs, searched by queries among them."""
     points = []
@@ -255,7 +255,7 @@ def _curve(
         queries = np.flatnonzero(np.isin(pairs, sample.queries))
         places = np.searchsorted(sample.queries, pairs[queries])
         x, y = sample.old[pairs], sample.new[pairs]
-        part = Sample.of(x, y, queries, places, sample.gallery, rng)
+        part = PairSample.of(x, y, queries, places, sample.gallery, rng)
         found: Assessed = assess(method, direction, part, regs)
         first, _, error = found_shares(*found.ranks)
         points.append(CurvePoint(n_pairs, first, error))

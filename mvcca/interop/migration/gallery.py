@@ -22,7 +22,7 @@ Cosines = Callable[[Any, slice], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Gallery:
+class StoredRows:
     """Stored rows of the old model, with the places of the rows that belong to the queries.
 
     Equal stored rows are the same item to any map, and are kept once: a query whose own row fills
@@ -35,7 +35,7 @@ class Gallery:
     place: np.ndarray  # (n_own,), rows that are a query's own
 
     @classmethod
-    def of(cls, stored: Any, own: np.ndarray, rng: np.random.Generator) -> Gallery:
+    def of(cls, stored: Any, own: np.ndarray, rng: np.random.Generator) -> StoredRows:
         """The stored rows, or a random draw of them; own rows that are not among them are added."""
         n_stored, numbers = stored.shape[0], None
         if n_stored > MOST_ROWS:

@@ -23,7 +23,7 @@ from mvcca.statistics import Moments, column_slices
 OLD, NEW = "old", "new"
 
 
-class Maps(NamedTuple):
+class RowMaps(NamedTuple):
     """Maps of old rows and of new queries; None leaves rows as they are."""
 
     items: RowMap | None
@@ -55,7 +55,7 @@ def ridge_map(ridges: Ridges, reg: float) -> CentredMap:
     return CentredMap(ridges.means[OLD], ridges.weights(reg), ridges.means[NEW])
 
 
-def rotation(moments: Moments, direction: str) -> Maps:
+def rotation(moments: Moments, direction: str) -> RowMaps:
     """The rotation between the centred rows of both models.
 
     Mapped items get the scale and the mean of the new rows. Queries get neither: the cosine does
@@ -65,10 +65,10 @@ def rotation(moments: Moments, direction: str) -> Maps:
     covariance, between = whole[columns[OLD], columns[OLD]], whole[columns[OLD], columns[NEW]]
     left, values, right = lapack.svd(between)
     if direction == "queries":
-        return Maps(None, CentredMap(means[NEW], right.T @ left.T, np.zeros(len(left))))
+        return RowMaps(None, CentredMap(means[NEW], right.T @ left.T, np.zeros(len(left))))
     variance = np.einsum("ik,ik->", left, covariance @ left)
     scale = values.sum() / variance if variance > 0 else 0.0
-    return Maps(CentredMap(means[OLD], scale * left @ right, means[NEW]), None)
+    return RowMaps(CentredMap(means[OLD], scale * left @ right, means[NEW]), None)
 
 
 class Canonical:
@@ -89,17 +89,17 @@ class Canonical:
         factors = np.divide(1, damped, where=damped > 0, out=np.zeros_like(damped)) ** power
         return np.asarray(axes * factors @ axes.T)
 
-    def bilinear(self, reg: float) -> Maps:
+    def bilinear(self, reg: float) -> RowMaps:
         """The query adapter A diag(ρ) Bᵀ (y - ȳ), whose inner products with old rows rank."""
         weights = self.inverse(NEW, reg) @ self.between.T @ self.inverse(OLD, reg)
-        return Maps(None, CentredMap(self.means[NEW], weights, np.zeros(weights.shape[1])))
+        return RowMaps(None, CentredMap(self.means[NEW], weights, np.zeros(weights.shape[1])))
 
-    def shared(self, reg: float) -> Maps:
+    def shared(self, reg: float) -> RowMaps:
         """Canonical variates of both models, times the root of their correlation."""
         roots = {name: self.inverse(name, reg, 0.5) for name in (OLD, NEW)}
         left, rho, right = lapack.svd(roots[OLD] @ self.between @ roots[NEW])
         weights = (roots[OLD] @ left * np.sqrt(rho), roots[NEW] @ right.T * np.sqrt(rho))
         zeros = np.zeros(len(rho))
-        return Maps(
+        return RowMaps(
             *(CentredMap(self.means[n], W, zeros) for n, W in zip((OLD, NEW), weights, strict=True))
         )

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.interop.migration.gallery import Cosines, Gallery, Ranks
-from mvcca.interop.migration.maps import NEW, OLD, Canonical, Maps, ridge_map
+from mvcca.interop.migration.gallery import Cosines, Ranks, StoredRows
+from mvcca.interop.migration.maps import NEW, OLD, Canonical, RowMaps, ridge_map
 from mvcca.linear.ridges import LEAST_REMAINING, Ridges
 from mvcca.measures import unit_rows
 from mvcca.retrieval import top_k
@@ -139,13 +139,13 @@ def cosines_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 # ---- a fold left out ----------------------------------------------------------------------------
 
 
-def ranks_under(maps: Maps, gallery: Gallery, places: np.ndarray, new: np.ndarray) -> Ranks:
+def ranks_under(maps: RowMaps, gallery: StoredRows, places: np.ndarray, new: np.ndarray) -> Ranks:
     """Ranks of the own rows of the queries `places` of the gallery; `new` are their new rows."""
     items, queries = maps.items_of(gallery.rows), maps.queries_of(new)
     return gallery.ranks(places, lambda rows, part: items[rows] @ queries[part].T)
 
 
-def neighbors_kept(maps: Maps, old: np.ndarray, new: np.ndarray) -> tuple[float, float, float]:
+def neighbors_kept(maps: RowMaps, old: np.ndarray, new: np.ndarray) -> tuple[float, float, float]:
     """Share of the nearest rows among held-out pairs that stay so, with the map and before it.
 
     The last number is the share of the pairs that count as nearest, at most a tenth.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from mvcca.interop.representations._sources import Rows, Source
+from mvcca.interop.representations._sources import LayerRows, Source
 from mvcca.machine import lapack
 from mvcca.retrieval import top_k
 
@@ -25,7 +25,7 @@ _VARIANCE = 0.99  # that the principal components of SVCCA explain
 _DRAWS = 20
 
 
-class Spectrum(NamedTuple):
+class LayerSpectrum(NamedTuple):
     """Eigenvalues of a layer's scatter in descending order, and its eigenvectors as columns.
 
     Centred rows times `whitened` are the principal components scaled to length 1.
@@ -36,16 +36,16 @@ class Spectrum(NamedTuple):
     whitened: np.ndarray
 
 
-class Pair(NamedTuple):
+class LayerPair(NamedTuple):
     """Spectra of two layers, the correlations of their principal components, and a ridge."""
 
-    x: Spectrum
-    y: Spectrum
+    x: LayerSpectrum
+    y: LayerSpectrum
     T: np.ndarray
     reg: float = 0.0  # in units of the mean variance of each layer
 
 
-class Found(NamedTuple):
+class Calibrated(NamedTuple):
     """A measure of two layers, and its mean and standard deviation if they were unrelated."""
 
     value: float
@@ -53,7 +53,7 @@ class Found(NamedTuple):
     deviation: float
 
 
-def spectrum_of(name: str, scatter: np.ndarray, rounding: np.ndarray, n_rows: int) -> Spectrum:
+def spectrum_of(name: str, scatter: np.ndarray, rounding: np.ndarray, n_rows: int) -> LayerSpectrum:
     """Principal axes of a layer, without those of rounding.
 
     `rounding` holds the squared lengths that centred columns have if they are constant. Where
@@ -67,13 +67,13 @@ def spectrum_of(name: str, scatter: np.ndarray, rounding: np.ndarray, n_rows: in
     if lengths[real].max() <= _ALIKE * lengths[real].min():
         alike = scatter if real.all() else np.where(np.outer(real, real), scatter, 0)
         values, vectors = _kept(alike, n_rows)
-        return Spectrum(values, vectors, vectors / np.sqrt(values))
+        return LayerSpectrum(values, vectors, vectors / np.sqrt(values))
     units = np.sqrt(np.where(real, lengths, np.inf))
     values, vectors = _kept(scatter / units / units[:, None], n_rows)
     roots = np.sqrt(values)
     in_units = np.where(real, units, 0)[:, None]
     left, sizes, right = lapack.svd(in_units * vectors * roots)
-    return Spectrum(sizes**2, left, vectors / roots / units[:, None] @ right.T)
+    return LayerSpectrum(sizes**2, left, vectors / roots / units[:, None] @ right.T)
 
 
 def _kept(scatter: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -88,12 +88,12 @@ def no_variance(name: str) -> ValueError:
     return ValueError(f"Layer {name!r} has no variance: all its rows are equal.")
 
 
-def pair_of(x: Spectrum, y: Spectrum, cross: np.ndarray, reg: float) -> Pair:
+def pair_of(x: LayerSpectrum, y: LayerSpectrum, cross: np.ndarray, reg: float) -> LayerPair:
     """Two layers with cross-products `cross`."""
-    return Pair(x, y, x.whitened.T @ cross @ y.whitened, reg)
+    return LayerPair(x, y, x.whitened.T @ cross @ y.whitened, reg)
 
 
-def procrustes(pair: Pair) -> float:
+def procrustes(pair: LayerPair) -> float:
     """‖C_xy‖_* / √(tr C_xx tr C_yy), the cosine of the Procrustes distance."""
     of_x, of_y = pair.x.values, pair.y.values
     cross = np.sqrt(of_x)[:, None] * pair.T * np.sqrt(of_y)
@@ -101,28 +101,28 @@ def procrustes(pair: Pair) -> float:
     return float(norm / np.sqrt(of_x.sum() * of_y.sum()))
 
 
-def predictivity(pair: Pair) -> float:
+def predictivity(pair: LayerPair) -> float:
     """Share of the variance of y that is predicted from x, tr(C_yx C_xx⁻¹ C_xy) / tr C_yy."""
     return float((pair.T**2 @ pair.y.values).sum() / pair.y.values.sum())
 
 
-def mean_correlation(pair: Pair) -> float:
+def mean_correlation(pair: LayerPair) -> float:
     """Mean canonical correlation, with a ridge that of regularized CCA."""
     return float(lapack.singular_values(_with_ridge(pair)).mean())
 
 
-def mean_squared_correlation(pair: Pair) -> float:
+def mean_squared_correlation(pair: LayerPair) -> float:
     """Mean squared canonical correlation, with a ridge that of regularized CCA."""
     return float((_with_ridge(pair) ** 2).sum() / min(pair.T.shape))
 
 
-def svcca(pair: Pair) -> float:
+def svcca(pair: LayerPair) -> float:
     """Mean canonical correlation of the principal components that explain 99 % of the variance."""
     main = pair.T[: _n_main(pair.x), : _n_main(pair.y)]
     return float(lapack.singular_values(main).mean())
 
 
-def pwcca(pair: Pair) -> float:
+def pwcca(pair: LayerPair) -> float:
     """Mean canonical correlation, weighted by Σ_j |⟨h_i, x_j⟩| of variates h_i and neurons x_j."""
     left, rho, _ = lapack.svd(pair.T)
     products = pair.x.vectors @ (np.sqrt(pair.x.values)[:, None] * left)
@@ -134,7 +134,7 @@ def pwcca(pair: Pair) -> float:
     return float(weights @ rho / weights.sum())
 
 
-BY_SPECTRA: dict[str, Callable[[Pair], float]] = {
+BY_SPECTRA: dict[str, Callable[[LayerPair], float]] = {
     "procrustes": procrustes,
     "predictivity": predictivity,
     "mean_correlation": mean_correlation,
@@ -146,7 +146,7 @@ MEASURES = ("cka_unbiased", "cka", *BY_SPECTRA, "mutual_knn")
 NOT_SYMMETRIC = ("predictivity", "pwcca")
 
 
-def _with_ridge(pair: Pair) -> np.ndarray:
+def _with_ridge(pair: LayerPair) -> np.ndarray:
     """(Λ_x + r_x)^-½ V_xᵀ C_xy V_y (Λ_y + r_y)^-½."""
     if not pair.reg:
         return pair.T
@@ -157,7 +157,7 @@ def _with_ridge(pair: Pair) -> np.ndarray:
     return np.asarray(of_x[:, None] * pair.T * of_y)
 
 
-def _n_main(x: Spectrum) -> int:
+def _n_main(x: LayerSpectrum) -> int:
     shares = np.cumsum(x.values) / x.values.sum()
     return min(int(np.searchsorted(shares, _VARIANCE)) + 1, len(shares))
 
@@ -183,21 +183,21 @@ def is_one_for_any(expected: np.ndarray) -> np.ndarray:
 
 
 def by_spectra(
-    name: str, pair: Pair, n_rows: int, calibrate: bool, rng: np.random.Generator
-) -> Found:
+    name: str, pair: LayerPair, n_rows: int, calibrate: bool, rng: np.random.Generator
+) -> Calibrated:
     """A measure of `BY_SPECTRA`; uncalibrated, with moments only if it may be 1 for any layers."""
     measure = BY_SPECTRA[name]
     value = measure(pair)
     if calibrate:
-        return Found(value, *unrelated(measure, pair, n_rows, rng, _DRAWS))
+        return Calibrated(value, *unrelated(measure, pair, n_rows, rng, _DRAWS))
     if value > 1 - _CERTAIN and max(pair.T.shape) >= n_rows - 1:
-        return Found(value, *unrelated(measure, pair, n_rows, rng, 2))
-    return Found(value, np.nan, np.nan)
+        return Calibrated(value, *unrelated(measure, pair, n_rows, rng, 2))
+    return Calibrated(value, np.nan, np.nan)
 
 
 def unrelated(
-    measure: Callable[[Pair], float],
-    pair: Pair,
+    measure: Callable[[LayerPair], float],
+    pair: LayerPair,
     n_rows: int,
     rng: np.random.Generator,
     n_draws: int,
@@ -230,7 +230,7 @@ def random_correlations(p: int, q: int, size: int, rng: np.random.Generator) -> 
 # ---- CKA -----------------------------------------------------------------------------------------
 
 
-def cka(source: Source, i: int, j: int) -> Found:
+def cka(source: Source, i: int, j: int) -> Calibrated:
     """‖C_xy‖² / (‖C_xx‖ ‖C_yy‖), with its exact moments under permutations of the rows."""
     n, (P, _), (Q, _) = source.n_rows, source.blocks_of(i), source.blocks_of(j)
     a, a2, a4 = _traces(source, P)
@@ -244,10 +244,12 @@ def cka(source: Source, i: int, j: int) -> Found:
     ]
     variance += by_lengths[0] * by_lengths[1] / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
     value = np.linalg.norm(source.cross(P, Q)) ** 2 / scale
-    return Found(float(value), a * b / (n - 1) / scale, float(np.sqrt(max(variance, 0)) / scale))
+    return Calibrated(
+        float(value), a * b / (n - 1) / scale, float(np.sqrt(max(variance, 0)) / scale)
+    )
 
 
-def cka_unbiased(source: Source, i: int, j: int) -> Found:
+def cka_unbiased(source: Source, i: int, j: int) -> Calibrated:
     """HSIC₁(x, y) / √(HSIC₁(x) HSIC₁(y)).
 
     Centred similarities have mean 0 and no diagonal here, so that under permutations the mean is 0
@@ -261,7 +263,7 @@ def cka_unbiased(source: Source, i: int, j: int) -> Found:
         between = np.mean([hsic(source, P, Q) for P, Q in sorted(pairs)])
         within = hsic(source, *of_x) * hsic(source, *of_y)
         value = float(between / np.sqrt(within)) if within > 0 else np.nan
-    return Found(value, 0.0, float(np.sqrt(2 / (n * (n - 3)))))
+    return Calibrated(value, 0.0, float(np.sqrt(2 / (n * (n - 3)))))
 
 
 def hsic(source: Source, P: int, Q: int) -> float:
@@ -281,7 +283,7 @@ def _traces(source: Source, P: int) -> tuple[float, float, float]:
 # ---- neighbours ----------------------------------------------------------------------------------
 
 
-def neighbors_of(rows: Rows, layer: int, k: int) -> np.ndarray:
+def neighbors_of(rows: LayerRows, layer: int, k: int) -> np.ndarray:
     """The k nearest other rows of each row by cosine, (n, k)."""
     X = np.asarray(rows.matrices[layer], dtype=float)
     found = top_k(X, X, k + 1, "cosine")[1]
@@ -290,7 +292,7 @@ def neighbors_of(rows: Rows, layer: int, k: int) -> np.ndarray:
     return found[~own].reshape(len(X), k)
 
 
-def mutual_knn(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Found:
+def mutual_knn(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Calibrated:
     """Share of a row's nearest rows that are the same in both layers."""
     n, k = x.shape
     drawn = []
@@ -299,7 +301,7 @@ def mutual_knn(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Found:
         permuted = np.empty_like(y)
         permuted[order] = order[y]
         drawn.append(_shared(x, permuted))
-    return Found(_shared(x, y), k / (n - 1), float(np.std(drawn, ddof=1)))
+    return Calibrated(_shared(x, y), k / (n - 1), float(np.std(drawn, ddof=1)))
 
 
 def _shared(x: np.ndarray, y: np.ndarray) -> float:

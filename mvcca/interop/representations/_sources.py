@@ -68,7 +68,7 @@ class Source(Protocol):
         ...
 
 
-class Rows:
+class LayerRows:
     """Layers as matrices, in memory or memory-mapped, of which one block of rows is copied."""
 
     def __init__(self, layers: Mapping[str, Any]) -> None:
@@ -114,10 +114,10 @@ class Rows:
         """Sum of products of the squared lengths of centred rows."""
         return float(self._lengths[P] @ self._lengths[Q])
 
-    def without(self, rows: np.ndarray) -> Rows:
+    def without(self, rows: np.ndarray) -> LayerRows:
         """The same layers without some rows."""
         kept = np.delete(np.arange(self.n_rows), rows)
-        return Rows(
+        return LayerRows(
             {name: rows[kept] for name, rows in zip(self.names, self.matrices, strict=True)}
         )
 

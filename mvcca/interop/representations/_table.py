@@ -15,7 +15,7 @@ from mvcca.interop.representations._measures import (
     BY_SPECTRA,
     MEASURES,
     NOT_SYMMETRIC,
-    Spectrum,
+    LayerSpectrum,
     above_unrelated,
     by_spectra,
     cka,
@@ -27,7 +27,7 @@ from mvcca.interop.representations._measures import (
     pair_of,
     spectrum_of,
 )
-from mvcca.interop.representations._sources import LayerSums, Rows, Source
+from mvcca.interop.representations._sources import LayerRows, LayerSums, Source
 from mvcca.machine.optional import optional
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.progress import steps
@@ -383,7 +383,7 @@ def compare_representations(
         is_calibrated=calibrate,
     )
     if level is not None:
-        assert isinstance(source, Rows)
+        assert isinstance(source, LayerRows)
         with threads_to_factorise(source.widest):
             width = _half_widths(source, own, others, table, reg, level, random_state)
         table = replace(table, half_width=width, level=level)
@@ -409,7 +409,7 @@ def _source(layers: Any, other: Any) -> tuple[Source, list[int], list[int]]:
         if other is not None:
             rows |= {("other", name): block for name, block in _by_name(other)}
         named = {f"{name} of other" if side else name: rows[side, name] for side, name in rows}
-        source = Rows(named)
+        source = LayerRows(named)
         own = list(range(n_own))
         others = own if other is None else list(range(n_own, len(rows)))
     if source.n_rows < _FEWEST_ROWS:
@@ -437,7 +437,7 @@ def _check_measures(source: Source, names: list[str], level: float | None) -> No
     """Refuse measures that sums or sketches do not tell."""
     if level is not None and not 0 < level < 1:
         raise ValueError(f"Expected level between 0 and 1, got {level}.")
-    if isinstance(source, Rows):
+    if isinstance(source, LayerRows):
         if level is not None and source.n_rows < 2 * _N_GROUPS:
             raise ValueError(f"Intervals need {2 * _N_GROUPS} rows, got {source.n_rows}.")
         if "mutual_knn" in names and source.n_rows <= _NEIGHBORS + 1:
@@ -471,14 +471,14 @@ def _measured(
     of_spectra = [name for name in names if name in BY_SPECTRA]
 
     @cache
-    def spectrum(layer: int) -> Spectrum:
+    def spectrum(layer: int) -> LayerSpectrum:
         block = source.blocks_of(layer)[0]
         scatter, rounding = source.cross(block, block), source.rounding(block)
         return spectrum_of(source.names[layer], scatter, rounding, source.n_rows)
 
     @cache
     def neighbors(layer: int) -> np.ndarray:
-        assert isinstance(source, Rows)
+        assert isinstance(source, LayerRows)
         return neighbors_of(source, layer, _NEIGHBORS)
 
     is_symmetric = own == others
@@ -506,7 +506,7 @@ def _measured(
 
 
 def _half_widths(
-    source: Rows,
+    source: LayerRows,
     own: list[int],
     others: list[int],
     table: SimilarityTable,

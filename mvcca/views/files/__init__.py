@@ -11,12 +11,12 @@ from mvcca.views.files._identified import (
     values_of_ids,
 )
 from mvcca.views.files._labels import read_ids, read_label_vectors, read_labels, read_row_numbers
-from mvcca.views.files._tables import Table, read_table
+from mvcca.views.files._tables import SubjectTable, read_table
 from mvcca.views.files._views import file_stamp, open_rows, open_view, read_views
 
 __all__ = [
     "IdentifiedRows",
-    "Table",
+    "SubjectTable",
     "common_rows",
     "file_stamp",
     "matched",

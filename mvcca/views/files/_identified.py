@@ -14,7 +14,7 @@ from mvcca.blocks.checks import few
 from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
 from mvcca.views.files._checks import check_block, check_numbers
-from mvcca.views.files._tables import Table, check_ids, read_table
+from mvcca.views.files._tables import SubjectTable, check_ids, read_table
 from mvcca.views.shared_ids import unmatched, why_unmatched
 
 _TABLES = (".csv", ".tsv")
@@ -176,7 +176,7 @@ def common_rows(
     return {name: own.take(common) for name, own in rows.items()}, np.array(common)
 
 
-def matched(tables: Sequence[Table], ids: str) -> list[Table]:
+def matched(tables: Sequence[SubjectTable], ids: str) -> list[SubjectTable]:
     """The rows of subjects that are in all tables, in the order of the first, without the ids.
 
     Raises
@@ -197,7 +197,7 @@ def matched(tables: Sequence[Table], ids: str) -> list[Table]:
     ]
 
 
-def values_of_ids(file: str, ids: str, wanted: Sequence[str], what: str) -> Table:
+def values_of_ids(file: str, ids: str, wanted: Sequence[str], what: str) -> SubjectTable:
     """The other columns of a table, for some ids.
 
     Raises

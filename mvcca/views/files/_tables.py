@@ -28,7 +28,7 @@ from mvcca.views.validation import numbered_columns
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class SubjectTable:
     """The columns of a table, one row per subject, as texts.
 
     Attributes
@@ -76,14 +76,14 @@ class Table:
             )
         return self.columns[name]
 
-    def without(self, names: Sequence[str]) -> Table:
+    def without(self, names: Sequence[str]) -> SubjectTable:
         """The other columns."""
         rest = {name: cells for name, cells in self.columns.items() if name not in names}
         if not rest:
             raise SourceError(f"{self.file}: expected columns of numbers beside {few(names)}")
         return replace(self, columns=rest)
 
-    def by(self, name: str) -> Table:
+    def by(self, name: str) -> SubjectTable:
         """The other columns, with rows identified by this one.
 
         Raises
@@ -95,12 +95,12 @@ class Table:
         check_ids(self.file, name, ids, self.lines)
         return replace(self.without([name_among(name, self.columns)]), ids=ids)
 
-    def take(self, rows: np.ndarray) -> Table:
+    def take(self, rows: np.ndarray) -> SubjectTable:
         """Some of the rows, in this order."""
         columns = {name: cells[rows] for name, cells in self.columns.items()}
         known = np.arange(len(self)) if self.numbers_in_file is None else self.numbers_in_file
         lines, ids = (None if own is None else own[rows] for own in (self.lines, self.ids))
-        return Table(self.file, columns, lines, ids, known[rows])
+        return SubjectTable(self.file, columns, lines, ids, known[rows])
 
     def numbers(self, *, holes: bool = False, remedy: str = FILL_IN) -> NamedColumns:
         """The columns as a matrix of numbers with names.
@@ -195,7 +195,7 @@ def _is_hole(cell: str) -> bool:
     return is_missing(cell) or cell.strip().lower() == "nan"
 
 
-def read_table(file: str) -> Table:
+def read_table(file: str) -> SubjectTable:
     """Read a table with a header, or any matrix, whose columns are then numbered.
 
     Parameters
@@ -210,7 +210,7 @@ def read_table(file: str) -> Table:
         If the file cannot be read, or names a column twice.
     """
     if (columns := columns_of_texts(file)) is not None:
-        return Table(file, columns)
+        return SubjectTable(file, columns)
     found, lines = cells_of_text(file), None
     if found is None:
         cells = as_block(read_array(file)).dense().matrix.astype(str)
@@ -219,14 +219,14 @@ def read_table(file: str) -> Table:
     first = cells[0].tolist()
     if all(is_number(c) or is_missing(c) for c in first) and not begins_with_index(first):
         names = numbered_columns(Path(file).stem, cells.shape[1])
-        return Table(file, dict(zip(names, cells.T, strict=True)), lines)
+        return SubjectTable(file, dict(zip(names, cells.T, strict=True)), lines)
     header, rows = [name.strip() for name in first], cells[1:]
     if not len(rows):
         raise SourceError(f"{file}: it has no rows under its header")
     if names_twice := repeated(header):
         raise SourceError(f"{file}: two columns have the name {names_twice[0]!r}; rename one")
     lines = None if lines is None else lines[1:]
-    return Table(file, dict(zip(header, rows.T, strict=True)), lines)
+    return SubjectTable(file, dict(zip(header, rows.T, strict=True)), lines)
 
 
 def check_ids(
