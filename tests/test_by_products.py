@@ -323,7 +323,7 @@ def test_an_interrupted_fit_goes_on_from_its_last_step(is_read, monkeypatch, tmp
         monkeypatch.setattr(routing, "available_bytes", lambda: 0.0)
     monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
     whole = CCA(K, reg=1.0).fit(views)
-    steps, rotate = [], _lobpcg._Basis.rotate
+    steps, rotate = [], _lobpcg._SearchSubspace.rotate
 
     def counted(basis, size):
         steps.append(size)
@@ -331,7 +331,7 @@ def test_an_interrupted_fit_goes_on_from_its_last_step(is_read, monkeypatch, tmp
             raise Stop
         return rotate(basis, size)
 
-    monkeypatch.setattr(_lobpcg._Basis, "rotate", counted)
+    monkeypatch.setattr(_lobpcg._SearchSubspace, "rotate", counted)
     with config_context(checkpoint=tmp_path / "kept"):
         with pytest.raises(Stop):
             CCA(K, reg=1.0).fit(views)
@@ -343,7 +343,9 @@ def test_an_interrupted_fit_goes_on_from_its_last_step(is_read, monkeypatch, tmp
     assert not list((tmp_path / "kept").iterdir())
     n_steps = len(steps) - 1  # the last one of the first fit was not taken
     steps.clear()
-    monkeypatch.setattr(_lobpcg._Basis, "rotate", lambda *a: (steps.append(0), rotate(*a))[1])
+    monkeypatch.setattr(
+        _lobpcg._SearchSubspace, "rotate", lambda *a: (steps.append(0), rotate(*a))[1]
+    )
     CCA(K, reg=1.0).fit(views)
     assert n_steps == len(steps)
     assert_same_maps(resumed, whole, 1e-6)
