@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tokenize
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -331,9 +331,16 @@ def import_circles() -> list[str]:
         for source in sources()
     }
     names |= {name[:-1]: source for name, source in names.items() if name[-1] == "__init__"}
+    offered = {  # by packages, from their modules
+        ("mvcca", *source.parent.relative_to(PACKAGE).parts, name[-1]): name
+        for source in sources()
+        if source.name == "__init__.py"
+        for name in imported_names(source)
+    }
     edges: dict[Path, set[Path]] = {}
     for source in sources():
-        known = {names.get(name) or names.get(name[:-1]) for name in imported_names(source)}
+        imported = {defined_in(name, names, offered) for name in imported_names(source)}
+        known = {names.get(name) or names.get(name[:-1]) for name in imported}
         edges[source] = {found for found in known if found and found.name != "__init__.py"}
     reached = {source: reached_from(source, edges) for source in edges}
     circles = {
@@ -345,6 +352,17 @@ def import_circles() -> list[str]:
         ", ".join(sorted(source.relative_to(PACKAGE).as_posix() for source in circle))
         for circle in circles
     )
+
+
+def defined_in(
+    name: tuple[str, ...],
+    modules: Mapping[tuple[str, ...], Path],
+    offered: Mapping[tuple[str, ...], tuple[str, ...]],
+) -> tuple[str, ...]:
+    """A name by its module, where it was imported from a package that only offers it."""
+    while name not in modules and offered.get(name, name) != name:
+        name = offered[name]
+    return name
 
 
 def reached_from(source: Path, edges: dict[Path, set[Path]]) -> set[Path]:

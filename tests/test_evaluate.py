@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from mvcca import Views, measures
 from mvcca.retrieval import evaluate_retrieval, joint_scores, recall_curve
-from mvcca.retrieval.chance import expected_at_random
+from mvcca.retrieval.evaluate import expected_at_random
 
 ALL_MEASURES = (
     "map",

@@ -165,9 +165,9 @@ def test_a_sample_estimates_condition_numbers_within_a_half():
         X = correlated(26_000, (200, 20), condition)[0].astype(np.float32)
         C = np.corrcoef(X.astype(float).T)
         true = np.sqrt(np.linalg.cond(C))
-        rows = _rows.Rows(Views([X]), reg={"view0": 0.0}, products=np.dtype(np.float32))
-        assert is_ill_conditioned(rows, true / 1.5)
-        assert not is_ill_conditioned(rows, true * 1.5)
+        rows = Views([X]), None, {"view0": 0.0}
+        assert is_ill_conditioned(*rows, true / 1.5, X.dtype)
+        assert not is_ill_conditioned(*rows, true * 1.5, X.dtype)
 
 
 def test_ill_conditioned_rows_keep_nine_digits():

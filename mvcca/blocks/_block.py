@@ -12,17 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from zlib import crc32
 
 import numpy as np
 
 from mvcca.machine.config import block_slices
-
-if TYPE_CHECKING:
-    from mvcca.blocks._dense import DenseBlock
-    from mvcca.blocks._sparse import SparseBlock
-
 
 # Hashed at once: only a copy of this size is made of rows on a device. Pieces are summed by CRC-32,
 # which is three times as fast as SHA-256, finds every change of a single number, and misses others
@@ -108,10 +103,10 @@ class Block(ABC):
         """Rows selected by a slice or by positions."""
 
     @abstractmethod
-    def plain(self) -> DenseBlock | SparseBlock:
+    def plain(self) -> Block:
         """Rows as a NumPy array or a sparse matrix of SciPy, in host memory."""
 
-    def dense(self) -> DenseBlock:
+    def dense(self) -> Block:
         """Rows as a NumPy array, zeros included."""
         return self.plain().dense()
 
@@ -148,7 +143,7 @@ class Block(ABC):
         if not self.shape[0]:
             yield self
 
-    def row_blocks(self) -> Iterator[DenseBlock | SparseBlock]:
+    def row_blocks(self) -> Iterator[Block]:
         """Plain rows in blocks of bounded size, at least one."""
         return (part.plain() for part in self.in_pieces(self.row_bytes))
 
@@ -271,6 +266,10 @@ class Block(ABC):
             )
         )
 
+    def row_sizes(self) -> np.ndarray:
+        """Largest absolute value of each row, (n,)."""
+        return self.plain().row_sizes()
+
     def squared_norms(self, mean: np.ndarray) -> np.ndarray:
         """‖x - mean‖² of each row, (n,); sparse rows by expansion."""
         return np.concatenate([block.squared_norms(mean) for block in self.row_blocks()])
@@ -359,12 +358,12 @@ class Block(ABC):
         """The arrays that hold the rows."""
         return [self]
 
-    def _with_slices(self) -> Iterator[tuple[DenseBlock | SparseBlock, slice]]:
+    def _with_slices(self) -> Iterator[tuple[Block, slice]]:
         start = 0
         for block in self.row_blocks():
             yield block, slice(start, start + block.shape[0])
             start += block.shape[0]
 
-    def _added(self, of: Callable[[DenseBlock | SparseBlock, slice], np.ndarray]) -> Any:
+    def _added(self, of: Callable[[Block, slice], np.ndarray]) -> Any:
         """The sum of a function of blocks in memory."""
         return sum(of(block, rows) for block, rows in self._with_slices())

@@ -118,7 +118,6 @@ class DenseBlock(Block):
         return np.asarray(scaled @ scaled.T)  # NumPy computes half of a symmetric product
 
     def row_sizes(self) -> np.ndarray:
-        """Largest absolute value of each row."""
         return np.asarray(np.abs(self.matrix).max(axis=1, initial=0))
 
     def row_squares(self) -> np.ndarray:

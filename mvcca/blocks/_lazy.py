@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from mvcca.blocks._block import Block
 from mvcca.blocks._checked_rows import CheckedRows
 from mvcca.blocks._dense import DenseBlock
-from mvcca.blocks._sparse import SparseBlock, host_block
+from mvcca.blocks._sparse import host_block
 from mvcca.blocks.sources import as_source, is_source
 from mvcca.machine.config import block_slices
 
@@ -59,7 +59,7 @@ class SourceBlock(Block):
     def in_memory(self) -> Block:
         return self.plain()
 
-    def plain(self) -> DenseBlock | SparseBlock:
+    def plain(self) -> Block:
         if self.shape[0]:
             return host_block(self.matrix.read(0, self.shape[0])).canonical().plain()
         nothing = np.empty(self.shape, self.dtype)  # Dask would compute a chunk

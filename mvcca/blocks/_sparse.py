@@ -177,7 +177,6 @@ class SparseBlock(Block):
         return product
 
     def row_sizes(self) -> np.ndarray:
-        """Largest absolute value of each row."""
         return np.asarray(np.abs(self.matrix.tocsr()).max(axis=1).toarray()).reshape(-1)
 
     def row_squares(self) -> np.ndarray:

@@ -37,8 +37,8 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection import Choice, choice_of, fit_chosen
 from mvcca.model_selection.folds import Fold
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
-from mvcca.retrieval.chance import expected_at_random
 from mvcca.retrieval.collection import Projected
+from mvcca.retrieval.evaluate import expected_at_random
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.table import check_several_items
 from mvcca.views import Labels, Views

@@ -62,7 +62,7 @@ class Kernel:
 
 def _near_one(X: Any) -> Any:
     """Rows scaled by powers of two if some are so small that scikit-learn takes them for zeros."""
-    sizes = as_block(X).plain().row_sizes()
+    sizes = as_block(X).row_sizes()
     exponents = np.frexp(sizes)[1]
     if (np.abs(exponents) < _SMALL).all():
         return X

@@ -31,7 +31,7 @@ from mvcca.problem._bases import (
 )
 from mvcca.problem._reduced import reduced
 from mvcca.problem._sampled_condition import is_ill_conditioned
-from mvcca.problem.linalg import Absolute, Shrinkage, ridge_in, rounding_of
+from mvcca.problem.linalg import Absolute, Shrinkage, ridge_in, ridged, rounding_of
 from mvcca.statistics import DigitsLost, Moments, PairMoments
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
@@ -207,15 +207,11 @@ class Rows:
 
         `unit` is the mean diagonal of B over the features.
         """
-        ridge = ridge_in(self.reg[name], unit)
-        share = 1 - self.reg[name] if isinstance(self.reg[name], Shrinkage) else 1
+        reg = self.reg[name]
         if name in self.bases:
-            return self.bases[name].ridged(B, ridge, share)
-        result = share * B
-        # A constant column stays out of the problem: its weight is 0, not nearly 0.
-        diagonal = np.diag(B) if B.ndim == 2 else B
-        result[np.diag_indices_from(B) if B.ndim == 2 else ...] += ridge * (diagonal > 0)
-        return result
+            share = 1 - reg if isinstance(reg, Shrinkage) else 1
+            return self.bases[name].ridged(B, ridge_in(reg, unit), share)
+        return ridged(B, reg, unit)
 
     def in_row_space(self, equilibrate: bool | Mapping[str, bool] | None = None) -> Self:
         """The same rows, those of views with more features than rows in a basis of their span.
@@ -297,7 +293,8 @@ class Rows:
         if float32 and _FLOAT64 not in dtypes and not self.views.is_sparse:
             in_float32 = replace(rows, products=dtype, improvable=frozenset(self.views.names))
             limit = float(np.sqrt(_TOLERANCES[dtype] / (_ERROR * np.finfo(dtype).eps)))
-            if not (decompose and is_ill_conditioned(in_float32, limit)):
+            sampled = self.views, self.sample_weight, self.reg  # all in the features themselves
+            if not (decompose and is_ill_conditioned(*sampled, limit, dtype)):
                 try:
                     return solve(in_float32)
                 except DigitsLost:

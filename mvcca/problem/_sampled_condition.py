@@ -6,18 +6,15 @@ which precision is tried first: `Rows.check` judges every result by all rows.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 from scipy import linalg
 
-from mvcca.blocks import to_host
-from mvcca.problem.linalg import Shrinkage
+from mvcca.blocks import Block, to_host
+from mvcca.problem.linalg import Shrinkage, ridged
 from mvcca.statistics import Moments
-
-if TYPE_CHECKING:
-    from mvcca.problem._rows import Rows
+from mvcca.views import Views
 
 _ROWS_PER_FEATURE = 2  # of the sample; of fewer, the smallest directions are mostly chance
 _JUDGES = 1024  # other rows, on which extreme directions of the sample are measured
@@ -26,14 +23,22 @@ _LEAST_PRODUCTS = 1e9  # multiplications, below which a pass in vain costs less 
 _RUNS = 8  # of neighbouring rows, if reading them takes a call each
 _STEPS = 5  # of power iteration
 _TINY = np.finfo(float).tiny
+_Weighted = tuple[Block, np.ndarray | None]  # rows of a view, and their weights
 
 
-def is_ill_conditioned(rows: Rows, limit: float) -> bool:
+def is_ill_conditioned(
+    views: Views,
+    sample_weight: np.ndarray | None,
+    reg: Mapping[str, float],
+    limit: float,
+    dtype: np.dtype,
+) -> bool:
     """Whether the condition number of a view, ridge included, is probably above `limit`.
 
-    False where a sample would cost too much compared with a pass over all rows.
+    Products are taken in `dtype`. False where a sample would cost too much compared with a pass
+    over all rows.
     """
-    views, n_objects = rows.views, len(rows.views)
+    n_objects = len(views)
     needed = _JUDGES + max(
         _ROWS_PER_FEATURE * views.widths[name] * n_objects // max(1, X.shape[0])
         for name, X in views.blocks.items()
@@ -41,15 +46,23 @@ def is_ill_conditioned(rows: Rows, limit: float) -> bool:
     n_products = n_objects * float(sum(views.widths.values())) ** 2
     if needed * _SHARE > n_objects or n_products < _LEAST_PRODUCTS:
         return False
-    sample = rows.take(_spread(n_objects, needed, _RUNS if views.is_lazy else needed))
-    sample = replace(sample, views=sample.views.in_memory())
-    chosen = _spread(len(sample.views), _JUDGES, _JUDGES)
-    judges = sample.take(chosen)
-    others = sample.take(np.setdiff1d(np.arange(len(sample.views)), chosen))
-    return any(
-        _condition(name, moments, others, judges) > limit
-        for name, moments in others.moments_of_each().items()
-    )
+    sampled = _spread(n_objects, needed, _RUNS if views.is_lazy else needed)
+    sample = views[sampled].in_memory()
+    weights = None if sample_weight is None else sample_weight[sampled]
+    chosen = _spread(len(sample), _JUDGES, _JUDGES)
+    others = np.setdiff1d(np.arange(len(sample)), chosen)
+    rows, judges = (_rows_of(sample, weights, objects) for objects in (others, chosen))
+    found = [_condition(rows[name], judges[name], reg[name], dtype) for name in views.names]
+    return any(condition > limit for condition in found)
+
+
+def _rows_of(views: Views, weights: np.ndarray | None, objects: np.ndarray) -> dict[str, _Weighted]:
+    """Rows of some objects in each view, and their weights."""
+    some = views[objects]
+    return {
+        name: (block, None if weights is None else weights[objects][some.objects(name)])
+        for name, block in some.blocks.items()
+    }
 
 
 def _spread(n_rows: int, n_sampled: int, n_runs: int) -> np.ndarray:
@@ -59,21 +72,23 @@ def _spread(n_rows: int, n_sampled: int, n_runs: int) -> np.ndarray:
     return np.unique(np.add.outer(starts, np.arange(length)))
 
 
-def _condition(name: str, moments: Moments, rows: Rows, judges: Rows) -> float:
+def _condition(rows: _Weighted, judges: _Weighted, reg: float, dtype: np.dtype) -> float:
     """Estimated condition number of a view at unit variances; inf if it is beyond float32.
 
     In the smallest direction of a sample, its own rows vary less than all rows do in any; other
     rows vary more than all rows do in their smallest. Both estimates err by about the same factor,
     so that their geometric mean is right within a third.
     """
+    (sample, sample_weights), (X, weights) = rows, judges
+    moments = Moments.of(Views({"": sample.matrix}), sample_weights, dtype)
     B = moments.covariance()
-    variances, X = np.diag(B), judges.views.blocks[name]
+    variances = np.diag(B)
     columns = np.flatnonzero(variances > 0)
     if moments.counts[0, 0] < 2 or X.shape[0] < 2 or not len(columns):
         return 1.0
-    ridged = rows.ridged(name, B, variances.mean()) if rows.reg[name] else B
-    scale = 1 / np.sqrt(np.diag(ridged)[columns])
-    C = ridged[np.ix_(columns, columns)] * scale * scale[:, None]
+    with_ridge = ridged(B, reg, variances.mean()) if reg else B
+    scale = 1 / np.sqrt(np.diag(with_ridge)[columns])
+    C = with_ridge[np.ix_(columns, columns)] * scale * scale[:, None]
     factor, failed = linalg.lapack.dpotrf(C, lower=1)
     if failed:
         return np.inf
@@ -84,12 +99,11 @@ def _condition(name: str, moments: Moments, rows: Rows, judges: Rows) -> float:
     lengths = np.linalg.norm(ends, axis=1)
     W = np.zeros((len(B), 2))
     W[columns] = scale[:, None] * (ends / lengths[:, None]).T
-    weights = None if judges.sample_weight is None else judges.sample_weight_of(name)
-    scores = to_host(X.project(moments.mean()[name], W)).astype(np.float64)
+    scores = to_host(X.project(moments.means[0], W)).astype(np.float64)
     scores -= np.average(scores, axis=0, weights=weights)
     others = np.average(scores**2, axis=0, weights=weights)
-    share = 1 - rows.reg[name] if isinstance(rows.reg[name], Shrinkage) else 1
-    own, with_ridge = (np.einsum("ik,ik->k", W, matrix @ W) for matrix in (B, ridged))
-    largest, smallest = with_ridge + share * (others - own)  # the ridge is that of all rows
+    share = 1 - reg if isinstance(reg, Shrinkage) else 1
+    own, lengthened = (np.einsum("ik,ik->k", W, matrix @ W) for matrix in (B, with_ridge))
+    largest, smallest = lengthened + share * (others - own)  # the ridge is that of all rows
     of_sample, of_others = lengths[0] * lengths[1], max(largest, 0) / max(smallest, _TINY)
     return float((of_sample * of_others) ** 0.25)

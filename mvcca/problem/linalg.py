@@ -34,6 +34,7 @@ __all__ = [
     "extreme_eigenvalues",
     "fixed_signs",
     "ridge_in",
+    "ridged",
     "rounding_of",
 ]
 
@@ -60,6 +61,16 @@ class Shrinkage(float):
 def ridge_in(reg: float, unit: float) -> float:
     """The ridge that is added to a matrix with mean diagonal `unit`."""
     return float(reg) if isinstance(reg, Absolute) else reg * unit
+
+
+def ridged(B: np.ndarray, reg: float, unit: float) -> np.ndarray:
+    """A matrix B of features, or the diagonal of one, with the ridge `ridge_in` its unit."""
+    result = (1 - reg if isinstance(reg, Shrinkage) else 1) * B
+    # A constant column stays out of the problem: its weight is 0, not nearly 0.
+    diagonal = np.diag(B) if B.ndim == 2 else B
+    places = np.diag_indices_from(B) if B.ndim == 2 else ...
+    result[places] += ridge_in(reg, unit) * (diagonal > 0)
+    return result
 
 
 @dataclass(frozen=True, eq=False)

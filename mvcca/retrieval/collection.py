@@ -6,9 +6,9 @@ Paired, partly paired and unpaired views, with one or several rows per object, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from mvcca.retrieval.search import checked_rows
 from mvcca.retrieval.words import with_words, words_by_view
 from mvcca.views import Labels, Views, as_views
 from mvcca.views.typing import ViewsLike
-
-if TYPE_CHECKING:
-    from mvcca.retrieval.ranking import Ranking  # which imports this module
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +45,15 @@ class Collection:
     def of(
         cls,
         scores: Any,
-        ranking: Ranking | None = None,
+        project: Callable[[Any, bool], Projected] | None = None,
         labels: Any = None,
         label_vectors: Any = None,
         gains: Any = None,
     ) -> Collection:
         """Read scores and labels as `mvcca.retrieval.evaluate_retrieval` takes them.
 
-        Scores are rows that the estimator of a ranking projects, or are `Projected` already.
+        `project` takes the scores and whether they are unpaired, as `Ranking.project` does. Scores
+        that are `Projected` already, and all scores without it, are rows to compare.
         """
         per_view = is_mapping(labels)
         empty: Mapping[str, np.ndarray] = {}
@@ -66,8 +64,8 @@ class Collection:
             if not per_view and is_mapping(scores) and not isinstance(scores, Views):
                 objects = _grouped_rows(scores)
             unpaired = per_view or objects is not None
-            if ranking is not None and ranking.steps:
-                projected = ranking.project(scores, unpaired)
+            if project is not None:
+                projected = project(scores, unpaired)
                 scores, empty = projected.rows, projected.empty
             scores = as_views(scores, unpaired=unpaired)
         views: Views = scores.in_memory()

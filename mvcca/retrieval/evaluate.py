@@ -19,6 +19,7 @@ from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import RetrievalTable
 from mvcca.retrieval.task import RankedTask, Task, asked_ranking
+from mvcca.views import Views
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 Names = str | Sequence[str]
@@ -179,7 +180,7 @@ def evaluate_retrieval(
     if keep_run is not None:
         positive(keep_run, "keep_run")
     ranking = asked_ranking(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(scores, ranking, labels, label_vectors, gains)
+    collection = Collection.of(scores, ranking.project, labels, label_vectors, gains)
     tasks = tasks_of(collection, directions, exclude_self)
     used = {task.title: {own: task.choose(own, relevance) for own in wanted} for task in tasks}
     rows = [
@@ -237,7 +238,7 @@ def recall_curve(
         As in `evaluate_retrieval`.
     """
     ranking = asked_ranking(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(scores, ranking, labels)
+    collection = Collection.of(scores, ranking.project, labels)
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
     for task in tasks_of(collection, directions, exclude_self):
@@ -245,6 +246,38 @@ def recall_curve(
         recalls = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
         curves["+".join(task.query), "+".join(task.target)] = recalls
     return curves
+
+
+def expected_at_random(
+    views: Views,
+    labels: Any = None,
+    *,
+    measures: Sequence[str],
+    relevance: RelevanceBy | None = None,
+    directions: Directions = "cross",
+    label_vectors: Any = None,
+) -> RetrievalTable:
+    """Exact expectation of measures under random rankings, with options of `evaluate_retrieval`."""
+    # A query without relevant items counts 0. If the query view is also the target, each query is
+    # excluded from its own list. Formulas are in `mvcca.measures.chance`; hubness@K is the skewness
+    # of the distribution of counts.
+    nothing = {name: np.zeros((block.shape[0], 1)) for name, block in views.items()}
+    collection = Collection.of(views.replace(nothing), None, labels, label_vectors)
+    wanted, tasks, rows = parsed(measures), tasks_of(collection, directions), []
+    used = {task.title: {own: task.choose(own, relevance) for own in wanted} for task in tasks}
+    for task in tasks:
+        by = used[task.title]
+        lists = {kind: task.in_random_order(kind) for kind in set(by.values())}
+        expected = {measure.name: measure.expected(lists[kind]) for measure, kind in by.items()}
+        rows.append(
+            task.direction(
+                {
+                    name: float(np.mean(values)) if np.size(values) else float("nan")
+                    for name, values in expected.items()
+                }
+            )
+        )
+    return RetrievalTable(tuple(rows), tuple(notes_on(used, "random order")))
 
 
 def parsed(names: str | Sequence[str]) -> list[Measure]:

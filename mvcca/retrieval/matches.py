@@ -204,7 +204,7 @@ def calibrate_matches(
     array([0.71, 1.  , 0.  , 0.  , 0.  ])
     """
     ranking = asked_ranking(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(scores, ranking)
+    collection = Collection.of(scores, ranking.project)
     task = Task(collection, (query,), (target,), exclude_self=False)
     lists = RankedTask(task, ranking).lists("pairs")
     matches, low, high, n_pairs = [], np.inf, -np.inf, 0

@@ -10,18 +10,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from mvcca import measures
 from mvcca.machine.warnings import warn
 from mvcca.measures import NoRelevant, chance
+from mvcca.retrieval.chance import RandomLists
 from mvcca.retrieval.ranked_lists import Lists, RankedLists
 from mvcca.retrieval.relevance import RelevanceBy
-
-if TYPE_CHECKING:
-    from mvcca.retrieval.chance import RandomLists
 
 JudgedBy = RelevanceBy | Literal["words", "classes"]
 

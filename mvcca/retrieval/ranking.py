@@ -21,7 +21,15 @@ from sklearn.utils.validation import check_is_fitted
 from mvcca.blocks import as_block, namespace
 from mvcca.problem import LARGEST_CORRELATION, Expected, component_weights
 from mvcca.retrieval.collection import Collection, Projected, summed
-from mvcca.retrieval.hubs import CSLS, BankOfViews, HubCorrection, check_bank, checked_correction
+from mvcca.retrieval.hubs import (
+    CSLS,
+    Bank,
+    BankOfViews,
+    HubCorrection,
+    check_bank,
+    checked_correction,
+    corrected,
+)
 from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.similarity import (
     SIMILARITIES,
@@ -96,14 +104,21 @@ class Ranking:
             else:
                 ranking = _weighted_by(name, steps)
         if hubness is not None:
-            return replace(ranking, hubs=BankOfViews.of(hubness, bank, ranking))
+            if not isinstance(bank, BankOfViews):  # else that of an index that was stored
+                rows = Collection.of(bank, ranking.project)
+                bank = BankOfViews(checked_correction(hubness), rows)
+            return replace(ranking, hubs=bank)
         return _with_stored_bank(ranking, weighting) if corrects else ranking
 
     def project(self, X: Any, unpaired: bool = False) -> Projected:
         """Project the rows of a container of views, and note which are empty.
 
         Rows of a mapping or a list are those of the same objects unless they are `unpaired`.
+        Without an estimator, rows are compared as they are.
         """
+        if not self.steps:
+            views = as_views(X, unpaired=unpaired)
+            return Projected(views, views, {})
         *before, model = self.steps
         empty: dict[str, np.ndarray] = {}
         for step in before:
@@ -179,8 +194,27 @@ class Ranking:
         self, rows: Mapping[str, np.ndarray], query: tuple[str, ...], target: tuple[str, ...]
     ) -> Gallery:
         """Rows of the target views as a gallery, corrected for hubs among queries of others."""
-        gallery = Gallery.of(self.items(rows), self.similarity)
-        return gallery if self.hubs is None else self.hubs.corrected(gallery, query, target, self)
+        return self.corrected(Gallery.of(self.items(rows), self.similarity), query, target)
+
+    def corrected(
+        self,
+        gallery: Gallery,
+        query: tuple[str, ...],
+        target: tuple[str, ...],
+        normalize_query: bool = False,
+        normalize_target: bool = False,
+        before: Any = None,
+    ) -> Gallery:
+        """The gallery of one direction corrected for hubs; `before` is an earlier one to extend.
+
+        `normalize_*` scales each view's rows to length 1.
+        """
+        if self.hubs is None or not self.hubs.suffices(query, target):
+            return gallery
+        of_query, of_target = self.hubs.rows_between(query, target)
+        queries = self.queries(of_query, target, normalize=normalize_query)
+        items = None if of_target is None else self.items(of_target, normalize_target)
+        return corrected(gallery, Bank(self.hubs.correction, queries, items), before)
 
     @property
     def compares_scores(self) -> bool:

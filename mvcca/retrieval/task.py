@@ -10,6 +10,7 @@ import numpy as np
 
 from mvcca import measures
 from mvcca.measures import NoRelevant
+from mvcca.retrieval.chance import RandomLists
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.measure import JudgedBy, Measure
@@ -85,6 +86,11 @@ class Task:
         else:
             return self._class_means(rows)
         return Judged(rows, objects, every, relevance, excluded, empty)
+
+    def in_random_order(self, by: JudgedBy) -> RandomLists:
+        """The gallery in a random order for every query, with relevance of one kind."""
+        judged = self.judged(by, np.zeros((len(self.queries.objects), 1)))
+        return RandomLists(judged, len(self.items.objects))
 
     def _class_means(self, rows: np.ndarray) -> Judged:
         """The mean row of each class as a query."""

@@ -114,7 +114,7 @@ def _of_items(ranking: Ranking, name: str, rows: np.ndarray, query: str | None) 
             "as query, or turn the correction for hubs off with a weighting without '+csls'."
         )
     gallery = Gallery(ranking.similarity, ChunkedRows((vectors,), len(vectors)))
-    corrected = ranking.hubs.corrected(gallery, (query,), (name,), ranking)
+    corrected = ranking.corrected(gallery, (query,), (name,))
     return np.concatenate(corrected.rows.parts)
 
 

@@ -13,10 +13,10 @@ from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
 from mvcca.statistics._moments import (
     ROUNDING,
     Moments,
-    PairCovariance,
     column_slices,
     moments_of_block,
 )
+from mvcca.statistics._pair_covariance import PairCovariance
 from mvcca.statistics._pair_moments import PairMoments
 from mvcca.statistics._patterns import PatternMoments
 from mvcca.statistics._regression import Regression

@@ -19,7 +19,7 @@ from itertools import accumulate as accumulated
 from itertools import combinations, combinations_with_replacement, pairwise
 from math import ceil
 from threading import local
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -27,11 +27,10 @@ from numpy.typing import DTypeLike
 from mvcca.blocks import Block, as_block, in_one_place, namespace, stack, to_host
 from mvcca.machine.config import block_size, get_config, is_plain
 from mvcca.machine.threads import one_by_one
+from mvcca.statistics._pair_covariance import PairCovariance
+from mvcca.statistics._regression import Regression
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
-
-if TYPE_CHECKING:
-    from mvcca.statistics._regression import Regression
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -54,15 +53,6 @@ _STACKED_ROWS = 4096  # of a piece on a device: few enough for float32 sums, eno
 
 _STRIP_BYTES = 2**16  # temporaries of a product of few rows; small ones need no system call
 _STRIP_ROWS = 16  # at least
-
-
-class PairCovariance(NamedTuple):
-    """Covariances of two views, all three over the same objects."""
-
-    names: tuple[str, str]
-    between: np.ndarray  # (D_p, D_q)
-    within: tuple[Any, Any]  # (D_p, D_p), (D_q, D_q); or diagonals (D_p,), (D_q,)
-    n_objects: float
 
 
 def _letting_underflow(function: Callable[_P, _T]) -> Callable[_P, _T]:

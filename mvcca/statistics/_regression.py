@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.statistics._moments import PairCovariance
+from mvcca.statistics._pair_covariance import PairCovariance
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,14 @@ from sklearn.pipeline import Pipeline
 from mvcca.inspection._intervals import CorrelationIntervals
 from mvcca.inspection._tables import frame_of, of_confounds
 from mvcca.inspection.permutation import PermutationTest
+from mvcca.inspection.study._page import (
+    component_tables,
+    draw_correlations,
+    draw_loadings,
+    loading_table,
+    study_page,
+)
+from mvcca.machine.pictures import Illustration, Picture
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.replacing import replacing
 from mvcca.machine.tables import TERMINAL_WIDTH, Table, in_notebook
@@ -24,7 +33,8 @@ if TYPE_CHECKING:
 
 _ALPHA = 0.05
 _SAME = 1e-6  # difference up to which correlations are of the same rows
-_LISTED = 8  # variables of each view
+_LISTED = 8  # variables of each view, in its table
+_DRAWN = 20  # loadings of each view, in its figure
 _SOURCES = {
     "pairwise": "of pairs of variables, from the rows that have both",
     "em": "by maximum likelihood (EM)",
@@ -439,9 +449,7 @@ class Study:
         -------
         matplotlib Axes
         """
-        from mvcca.inspection.study._page import draw_correlations
-
-        return draw_correlations(self, ax)
+        return draw_correlations(*self._drawn(), ax)
 
     def write(self, path: str | Path, *, command: str = "") -> None:
         """Write an HTML page.
@@ -453,10 +461,56 @@ class Study:
         command : str, optional
             The command that made it, to be named.
         """
-        from mvcca.inspection.study._page import study_page
-
         path = Path(path)
         if path.suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"Expected a name ending in .html, got {str(path)!r}.")
+        first, second = self.variables
+        page = study_page(
+            f"Is {first} correlated with {second}?",
+            self.sentences(),
+            self.steps(),
+            component_tables(
+                *self.table(), self.significant, self.intervals.level, self._rows_of_intervals
+            ),
+            loading_table(self.sorted_loadings()),
+            self._illustrations(),
+            command,
+        )
         with replacing(path) as file:
-            file.write(study_page(self, command).encode(errors="backslashreplace"))
+            file.write(page.encode(errors="backslashreplace"))
+
+    @property
+    def _rows_of_intervals(self) -> str:
+        """The rows of intervals, if they are not all."""
+        n = self.n_independent
+        return "" if n == self.n_rows else f" from {n:,} rows"
+
+    def _drawn(self) -> tuple[CorrelationIntervals, np.ndarray, np.ndarray, str, str]:
+        """What `draw_correlations` draws."""
+        shown, label = self.test.correlations, "rows that are shuffled"
+        if self.tests_these_rows:
+            shown, label = self.in_sample, "these rows"
+        return self.intervals, self.chance, shown, label, self._rows_of_intervals
+
+    def _illustrations(self) -> Iterator[Illustration]:
+        rows = f"{self.n_rows:,} rows"
+        yield Illustration(
+            "Correlations",
+            [Picture.of(partial(draw_correlations, *self._drawn()), 4.1, 3.0)],
+            "A component is real if its correlation (line) lies above those of shuffled pairs. "
+            "Correlations of fitted rows are too large; the interval is of the population.",
+            f"{rows}, and {len(self.test.permuted):,} permutations of them; held-out rows were "
+            "left out of every step",
+        )
+        interval = f"{self.intervals.level:.0%} interval{self._rows_of_intervals}"
+        for view, names in self.variables.items():
+            lines = [line for line in self.sorted_loadings() if line[0] == view][:_DRAWN]
+            few = f"; the {len(lines)} largest of {len(names)} loadings" * (len(lines) < len(names))
+            draw = partial(draw_loadings, lines, interval if self.intervals.estimate[0] else "")
+            yield Illustration(
+                f"Loadings of {view}",
+                [Picture.of(draw, 4.1, 0.7 + 0.2 * len(lines))],
+                "Correlations between the variables and the variate of their own view (bars) or of "
+                "the other view (circles). Do not interpret a component that is not significant.",
+                f"{rows}{few}",
+            )

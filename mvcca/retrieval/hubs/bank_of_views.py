@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mvcca.machine.warnings import warn
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.hubs.corrected import Bank, corrected
 from mvcca.retrieval.hubs.corrections import HubCorrection, checked_correction
-from mvcca.retrieval.search import Gallery, checked_rows
-
-if TYPE_CHECKING:
-    from mvcca.retrieval.ranking import Ranking  # which imports this module
+from mvcca.retrieval.search import checked_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,52 +22,30 @@ class BankOfViews:
     rows: Collection  # as the ranking compares them
     is_asked: bool = True  # by a user, to whom a direction without bank rows is an error
 
-    @classmethod
-    def of(cls, hubness: str | HubCorrection, bank: Any, ranking: Ranking) -> BankOfViews:
-        """Read a bank in the form of the scores of `mvcca.retrieval.evaluate_retrieval`."""
-        if isinstance(bank, cls):  # of an index that was stored
-            return bank
-        return cls(checked_correction(hubness), Collection.of(bank, ranking))
-
-    def corrected(
-        self,
-        gallery: Gallery,
-        query: tuple[str, ...],
-        target: tuple[str, ...],
-        ranking: Ranking,
-        normalize_query: bool = False,
-        normalize_target: bool = False,
-        before: Any = None,
-    ) -> Gallery:
-        """The gallery of one direction with the correction; `before` is an earlier one to extend.
+    def suffices(self, query: tuple[str, ...], target: tuple[str, ...]) -> bool:
+        """Whether there are rows enough to correct a direction.
 
         The bank of a tuned model may hold too few objects that are seen in all views of a joint
         query or target. These are ranked without the correction, which a warning says.
         """
         needed: int = getattr(self.correction, "n_neighbors", 1)
-        if not self.is_asked and (n := min(map(self._n_shared, (query, target)))) < needed:
-            warn(
-                f"{'+'.join(query)} -> {'+'.join(target)}: ranked without {self.correction}, which "
-                f"needs {needed} stored training objects seen in all of these views; there are {n}"
-            )
-            return gallery
-        bank = self._between(query, target, ranking, normalize_query, normalize_target)
-        return corrected(gallery, bank, before)
+        if self.is_asked or (n := min(map(self._n_shared, (query, target)))) >= needed:
+            return True
+        warn(
+            f"{'+'.join(query)} -> {'+'.join(target)}: ranked without {self.correction}, which "
+            f"needs {needed} stored training objects seen in all of these views; there are {n}"
+        )
+        return False
 
     def _n_shared(self, names: tuple[str, ...]) -> int:
         """Number of the bank's objects that are seen in all of the views."""
         objects = self.rows.objects
         return len(reduce(np.intersect1d, (objects.get(name, ()) for name in names)))
 
-    def _between(
-        self,
-        query: tuple[str, ...],
-        target: tuple[str, ...],
-        ranking: Ranking,
-        normalize_query: bool = False,
-        normalize_target: bool = False,
-    ) -> Bank:
-        """The bank of one direction; `normalize_*` scales each view's rows to length 1."""
+    def rows_between(
+        self, query: tuple[str, ...], target: tuple[str, ...]
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray] | None]:
+        """Rows of the query and of the target views; None if the target has none and needs none."""
         needed = {*query, *target} if self.correction.needs_items else {*query}
         for name in needed:
             if name not in self.rows.rows:
@@ -80,11 +54,8 @@ class BankOfViews:
                     f"{'+'.join(target)} needs bank rows of view {name!r}; the bank holds "
                     f"{list(self.rows.rows)}."
                 )
-        rows = ranking.queries(self.rows.joint(query).rows, target, normalize=normalize_query)
-        if not all(name in self.rows.rows for name in target):
-            return Bank(self.correction, rows)
-        items = ranking.items(self.rows.joint(target).rows, normalize_target)
-        return Bank(self.correction, rows, items)
+        has_items = all(name in self.rows.rows for name in target)
+        return self.rows.joint(query).rows, self.rows.joint(target).rows if has_items else None
 
     def state(self) -> dict[str, Any]:
         """Plain values from which `of_state` restores the bank."""

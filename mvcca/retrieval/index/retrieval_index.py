@@ -327,7 +327,7 @@ class RetrievalIndex:
                 gallery: Gallery = view
                 if self._ranking.hubs is not None:
                     key = scores.names, normalize, searched
-                    gallery = self._corrected_gallery(key, view, self._ranking.hubs)
+                    gallery = self._corrected_gallery(key, view)
                 hits = min(k, view.n_ranked)
                 if self.backend == "exact":
                     products, items = search(gallery, gallery.queries(of_target), hits)
@@ -339,7 +339,7 @@ class RetrievalIndex:
         return products, view.ids.take(items)
 
     def _corrected_gallery(
-        self, key: tuple[tuple[str, ...], bool, Searched], gallery: Gallery, hubs: BankOfViews
+        self, key: tuple[tuple[str, ...], bool, Searched], gallery: Gallery
     ) -> Gallery:
         """The gallery corrected for hubs, from that of an earlier search."""
         before: Any = self._corrected.get(key)
@@ -347,8 +347,8 @@ class RetrievalIndex:
             return before
         query, normalize, searched = key
         joint = searched if isinstance(searched, JointTarget) else JointTarget((searched,), False)
-        self._corrected[key] = found = hubs.corrected(
-            gallery, query, joint.names, self._ranking, normalize, joint.normalize, before
+        self._corrected[key] = found = self._ranking.corrected(
+            gallery, query, joint.names, normalize, joint.normalize, before
         )
         return found
 
