@@ -6,12 +6,12 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mvcca.blocks.checks import only_numbers
+from mvcca.machine import lapack
 from mvcca.machine.documentation import Documented
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
@@ -182,7 +182,7 @@ def _leading(Sigma: np.ndarray, n_components: int | None) -> tuple[np.ndarray, n
     """Largest eigenvalues of a covariance, decreasing, and their eigenvectors as rows."""
     d = len(Sigma)
     k = d if n_components is None else min(n_components, d)
-    values, vectors = linalg.eigh(Sigma, subset_by_index=[d - k, d - 1])
+    values, vectors = lapack.top_eigenpairs(Sigma, k)
     values, vectors = values[::-1], vectors.T[::-1]
     rank = int(np.sum(values > d * ROUNDING * values[0]))
     if not rank:

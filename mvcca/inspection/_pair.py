@@ -21,13 +21,10 @@ from mvcca.inspection._given_rows import (
     positions_of,
     taken_out,
 )
-from mvcca.inspection._two_views import orthonormal_basis, two_paired_views
-from mvcca.machine import lapack
+from mvcca.inspection._two_views import decomposed, left_by, two_paired_views
 from mvcca.machine.warnings import warn
-from mvcca.problem import SampleBias
+from mvcca.problem import SampleBias, Whitened, canonical, canonical_of_covariances
 from mvcca.views.validation import named_columns
-
-_LEAST_LEFT = 1e-10  # share of a direction that confounds leave, below which they explain it
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +57,8 @@ class Pair:
     names : (str, str)
     columns : pair of tuple of str
         Names of the features.
-    bases : pair of ndarray, shape (n, r)
-        Orthonormal bases of the centred views, less the confounds.
-    features : pair of ndarray, shape (r, n_features)
-        Coordinates of the features.
+    views : pair of Whitened
+        The centred views, less the confounds.
     confounds : ndarray, shape (n, rank)
         Orthonormal basis of the centred confounds, without columns if there are none.
     variables : pair of ndarray, shape (n, n_variables), or None
@@ -76,8 +71,7 @@ class Pair:
 
     names: tuple[str, str]
     columns: tuple[tuple[str, ...], tuple[str, ...]]
-    bases: tuple[np.ndarray, np.ndarray]
-    features: tuple[np.ndarray, np.ndarray]
+    views: tuple[Whitened, Whitened]
     confounds: np.ndarray
     positions: np.ndarray
     n_given: int
@@ -91,24 +85,17 @@ class Pair:
         views = two_paired_views(X, y, who)
         rows = positions_of(sample_weight, views)
         Z, coding = paired_numbers("confounds", given["confounds"], views)
-        Z = np.zeros((len(rows), 0)) if Z is None else orthonormal_basis("confounds", Z[rows])
-        bases, features, columns = [], [], []
+        Z = np.zeros((len(rows), 0)) if Z is None else decomposed("confounds", Z[rows]).basis
+        of_views, columns = [], []
         for name, block in views.items():
-            numbers = numbers_of(f"View {name!r}", block)[rows]
-            bases.append(_without(name, numbers, Z))
-            features.append(bases[-1].T @ (numbers - numbers.mean(axis=0)))
+            view = decomposed(name, numbers_of(f"View {name!r}", block)[rows])
+            if Z.size:
+                view = left_by(name, view, lambda basis: basis - Z @ (Z.T @ basis))
+            of_views.append(view)
             columns.append(named_columns(name, block))
         p, q = views.names
-        pair = cls(
-            (p, q),
-            (columns[0], columns[1]),
-            (bases[0], bases[1]),
-            (features[0], features[1]),
-            Z,
-            rows,
-            len(views),
-            coding,
-        )
+        x, y = of_views
+        pair = cls((p, q), (columns[0], columns[1]), (x, y), Z, rows, len(views), coding)
         pair._check_rows(who)
         return pair
 
@@ -132,6 +119,17 @@ class Pair:
         return replace(self, variables=(of_views[0], of_views[1]), columns=(columns[0], columns[1]))
 
     @property
+    def bases(self) -> tuple[np.ndarray, np.ndarray]:
+        """Orthonormal bases of the centred views, less the confounds, (n, r)."""
+        return self.views[0].basis, self.views[1].basis
+
+    @property
+    def features(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates of the features in the bases, (r, n_features)."""
+        x, y = ((view.axes * view.values).T for view in self.views)
+        return x, y
+
+    @property
     def n_rows(self) -> int:
         """Number of rows less the rank of the confounds, which counts in their place."""
         return self.confounds.shape[0] - self.confounds.shape[1]
@@ -139,7 +137,7 @@ class Pair:
     @property
     def ranks(self) -> tuple[int, int]:
         """Numbers p and q of independent features."""
-        return self.bases[0].shape[1], self.bases[1].shape[1]
+        return self.views[0].rank, self.views[1].rank
 
     @cached_property
     def bias(self) -> SampleBias:
@@ -149,16 +147,17 @@ class Pair:
     @cached_property
     def components(self) -> Components:
         """CCA of all rows, the largest loading of each component positive in the first view."""
-        left, correlations, right = lapack.svd(self.bases[0].T @ self.bases[1], full_matrices=True)
+        (U, V), (x, y) = self.bases, self.views
+        correlations, left, right = canonical(U.T @ V, x, y)
         k = len(correlations)
         scale = np.sqrt(self.n_rows - 1)
-        maps = scale * left[:, :k], scale * right[:k].T
-        within = (np.eye(len(left)) / scale**2, np.eye(len(right)) / scale**2)
-        found = Components(np.minimum(correlations, 1), maps, within)
+        within = (np.eye(x.rank) / scale**2, np.eye(y.rank) / scale**2)
+        found = Components(correlations, (scale * left, scale * right), within)
         loadings = self.loadings(found)[0]
         strongest = loadings[np.abs(loadings).argmax(axis=0), np.arange(k)]
         signs = np.where(strongest < 0, -1.0, 1.0)
-        return replace(found, maps=(maps[0] * signs, maps[1] * signs))
+        a, b = found.maps
+        return replace(found, maps=(a * signs, b * signs))
 
     @cached_property
     def scores(self) -> tuple[np.ndarray, np.ndarray]:
@@ -302,21 +301,6 @@ def _residuals(V: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return found
 
 
-def _without(name: str, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of a view, less confounds."""
-    basis = orthonormal_basis(name, X)
-    if not Z.size:
-        return basis
-    left, sizes, _ = lapack.svd(basis - Z @ (Z.T @ basis))
-    basis = left[:, sizes > _LEAST_LEFT]
-    if not basis.size:
-        raise ValueError(
-            f"The confounds explain view {name!r} completely. Leave out confounds that are linear "
-            "combinations of its columns."
-        )
-    return basis
-
-
 def _cca(S: np.ndarray, ranks: tuple[int, int]) -> Components:
     """CCA from stacks of covariances of both views and of confounds, which are removed."""
     p, q = ranks
@@ -327,16 +311,10 @@ def _cca(S: np.ndarray, ranks: tuple[int, int]) -> Components:
         S = S[:, : p + q, : p + q] - explained
     within = S[:, :p, :p], S[:, p:, p:]
     try:
-        roots = [np.linalg.inv(np.linalg.cholesky(B)) for B in within]
+        correlations, *maps = canonical_of_covariances(within, S[:, :p, p:])
     except np.linalg.LinAlgError:
         raise ValueError(
             f"A resample has too few distinct rows for {p} and {q} independent features. "
             "Reduce the views first, for example by PCA."
         ) from None
-    K = roots[0] @ S[:, :p, p:] @ roots[1].swapaxes(1, 2)
-    left, correlations, right = lapack.svd(K)
-    maps = (
-        roots[0].swapaxes(1, 2) @ left,
-        roots[1].swapaxes(1, 2) @ right.swapaxes(1, 2),
-    )
-    return Components(np.minimum(correlations, 1), maps, within)
+    return Components(correlations, (maps[0], maps[1]), within)

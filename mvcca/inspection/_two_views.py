@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
 from mvcca.blocks.checks import of_view, only_numbers
-from mvcca.problem import principal_components
+from mvcca.problem import Whitened
 from mvcca.views import Views, as_views, holds_views
 
 
@@ -62,14 +63,25 @@ def as_matrix(y: Any) -> Any:
     return y.to_frame() if hasattr(y, "to_frame") else np.reshape(y, (-1, 1))
 
 
-def orthonormal_basis(name: str, X: Any) -> np.ndarray:
-    """Orthonormal basis (n, rank) of the span of the centred columns of X."""
+def decomposed(name: str, X: Any, *, equilibrate: bool = True) -> Whitened:
+    """The centred columns of X, each as long as any other if they are scaled to find directions."""
     try:
         X = only_numbers(X)
     except (ValueError, TypeError) as error:
         raise of_view(name, error) from error
     X = check_array(X, accept_sparse=True, dtype=float, input_name=f"view {name!r}")
-    rows = principal_components(X)[1]
-    if not rows.shape[1]:
+    view = Whitened.of_rows(X, equilibrate=equilibrate)
+    if not view.rank:
         raise ValueError(f"View {name!r} has no variance: all its rows are equal.")
-    return rows / np.linalg.norm(rows, axis=0)
+    return view.unit_lengths() if equilibrate else view
+
+
+def left_by(name: str, view: Whitened, residuals: Callable[[np.ndarray], np.ndarray]) -> Whitened:
+    """A view less its confounds, which `residuals` removes from rows."""
+    left = view.after(residuals)
+    if not left.rank:
+        raise ValueError(
+            f"The confounds explain view {name!r} completely. Leave out confounds that are linear "
+            "combinations of its columns."
+        )
+    return left

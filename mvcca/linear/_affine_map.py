@@ -176,7 +176,7 @@ class AffineMap(PredictingEstimator):
         for reg in ridges:
             scores = {y: blocks[y] - mean}
             for x, own in sources.items():
-                scores[x] = own.coordinates(blocks[x]) @ (own.axes.T @ own.weights(reg))
+                scores[x] = own.predictions(reg, own.coordinates(blocks[x]))
                 both, i, j = places[x]
                 weights = None if sample_weight is None else sample_weight[objects[both]]
                 scores[x][i] = own.left_out(reg, blocks[x][i], blocks[y][j], weights) - mean

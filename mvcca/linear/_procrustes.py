@@ -199,7 +199,7 @@ def _aligned(
         # The gain is quadratic in the error of the maps, which shrinks until only rounding is left.
         if criterion - before <= _TOLERANCE * abs(criterion) and change >= moved:
             break
-    values, rotation = np.linalg.eigh((agreement + agreement.T) / 2)
+    values, rotation = lapack.top_eigenpairs((agreement + agreement.T) / 2, len(agreement))
     pairs = len(weights) * (len(weights) - 1)
     return {name: W @ rotation[:, ::-1] for name, W in weights.items()}, values[::-1] / pairs
 
@@ -212,8 +212,7 @@ def _covariances(between: Blocks, weights: Mapping[str, np.ndarray], name: str) 
 def _orthonormal(W: np.ndarray) -> np.ndarray:
     """The matrix with orthonormal columns that is closest to W."""
     result, varies = np.zeros_like(W), W.any(axis=1)  # features that never vary keep weight 0
-    left, _, right = lapack.svd(W[varies])
-    result[varies] = left @ right
+    result[varies] = lapack.orthogonal_factor(W[varies])
     return result
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from mvcca.blocks import as_block, namespace
+from mvcca.machine import lapack
 
 _SQUARED = 1e-150, 1e150  # numbers whose squares are floats
 ROUNDING = 10 * np.finfo(np.float64).eps
@@ -153,7 +154,7 @@ class LandmarkFeatures:
         with np.errstate(under="ignore"):
             left = K[np.ix_(rest, rest)] - factor[rank:] @ factor[rank:].T
         if np.abs(left).max(initial=0) > 1e-6 * size:
-            values = linalg.eigvalsh(K)
+            values, _ = lapack.top_eigenpairs(K, len(K))
             raise ValueError(
                 f"Expected a positive semi-definite {what}, got eigenvalues from {values[0]:.3g} "
                 f"to {values[-1]:.3g} on the landmarks."

@@ -134,6 +134,12 @@ def svd(A: np.ndarray, full_matrices: bool = False) -> tuple[np.ndarray, np.ndar
         return linalg.svd(A, full_matrices=full_matrices, lapack_driver="gesvd")
 
 
+def orthogonal_factor(A: np.ndarray) -> np.ndarray:
+    """The matrix U Vᵀ with orthonormal columns, or rows, that is closest to A = U diag(s) Vᵀ."""
+    left, _, right = svd(A)
+    return np.asarray(left @ right)
+
+
 def singular_values(A: np.ndarray) -> np.ndarray:
     """Singular values of A, decreasing."""
     try:

@@ -4,7 +4,7 @@ A method computes its between- and within-view matrices from a statistic of the 
 and precision are handled here. Nothing here knows of estimators.
 """
 
-from mvcca.problem._bases import Basis, Explicit, Span, principal_components, row_space
+from mvcca.problem._bases import Basis, Explicit
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._by_products import Overfit, solve_by_products
 from mvcca.problem._centred_rows import CentredRows
@@ -16,7 +16,6 @@ from mvcca.problem._confounds import (
     squares_about,
 )
 from mvcca.problem._cross_covariance import CrossCovariance
-from mvcca.problem._krylov import EXTRA
 from mvcca.problem._maps import (
     LARGEST_CORRELATION,
     Expected,
@@ -40,7 +39,6 @@ from mvcca.problem._route import (
     steps_of_products,
 )
 from mvcca.problem._rows import (
-    OF_COVARIANCES,
     Exactness,
     Reg,
     Rows,
@@ -50,11 +48,10 @@ from mvcca.problem._rows import (
 )
 from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem.linalg import Absolute, Shrinkage
+from mvcca.problem.whitened import Whitened, canonical, canonical_of_covariances
 
 __all__ = [
-    "EXTRA",
     "LARGEST_CORRELATION",
-    "OF_COVARIANCES",
     "WIDE",
     "Absolute",
     "Basis",
@@ -72,10 +69,12 @@ __all__ = [
     "SampleBias",
     "SharedRows",
     "Shrinkage",
-    "Span",
     "Spectrum",
+    "Whitened",
     "by_products",
     "bytes_of_matrices",
+    "canonical",
+    "canonical_of_covariances",
     "check_variance",
     "component_weights",
     "components_to_search",
@@ -86,11 +85,9 @@ __all__ = [
     "given",
     "least_left",
     "mean_and_variance",
-    "principal_components",
     "profile_vectors",
     "reg_of_names",
     "regression_on",
-    "row_space",
     "shrinkages",
     "solve_by_products",
     "squares_about",

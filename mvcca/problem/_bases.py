@@ -19,7 +19,9 @@ from scipy import linalg
 from mvcca.blocks import as_block
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem.linalg import above_rounding, extreme_eigenvalues, ridge_in, rounding_of
+from mvcca.problem._centring import centred_rows, reciprocal, rounding_of_rows, variances_of
+from mvcca.problem.linalg import above_rounding, extreme_eigenvalues, ridge_in
+from mvcca.problem.whitened import Whitened
 from mvcca.statistics import Moments, column_slices
 
 # Condition numbers up to which a Gram matrix of rows is as good as the rows:
@@ -155,10 +157,10 @@ class Span:
     @cached_property
     def inverse(self) -> np.ndarray:
         """The pseudo-inverse as a matrix, which takes as long as finding L."""
-        centred = _centred(self.rows, self.weights)[1] * self.scale
+        centred = centred_rows(self.rows, self.weights)[1] * self.scale
         turned = centred[:-1] - np.outer(self.normal[:-1], self.normal @ centred)
         matrix = linalg.blas.dtrsm(1.0, self.factor, turned.T, side=1, lower=1, trans_a=1)
-        return np.asarray(matrix.T) * _reciprocal(self.scale)
+        return np.asarray(matrix.T) * reciprocal(self.scale)
 
     def turned(self, U: np.ndarray) -> np.ndarray:
         """QU, of shape (n, k)."""
@@ -247,11 +249,11 @@ def row_space(
     X = as_block(X).by_columns()
     mean, lengths, gram = np.empty(d), np.empty(d), np.zeros((n, n), order="F")
     for columns in _column_blocks(X):  # saves a centred copy of X
-        mean[columns], centred, lengths[columns] = _centred(X[:, columns], weights)
+        mean[columns], centred, lengths[columns] = centred_rows(X[:, columns], weights)
         if equilibrate:
             centred *= _column_scale(lengths[columns], equilibrate)
         gram = linalg.blas.dsyrk(1.0, centred.T, 1.0, gram, trans=1, lower=1, overwrite_c=1)
-    known = _variances(lengths, n, weights)
+    known = variances_of(lengths, n, weights)
     normal = np.ones(n) if weights is None else np.sqrt(weights)
     normal /= np.linalg.norm(normal)
     normal[-1] += 1  # the Householder reflection of s to the last axis
@@ -267,7 +269,7 @@ def row_space(
     divisor = (n if weights is None else weights.sum()) - 1  # of the scatter, for covariances
     held = divisor * ridge_in(ridge, known.mean())
     scale = _column_scale(lengths, equilibrate)
-    is_real = np.max(_rounding(mean, scale, n, weights)) ** 2 < smallest
+    is_real = np.max(rounding_of_rows(mean, n, weights) * scale) ** 2 < smallest
     is_well_conditioned = largest < _WELL_CONDITIONED**2 * (smallest + held)
     if is_orthonormal and is_real and is_well_conditioned:  # four times as fast as QR
         span = Span(mean, X, weights, normal, scale, factor, known)
@@ -279,7 +281,7 @@ def _row_space_by_qr(
     X: Any, weights: np.ndarray | None, *, equilibrate: bool, center: bool = True
 ) -> tuple[Basis, np.ndarray]:
     """`row_space` of rows for which a Gram matrix has too few digits, or that are not centred."""
-    mean, centred, lengths = _centred(X, weights, center)
+    mean, centred, lengths = centred_rows(X, weights, center)
     scale = _column_scale(lengths, equilibrate)
     centred *= scale
     basis, triangle = lapack.qr(centred.T)
@@ -288,10 +290,10 @@ def _row_space_by_qr(
     sizes = np.abs(np.diag(pivoted))
     directions = basis @ turn
     real = sizes > _cut(X) * sizes[0]
-    real &= above_rounding(sizes, directions, _rounding(mean, scale, len(centred), weights))
+    real &= above_rounding(sizes, directions, rounding_of_rows(mean, len(centred), weights) * scale)
     basis, turn = directions[:, real], turn[:, real]
-    matrix, inverse = scale[:, None] * basis, basis.T * _reciprocal(scale)
-    known = _variances(lengths, len(centred), weights, center)
+    matrix, inverse = scale[:, None] * basis, basis.T * reciprocal(scale)
+    known = variances_of(lengths, len(centred), weights, center)
     return Explicit(mean, matrix, inverse, known), _unweighted(triangle.T @ turn, weights)
 
 
@@ -308,65 +310,16 @@ def principal_components(
     small units counts as much as any other; else the basis is orthonormal, so that a ridge on the
     features is the same ridge in it. Directions below max(n, d) eps of the largest are left out.
     """
-    mean, centred, lengths = _centred(X, weights, center)
-    scale = _column_scale(lengths, equilibrate)
-    centred *= scale
-    left, sizes, right = lapack.svd(centred)
-    real = sizes > _cut(X) * sizes[0]
-    real &= above_rounding(sizes, right.T, _rounding(mean, scale, len(centred), weights))
-    matrix, inverse = scale[:, None] * right[real].T, right[real] * _reciprocal(scale)
-    variances = _variances(lengths, X.shape[0], weights, center)
-    rows = left[:, real] * sizes[real]
-    return Explicit(mean, matrix, inverse, variances), _unweighted(rows, weights)
-
-
-def _centred(
-    X: Any, weights: np.ndarray | None, center: bool = True
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean of the rows, centred rows times √weight, and lengths of their columns, 0 if constant.
-
-    Without `center`, 0 stands in place of the mean.
-    """
-    X = as_block(X).dense().matrix.astype(np.float64, copy=False)
-    if not center:
-        rows = X.copy() if weights is None else np.sqrt(weights)[:, None] * X
-        return np.zeros(X.shape[1]), rows, np.sqrt(np.einsum("ij,ij->j", rows, rows))
-    share = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
-    mean = np.einsum("i,ij->j", share, X)  # without BLAS, whose threads would spin afterwards
-    centred = X - mean
-    # X - mean is exact for a large mean, but the mean itself is rounded. The error is the same in
-    # every row, and would look like one more direction if columns depend on each other.
-    centred -= np.einsum("i,ij->j", share, centred)
-    if weights is not None:
-        centred *= np.sqrt(weights)[:, None]
-    lengths = np.sqrt(np.einsum("ij,ij->j", centred, centred))
-    total = len(X) if weights is None else weights.sum()
-    suspect = np.flatnonzero(lengths <= 2 * len(X) * _EPS * np.sqrt(total) * np.abs(mean))
-    constant = (X[0, suspect] == X[:, suspect]).all(axis=0)
-    # Rounding, scaled to unit length, would mix with directions of other columns.
-    constant |= lengths[suspect] <= np.sqrt(total) * rounding_of(mean[suspect])
-    constant = suspect[constant]
-    centred[:, constant] = lengths[constant] = 0  # exactly, in place of the rounding of the mean
-    return mean, centred, lengths
-
-
-def _rounding(
-    mean: np.ndarray, scale: np.ndarray, n_rows: int, weights: np.ndarray | None
-) -> np.ndarray:
-    """Length that rounding can give to scaled columns of these rows."""
-    total = n_rows if weights is None else weights.sum()
-    return np.asarray(np.sqrt(total) * rounding_of(mean) * scale)
+    mean, centred, lengths = centred_rows(X, weights, center)
+    rounding = rounding_of_rows(mean, len(centred), weights)
+    own = Whitened.of_centred(centred, lengths, rounding, equilibrate)
+    known = variances_of(lengths, len(centred), weights, center)
+    basis = Explicit(mean, own.weights * own.values, own.axes.T, known)
+    return basis, _unweighted(own.basis * own.values, weights)
 
 
 def _unweighted(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return rows if weights is None else rows / np.sqrt(weights)[:, None]
-
-
-def _variances(
-    lengths: np.ndarray, n_rows: int, weights: np.ndarray | None, center: bool = True
-) -> np.ndarray:
-    total = n_rows if weights is None else weights.sum()
-    return lengths**2 / (total - 1 if center else total)  # see `Moments.about_zero`
 
 
 def _column_blocks(X: Any) -> Iterator[slice]:
@@ -375,11 +328,7 @@ def _column_blocks(X: Any) -> Iterator[slice]:
 
 
 def _column_scale(lengths: np.ndarray, equilibrate: bool) -> np.ndarray:
-    return _reciprocal(lengths) if equilibrate else (lengths > 0).astype(float)
-
-
-def _reciprocal(lengths: np.ndarray) -> np.ndarray:
-    return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return reciprocal(lengths) if equilibrate else (lengths > 0).astype(float)
 
 
 def _cut(X: np.ndarray) -> float:

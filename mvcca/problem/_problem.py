@@ -12,9 +12,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 from sklearn.exceptions import DataDimensionalityWarning
 
+from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._maps import Maps, Spectrum, expected_moments
@@ -311,8 +311,7 @@ class Problem:
 def _largest_variance(B: np.ndarray, whitener: AnyWhitener) -> float:
     """The largest wᵀBw over whitened directions w: above 1 where shrinking made B smaller."""
     white = _whitened(np.diag(B) if B.ndim == 1 else B, whitener)
-    last = [whitener.rank - 1] * 2
-    return float(linalg.eigh(white, eigvals_only=True, subset_by_index=last)[0])
+    return float(lapack.top_eigenpairs(white, 1)[0][0])
 
 
 def _whitened(B: np.ndarray, whitener: AnyWhitener) -> np.ndarray:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg
 
 from mvcca.inspection._folds import splits_of
 from mvcca.inspection.permutation._exchange import Exchange
@@ -15,19 +14,18 @@ from mvcca.inspection.permutation._nuisance import Centred
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import stepwise
 from mvcca.inspection.permutation._trials import canonical_variates
-from mvcca.machine import lapack
+from mvcca.problem import Whitened, canonical
 
 N_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class FoldAxes:
-    """What one view contributes to one fold, in principal axes of its training rows."""
+    """What one view contributes to one fold, in the coordinates of its training rows."""
 
-    train: np.ndarray  # (n_train, r)
+    view: Whitened  # of the training rows
+    train: np.ndarray  # (n_train, r), U
     held_out: np.ndarray  # (n_held_out, r)
-    squares: np.ndarray  # (r,), of lengths of the axes of the training rows
-    unit: float  # mean of these over the features: what a ridge is measured in
 
     @classmethod
     def of(cls, rows: np.ndarray, held_out: np.ndarray, n_features: int, centre: bool) -> FoldAxes:
@@ -36,14 +34,8 @@ class FoldAxes:
         if centre:
             mean = train.mean(axis=0)
             train, test = train - mean, test - mean
-        squares, axes = linalg.eigh(train.T @ train)
-        real = squares > len(squares) * np.finfo(float).eps * squares[-1]
-        axes = axes[:, real]
-        return cls(train @ axes, test @ axes, squares[real], squares.sum() / n_features)
-
-    def scale(self, reg: float) -> np.ndarray:
-        """Whitening of the axes with a ridge, (r,)."""
-        return 1 / np.sqrt(self.squares + reg * self.unit)
+        view = Whitened.of_covariance(train.T @ train, n_features=n_features)
+        return cls(view, train @ view.weights, test @ view.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +88,9 @@ class HeldOutCorrelation:
         for fold, theirs in enumerate(self._fixed_parts):
             ours = self._part(self.moved, moved, fold)
             cross = ours.train.T @ theirs.train
-            for i, (reg_x, reg_y) in enumerate(self.ridges):
-                scale_x, scale_y = ours.scale(reg_x), theirs.scale(reg_y)
-                left, _, right = lapack.svd(scale_x[:, None] * cross * scale_y)
-                x = ours.held_out @ (scale_x * left[:, 0])
-                y = theirs.held_out @ (scale_y * right[0])
+            for i, ridges in enumerate(self.ridges):
+                _, left, right = canonical(cross, ours.view, theirs.view, ridges)
+                x, y = ours.held_out @ left[:, 0], theirs.held_out @ right[:, 0]
                 sums[:, i] += x @ y, x @ x, y @ y
         return sums[0] / np.sqrt(sums[1] * sums[2])
 
@@ -115,11 +105,11 @@ class HeldOutCorrelation:
 
     def _part(self, side: Side, rows: np.ndarray, fold: int) -> FoldAxes:
         has_mean = isinstance(side.complement, Centred)
-        return FoldAxes.of(rows, self.folds == fold, side.n_features, has_mean)
+        return FoldAxes.of(rows, self.folds == fold, side.view.n_features, has_mean)
 
     @staticmethod
     def _rows(side: Side) -> np.ndarray:
-        return side.basis * side.sizes
+        return side.basis * side.view.values
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,13 +138,13 @@ class Tuned:
     def __call__(self, rng: np.random.RandomState) -> np.ndarray:
         moved = self.search.moved
         basis = self.search.exchange.apply(moved.basis, rng)
-        chosen = self.search.ridges[int(self.search.of(basis * moved.sizes).argmax())]
+        chosen = self.search.ridges[int(self.search.of(basis * moved.view.values).argmax())]
         return self._of(basis, chosen)
 
     def _of(self, basis: np.ndarray, reg: tuple[float, float]) -> np.ndarray:
         """The statistic of K = F UᵀV F."""
         search = self.search
-        moved = replace(search.moved, basis=basis)
+        moved = search.moved.rearranged(basis)
         return stepwise(self.statistic, moved.shrunk(reg[0]).T @ search.fixed.shrunk(reg[1]), 1)
 
 

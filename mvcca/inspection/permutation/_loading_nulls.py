@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from mvcca.machine import lapack
+from mvcca.problem.linalg import top_singular
 
 LOADINGS = ("cross", "own", "own-permuted")
 
@@ -78,8 +78,8 @@ class LoadingNull:
         products, sources = self._products(C, permuted), self._sources(self.grams)
         largest = np.zeros(2)
         for i in range(n_steps):
-            left, _, right = lapack.svd(C[i:, i:])
-            for view, w in enumerate(self._sources([left[:, 0], right[0]])):
+            left, _, right = top_singular(C[i:, i:], 1)
+            for view, w in enumerate(self._sources([left[:, 0], right[:, 0]])):
                 length = np.sqrt(w @ sources[view][i:, i:] @ w)
                 found = self.coefficients[view].T @ (products[view][:, i:] @ w)
                 largest[view] = max(largest[view], np.abs(found).max() / length)

@@ -13,8 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
-from mvcca.machine import lapack
-from mvcca.problem import principal_components
+from mvcca.problem import Whitened
 
 _ROUNDING = 1e-10  # of the length of a unit vector
 _WORK = 65 * 64  # workspace of LAPACK's blocks of reflectors
@@ -133,8 +132,8 @@ class Theil:
     @cached_property
     def _root(self) -> tuple[np.ndarray, np.ndarray]:
         """V and c with (I - SᵀZZᵀS)^(-1/2) = I + V diag(c) Vᵀ, for orthonormal V."""
-        left, sizes, _ = lapack.svd(self.Z[self.kept])
-        return left, 1 / np.sqrt((1 - sizes) * (1 + sizes)) - 1
+        rows = Whitened.of_rows(self.Z[self.kept], equilibrate=False, center=False)
+        return rows.basis, 1 / np.sqrt((1 - rows.values) * (1 + rows.values)) - 1
 
     def _whitened(self, rows: np.ndarray) -> np.ndarray:
         vectors, scale = self._root
@@ -152,9 +151,9 @@ def kept_rows(Z: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
     while kept.any() and np.linalg.matrix_rank(Z[~kept], _ROUNDING) < rank:
         rows = max((own for own in members if kept[own].all()), key=lambda own: _gain(rest[own]))
         kept[rows] = False
-        _, sizes, right = lapack.svd(rest[rows])
-        seen = right[sizes > _ROUNDING]
-        rest -= (rest @ seen.T) @ seen
+        own = Whitened.of_rows(rest[rows], equilibrate=False, center=False)
+        seen = own.axes[:, own.values > _ROUNDING]
+        rest -= (rest @ seen) @ seen.T
     return np.flatnonzero(kept)
 
 
@@ -172,15 +171,15 @@ def orthonormal_with_ones(name: str, Z: np.ndarray | None, n_rows: int) -> np.nd
 def orthonormal(name: str, Z: np.ndarray) -> np.ndarray:
     """An orthonormal basis of centred confounds, (n_rows, rank)."""
     n_rows = len(Z)
-    rows = principal_components(Z)[1]
-    if not rows.shape[1]:
+    basis = np.asarray(Whitened.of_rows(Z).basis)
+    if not basis.shape[1]:
         raise ValueError(f"{name} do not vary: all their rows are equal. Omit them.")
-    if rows.shape[1] + 2 >= n_rows:
+    if basis.shape[1] + 2 >= n_rows:
         raise ValueError(
-            f"{rows.shape[1]} independent {name} leave nothing of {n_rows} objects to permute. "
+            f"{basis.shape[1]} independent {name} leave nothing of {n_rows} objects to permute. "
             "Reduce the confounds, for example to principal components."
         )
-    return rows / linalg.norm(rows, axis=0)
+    return basis
 
 
 def residuals_of(Z: np.ndarray, projection: str, groups: np.ndarray | None) -> HuhJhun | Theil:

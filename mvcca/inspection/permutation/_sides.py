@@ -1,22 +1,22 @@
-"""Each view as a test needs it: a basis of what confounds leave of it, and its lengths."""
+"""Each view as a test needs it: decomposed, less what confounds explain."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
 
+from mvcca.inspection._two_views import decomposed, left_by
 from mvcca.inspection.permutation._nuisance import Centred, Complement
-from mvcca.machine import lapack
-from mvcca.problem import principal_components
+from mvcca.problem import Whitened
 
-_ROUNDING = 1e-10  # share of a direction that confounds leave, below which they explain it
+_ROUNDING = 1e-10  # share of a column that confounds leave, below which they explain it
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A view X with singular value decomposition QᵀX = U D Vᵀ.
+    """A view X with the decomposition QᵀX = U D Aᵀ.
 
     Attributes
     ----------
@@ -24,50 +24,39 @@ class Side:
         The view.
     complement : Complement
         Q, which maps rows to those that may be rearranged.
-    basis : ndarray, shape (m, r)
-        U.
-    sizes : ndarray, shape (r,)
-        D; without a ridge of columns scaled to unit length, and not needed.
-    n_features : int
-        Number of columns, among which a ridge is in units of the mean variance.
+    view : Whitened
+        The decomposition; without a ridge, D = I.
     """
 
     name: str
     complement: Complement
-    basis: np.ndarray
-    sizes: np.ndarray
-    n_features: int
+    view: Whitened
 
     @classmethod
     def of(cls, name: str, X: np.ndarray, complement: Complement, *, for_ridge: bool) -> Side:
         """Decompose a view; only a ridge depends on the units of its columns."""
-        rows = principal_components(X, equilibrate=not for_ridge)[1]
-        if not rows.shape[1]:
-            raise ValueError(f"View {name!r} has no variance: all its rows are equal.")
-        lengths = linalg.norm(rows, axis=0)
-        if isinstance(complement, Centred):
-            return cls(name, complement, rows / lengths, lengths, X.shape[1])
-        reduced = complement.reduce(rows if for_ridge else rows / lengths)
-        basis, sizes, _ = lapack.svd(reduced)
-        left = sizes > _ROUNDING * (lengths[0] if for_ridge else 1)
-        if not left.any():
-            raise ValueError(
-                f"The confounds explain view {name!r} completely. Leave out confounds that are "
-                "linear combinations of its columns."
-            )
-        return cls(name, complement, basis[:, left], sizes[left], X.shape[1])
+        view = decomposed(name, X, equilibrate=not for_ridge)
+        if not isinstance(complement, Centred):
+            view = left_by(name, view, complement.reduce)
+        return cls(name, complement, view if for_ridge else view.unit_lengths())
+
+    @property
+    def basis(self) -> np.ndarray:
+        """U, of shape (m, r)."""
+        return np.asarray(self.view.basis)
 
     @property
     def rank(self) -> int:
         """Number of independent columns."""
-        return self.basis.shape[1]
+        return self.view.rank
+
+    def rearranged(self, basis: np.ndarray) -> Side:
+        """The same view with other rows of U."""
+        return replace(self, view=replace(self.view, basis=basis))
 
     def shrunk(self, reg: float) -> np.ndarray:
-        """U F with F = D / √(D² + reg · tr D² / n_features), of shape (m, r)."""
-        if not reg:
-            return self.basis
-        squares = self.sizes**2
-        return self.basis * np.sqrt(squares / (squares + reg * squares.sum() / self.n_features))
+        """U F, of shape (m, r), where F = D / √(D² + r)."""
+        return self.basis * self.view.factors(reg)
 
 
 def unit_columns(X: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -99,6 +99,6 @@ def of_several_views(statistic: str, bases: list[np.ndarray], within: np.ndarray
     if statistic == "pillai":
         return float((np.sum(R**2) - len(R)) / 2)
     if statistic == "roy":
-        return float(linalg.eigvalsh(R, subset_by_index=[len(R) - 1] * 2)[0] - 1)
+        return float(lapack.top_eigenpairs(R, 1)[0][0] - 1)
     factor, failed = linalg.lapack.dpotrf(R, lower=1)
     return np.inf if failed else float(-2 * np.log(np.diag(factor)).sum())

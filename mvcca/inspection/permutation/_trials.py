@@ -13,7 +13,7 @@ from mvcca.inspection.permutation._loading_nulls import LoadingNull
 from mvcca.inspection.permutation._nuisance import Complement
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import of_several_views, stepwise
-from mvcca.machine import lapack
+from mvcca.problem import canonical
 
 
 class Trial(Protocol):
@@ -90,9 +90,10 @@ def canonical_variates(
     moved: Side, fixed: Side, reg: Mapping[str, float]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Singular values of K = F UᵀV F, and U F L and V F R, each in the space of its side."""
-    A, B = (side.shrunk(reg[side.name]) for side in (moved, fixed))
-    left, r, right = lapack.svd(A.T @ in_space_of(moved, fixed, B), full_matrices=True)
-    return np.minimum(r, 1), A @ left, B @ right.T
+    cross = moved.basis.T @ in_space_of(moved, fixed, fixed.basis)
+    ridges = reg[moved.name], reg[fixed.name]
+    r, left, right = canonical(cross, moved.view, fixed.view, ridges, full=True)
+    return r, moved.basis @ left, fixed.basis @ right
 
 
 def in_space_of(moved: Side, fixed: Side, rows: np.ndarray) -> np.ndarray:

@@ -52,17 +52,12 @@ def refined(
         some = x[rng.choice(len(x), min(_REFINED_ROWS, len(x)), replace=False)]
         target = _mean_of_nearest(unit_rows(some @ rotation), y, y)
         rotation = (rotation + _rotation(some, target)) / 2
-    return _orthogonal(rotation)
+    return lapack.orthogonal_factor(rotation)
 
 
 def _rotation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The rotation of rows x that is closest to rows y."""
-    return _orthogonal(x.T @ y)
-
-
-def _orthogonal(matrix: np.ndarray) -> np.ndarray:
-    left, _, right = lapack.svd(matrix)
-    return np.asarray(left @ right)
+    return lapack.orthogonal_factor(x.T @ y)
 
 
 def _centres(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:

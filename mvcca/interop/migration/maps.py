@@ -12,12 +12,12 @@ from operator import add
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from mvcca.interop.row_maps import CentredMap, RowMap
 from mvcca.linear.ridges import Ridges
 from mvcca.machine import lapack
 from mvcca.measures import unit_rows
+from mvcca.problem import Whitened, canonical
 from mvcca.statistics import Moments, column_slices
 
 OLD, NEW = "old", "new"
@@ -63,12 +63,12 @@ def rotation(moments: Moments, direction: str) -> RowMaps:
     """
     columns, whole, means = column_slices(moments.widths), moments.covariance(), moments.mean()
     covariance, between = whole[columns[OLD], columns[OLD]], whole[columns[OLD], columns[NEW]]
-    left, values, right = lapack.svd(between)
+    turn = lapack.orthogonal_factor(between)
     if direction == "queries":
-        return RowMaps(None, CentredMap(means[NEW], right.T @ left.T, np.zeros(len(left))))
-    variance = np.einsum("ik,ik->", left, covariance @ left)
-    scale = values.sum() / variance if variance > 0 else 0.0
-    return RowMaps(CentredMap(means[OLD], scale * left @ right, means[NEW]), None)
+        return RowMaps(None, CentredMap(means[NEW], turn.T, np.zeros(len(turn))))
+    variance = np.einsum("ik,ik->", turn, covariance @ turn)
+    scale = np.einsum("ik,ik->", turn, between) / variance if variance > 0 else 0.0
+    return RowMaps(CentredMap(means[OLD], scale * turn, means[NEW]), None)
 
 
 class Canonical:
@@ -77,29 +77,20 @@ class Canonical:
     def __init__(self, moments: Moments) -> None:
         columns, whole = column_slices(moments.widths), moments.covariance()
         self.means, self.n_pairs = moments.mean(), float(moments.counts[0, 0])
-        self._parts = {
-            name: eigh(whole[columns[name], columns[name]], driver="evd") for name in (OLD, NEW)
-        }
+        self.of_old, self.of_new = (
+            Whitened.of_covariance(whole[own, own]) for own in (columns[OLD], columns[NEW])
+        )
         self.between = whole[columns[OLD], columns[NEW]]
-
-    def inverse(self, name: str, reg: float, power: float = 1.0) -> np.ndarray:
-        """A power of the inverse of the covariance with a ridge in units of the mean variance."""
-        values, axes = self._parts[name]
-        damped = np.maximum(values, 0) + reg * values.mean()
-        factors = np.divide(1, damped, where=damped > 0, out=np.zeros_like(damped)) ** power
-        return np.asarray(axes * factors @ axes.T)
 
     def bilinear(self, reg: float) -> RowMaps:
         """The query adapter A diag(ρ) Bᵀ (y - ȳ), whose inner products with old rows rank."""
-        weights = self.inverse(NEW, reg) @ self.between.T @ self.inverse(OLD, reg)
+        weights = self.of_new.inverse(reg) @ self.between.T @ self.of_old.inverse(reg)
         return RowMaps(None, CentredMap(self.means[NEW], weights, np.zeros(weights.shape[1])))
 
     def shared(self, reg: float) -> RowMaps:
         """Canonical variates of both models, times the root of their correlation."""
-        roots = {name: self.inverse(name, reg, 0.5) for name in (OLD, NEW)}
-        left, rho, right = lapack.svd(roots[OLD] @ self.between @ roots[NEW])
-        weights = (roots[OLD] @ left * np.sqrt(rho), roots[NEW] @ right.T * np.sqrt(rho))
+        x, y = self.of_old, self.of_new
+        rho, left, right = canonical(x.weights.T @ self.between @ y.weights, x, y, (reg, reg))
+        weights = {OLD: x.weights @ (left * np.sqrt(rho)), NEW: y.weights @ (right * np.sqrt(rho))}
         zeros = np.zeros(len(rho))
-        return RowMaps(
-            *(CentredMap(self.means[n], W, zeros) for n, W in zip((OLD, NEW), weights, strict=True))
-        )
+        return RowMaps(*(CentredMap(self.means[n], W, zeros) for n, W in weights.items()))

@@ -117,7 +117,7 @@ class LeftOutQueries:
         """The mapped new rows, of length 1."""
         canonical, degrees = self._canonical, self._canonical.n_pairs - 1
         u, v = self._old - canonical.means[OLD], self._new - canonical.means[NEW]
-        P, Q = (canonical.inverse(name, reg) / degrees for name in (OLD, NEW))
+        P, Q = (own.inverse(reg) / degrees for own in (canonical.of_old, canonical.of_new))
         c = canonical.n_pairs / degrees
         Pu, Qv = u @ P, v @ Q
         w = Qv @ canonical.between.T * degrees

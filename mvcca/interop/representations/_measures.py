@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 
 from mvcca.interop.representations._sources import LayerRows, Source
 from mvcca.machine import lapack
+from mvcca.problem import Whitened, canonical
 from mvcca.retrieval import top_k
 
 _SMALLEST = 1e-9  # of the largest eigenvalue, below which one is rounding
@@ -25,22 +26,11 @@ _VARIANCE = 0.99  # that the principal components of SVCCA explain
 _DRAWS = 20
 
 
-class LayerSpectrum(NamedTuple):
-    """Eigenvalues of a layer's scatter in descending order, and its eigenvectors as columns.
-
-    Centred rows times `whitened` are the principal components scaled to length 1.
-    """
-
-    values: np.ndarray
-    vectors: np.ndarray
-    whitened: np.ndarray
-
-
 class LayerPair(NamedTuple):
-    """Spectra of two layers, the correlations of their principal components, and a ridge."""
+    """Two layers, the correlations of their principal components, and a ridge."""
 
-    x: LayerSpectrum
-    y: LayerSpectrum
+    x: Whitened
+    y: Whitened
     T: np.ndarray
     reg: float = 0.0  # in units of the mean variance of each layer
 
@@ -53,7 +43,7 @@ class Calibrated(NamedTuple):
     deviation: float
 
 
-def spectrum_of(name: str, scatter: np.ndarray, rounding: np.ndarray, n_rows: int) -> LayerSpectrum:
+def spectrum_of(name: str, scatter: np.ndarray, rounding: np.ndarray, n_rows: int) -> Whitened:
     """Principal axes of a layer, without those of rounding.
 
     `rounding` holds the squared lengths that centred columns have if they are constant. Where
@@ -66,21 +56,10 @@ def spectrum_of(name: str, scatter: np.ndarray, rounding: np.ndarray, n_rows: in
         raise no_variance(name)
     if lengths[real].max() <= _ALIKE * lengths[real].min():
         alike = scatter if real.all() else np.where(np.outer(real, real), scatter, 0)
-        values, vectors = _kept(alike, n_rows)
-        return LayerSpectrum(values, vectors, vectors / np.sqrt(values))
+        return Whitened.of_covariance(alike, least=_SMALLEST).leading(n_rows - 1)
     units = np.sqrt(np.where(real, lengths, np.inf))
-    values, vectors = _kept(scatter / units / units[:, None], n_rows)
-    roots = np.sqrt(values)
-    in_units = np.where(real, units, 0)[:, None]
-    left, sizes, right = lapack.svd(in_units * vectors * roots)
-    return LayerSpectrum(sizes**2, left, vectors / roots / units[:, None] @ right.T)
-
-
-def _kept(scatter: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The eigenpairs above rounding, in descending order."""
-    values, vectors = eigh(scatter)
-    kept = np.flatnonzero(values > _SMALLEST * values[-1])[::-1][: n_rows - 1]
-    return values[kept], vectors[:, kept]
+    found = Whitened.of_covariance(scatter / units / units[:, None], least=_SMALLEST)
+    return found.leading(n_rows - 1).in_units(np.where(real, units, 0))
 
 
 def no_variance(name: str) -> ValueError:
@@ -88,22 +67,22 @@ def no_variance(name: str) -> ValueError:
     return ValueError(f"Layer {name!r} has no variance: all its rows are equal.")
 
 
-def pair_of(x: LayerSpectrum, y: LayerSpectrum, cross: np.ndarray, reg: float) -> LayerPair:
+def pair_of(x: Whitened, y: Whitened, cross: np.ndarray, reg: float) -> LayerPair:
     """Two layers with cross-products `cross`."""
-    return LayerPair(x, y, x.whitened.T @ cross @ y.whitened, reg)
+    return LayerPair(x, y, x.weights.T @ cross @ y.weights, reg)
 
 
 def procrustes(pair: LayerPair) -> float:
     """‖C_xy‖_* / √(tr C_xx tr C_yy), the cosine of the Procrustes distance."""
     of_x, of_y = pair.x.values, pair.y.values
-    cross = np.sqrt(of_x)[:, None] * pair.T * np.sqrt(of_y)
-    norm = lapack.singular_values(cross).sum()
-    return float(norm / np.sqrt(of_x.sum() * of_y.sum()))
+    norm = lapack.singular_values(of_x[:, None] * pair.T * of_y).sum()
+    return float(norm / np.sqrt((of_x @ of_x) * (of_y @ of_y)))
 
 
 def predictivity(pair: LayerPair) -> float:
     """Share of the variance of y that is predicted from x, tr(C_yx C_xx⁻¹ C_xy) / tr C_yy."""
-    return float((pair.T**2 @ pair.y.values).sum() / pair.y.values.sum())
+    variances = pair.y.values**2
+    return float((pair.T**2 @ variances).sum() / variances.sum())
 
 
 def mean_correlation(pair: LayerPair) -> float:
@@ -124,8 +103,8 @@ def svcca(pair: LayerPair) -> float:
 
 def pwcca(pair: LayerPair) -> float:
     """Mean canonical correlation, weighted by Σ_j |⟨h_i, x_j⟩| of variates h_i and neurons x_j."""
-    left, rho, _ = lapack.svd(pair.T)
-    products = pair.x.vectors @ (np.sqrt(pair.x.values)[:, None] * left)
+    rho, left, _ = canonical(pair.T, pair.x, pair.y)
+    products = (pair.x.axes * pair.x.values) @ left
     n_equal = int((rho > 1 - _CERTAIN).sum())
     if n_equal > 1:  # any rotation of these variates would do: take their principal axes
         axes, sizes, _ = lapack.svd(products[:, :n_equal])
@@ -148,17 +127,11 @@ NOT_SYMMETRIC = ("predictivity", "pwcca")
 
 def _with_ridge(pair: LayerPair) -> np.ndarray:
     """(Λ_x + r_x)^-½ V_xᵀ C_xy V_y (Λ_y + r_y)^-½."""
-    if not pair.reg:
-        return pair.T
-    of_x, of_y = (
-        np.sqrt(own.values / (own.values + pair.reg * own.values.sum() / len(own.vectors)))
-        for own in (pair.x, pair.y)
-    )
-    return np.asarray(of_x[:, None] * pair.T * of_y)
+    return pair.x.factors(pair.reg)[:, None] * pair.T * pair.y.factors(pair.reg)
 
 
-def _n_main(x: LayerSpectrum) -> int:
-    shares = np.cumsum(x.values) / x.values.sum()
+def _n_main(x: Whitened) -> int:
+    shares = np.cumsum(x.values**2) / np.sum(x.values**2)
     return min(int(np.searchsorted(shares, _VARIANCE)) + 1, len(shares))
 
 

@@ -15,7 +15,6 @@ from mvcca.interop.representations._measures import (
     BY_SPECTRA,
     MEASURES,
     NOT_SYMMETRIC,
-    LayerSpectrum,
     above_unrelated,
     by_spectra,
     cka,
@@ -35,6 +34,7 @@ from mvcca.machine.tables import Table, in_notebook
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.plotting import draw_heatmap
+from mvcca.problem import Whitened
 from mvcca.views import Views
 
 if TYPE_CHECKING:
@@ -471,7 +471,7 @@ def _measured(
     of_spectra = [name for name in names if name in BY_SPECTRA]
 
     @cache
-    def spectrum(layer: int) -> LayerSpectrum:
+    def spectrum(layer: int) -> Whitened:
         block = source.blocks_of(layer)[0]
         scatter, rounding = source.cross(block, block), source.rounding(block)
         return spectrum_of(source.names[layer], scatter, rounding, source.n_rows)
