@@ -15,9 +15,10 @@ from torch.nn.functional import log_softmax
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
-from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, Rows
+from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, Rows, train_stage
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
+from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.objectives import Batch
@@ -140,7 +141,7 @@ class CorrAE(Pretrained, NetworkEstimator):
         return CorrespondenceLoss(decoders, likelihood, self.correspondence)
 
     def _pretrain(
-        self, trainer: Trainer, sample: Sample, validation: Sample | None, seeds: list[int]
+        self, trainer: Trainer, training: Training, sample: Sample, validation: Sample | None
     ) -> None:
         if self.pretraining is None:
             return
@@ -150,8 +151,8 @@ class CorrAE(Pretrained, NetworkEstimator):
         mirrors: dict[str, list[list[nn.Linear]]] = {name: [] for name in layers}
         for (_, target), decoder in zip(loss.ways, loss.decoders, strict=True):
             mirrors[target].append(_linear_layers(decoder)[::-1])
-        generator = Generator().manual_seed(seeds[0])
-        rows = Rows(sample, None, trainer.encoders.inputs)
+        generator = Generator().manual_seed(training.seeds[0])
+        rows, stage = Rows(sample, None, trainer.encoders.inputs), self._stage(training)
         for depth in range(max(map(len, layers.values()))):
             machines = {}
             for name, own in layers.items():
@@ -160,7 +161,7 @@ class CorrAE(Pretrained, NetworkEstimator):
                     shape = own[depth].in_features, own[depth].out_features
                     machines[name] = RBM(*shape, visible, generator)
             title = f"machines of layer {depth + 1}"
-            self._train_stage(title, ContrastiveDivergence(machines), rows, seeds)
+            train_stage(title, ContrastiveDivergence(machines), rows, stage)
             for name, machine in machines.items():
                 machine.start(layers[name][depth], [mirror[depth] for mirror in mirrors[name]])
             rows = rows.through({name: machines.get(name, nn.Identity()) for name in layers})

@@ -16,6 +16,7 @@ from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep._losses.scheduled_margins import Centroids, ScheduledMarginLoss
+from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.trainer import Objective, Trainer
@@ -179,8 +180,8 @@ class SAM(NetworkEstimator):
             self.steepness,
         )
 
-    def _callbacks(self, validated: bool) -> list[Callback]:
-        return [Centroids(), *super()._callbacks(validated)]
+    def _callbacks(self, training: Training, validated: bool) -> list[Callback]:
+        return [Centroids(), *super()._callbacks(training, validated)]
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
         super()._finish(trainer, views)
