@@ -13,6 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from deep_estimators import documented  # noqa: E402
 from torch import nn  # noqa: E402
 
 from mvcca import Views, config_context, deep, evaluate_retrieval  # noqa: E402
@@ -386,7 +387,9 @@ def test_integers_stay_integers_up_to_a_network_that_takes_them():
 @pytest.mark.parametrize("kind", [getattr(deep, name) for name in deep.__all__])
 def test_documented_defaults_are_those_of_the_constructor(kind):
     defaults = {p.name: p.default for p in inspect.signature(kind).parameters.values()}
-    described = re.findall(r"^ *(\w+) : .*default=([^\s,]+|\(.*\)|\".*\")$", kind.__doc__, re.M)
-    assert described
-    for name, text in described:
-        assert ast.literal_eval(text) == defaults[name], name
+    for name, entry in documented(kind, "Parameters").items():
+        described = re.match(r"\w+ : .*default=([^\s,]+|\(.*\)|\".*\")\n", entry)
+        if name in defaults and described is not None:
+            assert ast.literal_eval(described[1]) == defaults[name], name
+        elif name in defaults:
+            assert defaults[name] in (None, inspect.Parameter.empty), name

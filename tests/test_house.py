@@ -10,7 +10,7 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 487,
+    "classes": 483,
     "class names with several meanings": 20,
     "names that rooms export": 323,
     "fields of Problem": 14,

@@ -24,7 +24,10 @@ _LEAST_VALIDATION_ROWS = 100  # correlations have standard errors of at most 0.1
 
 @estimator
 class CCAScores(DeepEstimator, RankedByCorrelation):
-    """Deep estimator that ends in linear CCA of the networks' outputs.
+    """Base of the deep estimators that end in linear CCA of the networks' outputs.
+
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.DeepEstimator`.
 
     Parameters
     ----------

@@ -20,7 +20,10 @@ from mvcca.machine.warnings import warn
 
 @estimator
 class DynamicallyScaled(DeepEstimator):
-    """Deep estimator whose networks are rescaled for each row after a warm-up.
+    """Base of the deep estimators whose networks are rescaled for each row after a warm-up.
+
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.DeepEstimator`.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Base of the deep estimators: train one network per view, then map their outputs to scores.
 
-Subclasses define the networks (`_new_encoders`), the loss (`_objective`) and the ending
+Subclasses define the networks (`_networks`), the loss (`_objective`) and the ending
 (`_ending`).
 """
 
@@ -59,6 +59,9 @@ Widths = Mapping[str, int]  # of the networks' outputs, by view
 @estimator
 class DeepEstimator(MultiViewEstimator):
     """Base of the deep estimators: one network per view, and an ending that gives the scores.
+
+    Methods define networks, an objective and an ending, and may have other defaults than those
+    given here; their signatures show them.
 
     Parameters
     ----------
@@ -323,7 +326,7 @@ class DeepEstimator(MultiViewEstimator):
     def _conclude(self, trainer: Trainer, validation: Sample | None) -> None:
         """Check what `fit` trained, and learn from the validation rows if there are any."""
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
+    def _networks(self, generator: Generator) -> Encoders:
         """The networks to train.
 
         They follow from parameters and from what `fit` notes of its rows: `_widths`, `_n_rows`,
@@ -527,7 +530,7 @@ class DeepEstimator(MultiViewEstimator):
 
     def new_networks(self, generator: Generator) -> Encoders:
         """Networks with initial weights, behind layers that are to standardize their rows."""
-        encoders = self._new_encoders(generator)
+        encoders = self._networks(generator)
         for view, width in self._widths.items():
             if self._standardizes(view) and not takes_integers(encoders[view]):
                 encoders.standardize(view, Standardize(width))

@@ -28,7 +28,10 @@ from mvcca.views.by_view import value_by_view
 
 @estimator
 class Pretrained(DeepEstimator):
-    """Deep estimator whose layers are trained in stages before the training of `history_`.
+    """Base of the deep estimators whose layers are trained in stages before the training itself.
+
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.DeepEstimator`.
 
     Parameters
     ----------

@@ -57,6 +57,8 @@ class CMDN(Labelled, Pretrained):
     `best_epoch_` are those of the last level; with validation rows, the others keep the epoch with
     the lowest loss.
 
+    Parameters and attributes that are not listed here are those of `mvcca.deep.bases.Pretrained`.
+
     Parameters
     ----------
     width : int or "auto", default="auto"
@@ -70,8 +72,12 @@ class CMDN(Labelled, Pretrained):
         Weight γ of the labels in each level.
     batch_size : int, default=100
         Rows per batch; all rows if there are fewer.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     learning_rate : float or mapping of str to float, default=3e-3
         Learning rate of the optimizer in all stages, for all views or by view.
+    monitor : str or callable, default="valid_map"
+        Quantity compared across epochs on the validation rows.
 
     Notes
     -----
@@ -113,7 +119,7 @@ class CMDN(Labelled, Pretrained):
         k, w = self._n_scores(), self._setting("width")
         return [max(k, w >> level) for level in range(1, int(self.n_levels))] + [k]
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
+    def _networks(self, generator: Generator) -> Encoders:
         w, likelihood = self._setting("width"), self._by_view("likelihood", self.view_names_)
         joint = RBM(w * len(self._widths), 2 * w, generator=generator)
         biases = [linear(1, size, generator).bias for size in self._code_sizes()]
@@ -138,7 +144,10 @@ class CMDN(Labelled, Pretrained):
                 Standardize(w),
                 *_levels(w, biases, generator),
             )
-        return BelowLastLevel(networks)
+        encoders = Encoders(networks)
+        # The objective sees the rows of the last level, which is a part of it.
+        encoders.trained = {name: Fixed(*network[:-1]) for name, network in networks.items()}
+        return encoders
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         return self._level_loss(encoders, -1, generator)
@@ -226,14 +235,6 @@ class SeparateRepresentations(nn.Module):
     def forward(self, X: Tensor) -> Tensor:
         """Both representations, side by side."""
         return torch.cat([self.autoencoder(X), self.inference(self.machines(X))], dim=1)
-
-
-class BelowLastLevel(Encoders):
-    """Networks whose objective sees the rows of their last level, which is a part of it."""
-
-    def __init__(self, networks: Mapping[str, nn.Module]) -> None:
-        super().__init__(networks)
-        self.trained = {name: Fixed(*network[:-1]) for name, network in networks.items()}
 
 
 class Fixed(nn.Sequential):

@@ -39,6 +39,9 @@ class CorrAE(Pretrained, NetworkEstimator):
 
     The scores are the codes, ranked by Euclidean distance.
 
+    Parameters and attributes that are not listed here are those of `mvcca.deep.bases.Pretrained`
+    and `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     correspondence : float, default=0.8
@@ -51,20 +54,22 @@ class CorrAE(Pretrained, NetworkEstimator):
     pretraining_epochs : int, default=50
         Number of passes over the rows for each layer; see `pretraining`. It is not resumed: a fit
         that is interrupted there starts over.
-    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(256,)
-        Widths of the hidden layers, for all views or by view. Hidden layers and codes are linear →
-        sigmoid. The decoders have the hidden layers in reverse order, also if `encoders` are given,
-        and end in a linear layer.
     batch_size : int, default=100
         Rows per batch; all rows if there are fewer.
     max_epochs : int or "auto", default=200
         Maximum number of passes over the rows.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     learning_rate : float or mapping of str to float, default=3e-3
         Learning rate of the optimizer, for all views or by view.
     weight_decay : float, default=1e-4
         Weight decay of the optimizer.
     monitor : str or callable, default="valid_mrr"
-        Quantity compared across epochs on the validation rows, as in `DCCA`.
+        Quantity compared across epochs on the validation rows.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(256,)
+        Widths of the hidden layers, for all views or by view. Hidden layers and codes are linear →
+        sigmoid. The decoders have the hidden layers in reverse order, also if `encoders` are given,
+        and end in a linear layer.
 
     See Also
     --------
@@ -178,6 +183,8 @@ class CrossCorrAE(CorrAE):
         \lVert x_{pi} - h_{qp}(f_{qi}) \rVert^2 + \lVert x_{qi} - h_{pq}(f_{pi}) \rVert^2,
 
     and with ``full=True`` also those of the own view, as in `CorrAE`.
+
+    Parameters and attributes that are not listed here are those of `CorrAE`.
 
     Parameters
     ----------
