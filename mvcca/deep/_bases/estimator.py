@@ -25,7 +25,7 @@ from mvcca.blocks.checks import few
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.identity import identity
-from mvcca.deep._training.rows import Sample, as_array, few_rows
+from mvcca.deep._training.rows import Sample, as_array, few_rows, split
 from mvcca.deep._training.training import MONITORED, OPTIMIZERS, Training
 from mvcca.deep._training.training_state import TrainingState
 from mvcca.deep.auto import auto_setting
@@ -47,7 +47,6 @@ from mvcca.problem import Maps
 from mvcca.statistics import Moments, column_slices
 from mvcca.statistics.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.views import Labels, Views, as_views, holds_views
-from mvcca.views.labels import rows_by_code
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
 _FLOATS = (np.float64, np.float32)
@@ -148,6 +147,7 @@ class DeepEstimator(MultiViewEstimator):
     device: str = "auto"
     random_state: Any = None
 
+    # Not annotated: annotated attributes are parameters of the constructor.
     _labels = cast("Labels | None", None)  # distinct ones of the rows, if the training uses labels
     _n_rows = cast("int", None)  # of the first fit; they decide what "auto" is
     _n_words = cast("dict[str, int]", None)  # sizes of the vocabularies of its views of words
@@ -156,7 +156,6 @@ class DeepEstimator(MultiViewEstimator):
     encoders = cast("Any", None)  # networks of the user, where a method takes some
     _within_rows = False  # whether outputs must be fewer than rows; the ending warns of the others
     _is_scheduled = False  # whether an epoch depends on how many there are to be
-    _similarity = "cosine"  # of scores as trained
     _collapse_advice = "training has collapsed: lower learning_rate"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -237,8 +236,7 @@ class DeepEstimator(MultiViewEstimator):
             checkpoint = Checkpoint.open(file, fingerprints, training.seeds)
             training = replace(training, seeds=checkpoint.seeds)
         if validation is None and self.validation_fraction is not None:
-            split = _split(sample, self.validation_fraction, training.seeds[3])
-            sample, validation = (sample.take(objects) for objects in split)
+            sample, validation = split(sample, self.validation_fraction, training.seeds[3])
         callbacks = self._callbacks(training, validation is not None)
         trainer = self._new_trainer(training, sample.views, callbacks)
         if checkpoint is None or checkpoint.state is None:
@@ -350,8 +348,8 @@ class DeepEstimator(MultiViewEstimator):
         return not self._standardizes(name)
 
     def _ending(self) -> Ending:
-        """How the networks' outputs become scores; by default they are the scores."""
-        return AsTrained(self._similarity)
+        """How the networks' outputs become scores: by default they are these, ranked by cosine."""
+        return AsTrained()
 
     def _final_reg(self) -> float | dict[str, float]:
         """Ridge of the linear CCA that ends the fit, or measures total correlation."""
@@ -648,38 +646,6 @@ def _project(encoder: nn.Module, name: str, maps: Maps | None, block: Any) -> An
         scores = maps.project(name, scores.astype(np.float64))
     dtype = block.dtype if block.dtype in _FLOATS else np.float64
     return scores.astype(dtype, copy=False)
-
-
-def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the training and of the validation objects.
-
-    Unpaired ones are stratified by view and label, and none is held out that is alone. Copies stay
-    together.
-    """
-    if sample.objects is not None:
-        _, first, codes = np.unique(sample.objects, return_index=True, return_inverse=True)
-        train, valid = _split(sample.take(first), fraction, seed)
-        return np.flatnonzero(np.isin(codes, train)), np.flatnonzero(np.isin(codes, valid))
-    n_rows, rng = len(sample.views), np.random.default_rng(seed)
-    if sample.views.is_paired:
-        order = rng.permutation(n_rows)
-        n_valid = round(fraction * n_rows)
-    else:
-        kinds = np.full((n_rows, len(sample.views.names)), -1)
-        for column, name in zip(kinds.T, sample.views.names, strict=True):
-            column[sample.views.objects(name)] = sample.labels[name]
-        _, kind = np.unique(kinds, axis=0, return_inverse=True)
-        groups = map(rng.permutation, rows_by_code(kind.reshape(-1)).values())
-        cut = [(g, min(round(fraction * len(g)), len(g) - 1)) for g in groups]
-        valid = np.concatenate([g[:n_valid] for g, n_valid in cut])
-        order = np.concatenate([valid, *(g[n_valid:] for g, n_valid in cut)])
-        n_valid = len(valid)
-    if not 2 <= n_valid <= n_rows - 2:
-        raise ValueError(
-            f"validation_fraction={fraction} of {n_rows} rows leaves too few rows for training or "
-            "for validation. Pass X_val to fit."
-        )
-    return np.sort(order[n_valid:]), np.sort(order[:n_valid])
 
 
 def _vocabulary_size(name: str, block: Any) -> int:

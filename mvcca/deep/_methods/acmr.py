@@ -16,6 +16,7 @@ from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import Labelled
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
+from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import ACMRLoss
 from mvcca.deep.trainer import Objective
@@ -90,7 +91,6 @@ class ACMR(Labelled, NetworkEstimator):
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (512, 100)
     batch_size: int = 64
 
-    _similarity = "euclidean"
     _gain = 4.0
     _is_scheduled = True  # the weight of the reversed gradient
     requires = replace(Labelled.requires, pairs=False)
@@ -100,6 +100,9 @@ class ACMR(Labelled, NetworkEstimator):
         "adversary_weight": [Interval(Real, 0, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="neither")],
     }
+
+    def _ending(self) -> Ending:
+        return AsTrained("euclidean")
 
     def _mlp_options(self) -> dict[str, Any]:
         activations = {"activation": nn.Tanh, "output_activation": nn.Tanh}

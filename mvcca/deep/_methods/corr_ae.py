@@ -20,6 +20,7 @@ from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective, Trainer
@@ -113,13 +114,15 @@ class CorrAE(Pretrained, NetworkEstimator):
     weight_decay: float = 1e-4
     monitor: Any = "valid_mrr"
 
-    _similarity = "euclidean"
     # The decoders use hidden_layer_sizes even if encoders are given.
     _network_parameters = ("pretraining",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "pretraining": [StrOptions({"rbm"}), None],
         "correspondence": [Interval(Real, 0, 1, closed="both")],
     }
+
+    def _ending(self) -> Ending:
+        return AsTrained("euclidean")
 
     def _mlp_options(self) -> dict[str, Any]:
         activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
