@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import mvcca.deep
+import mvcca.deep.bases
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,39 @@ def small(name: str, **parameters: Any) -> Any:
     cls = getattr(mvcca.deep, name)
     known = cls._get_param_names()
     return cls(**{n: value for n, value in _SMALL.items() if n in known} | parameters)
+
+
+def own_entries(cls: type, section: str) -> dict[str, str]:
+    """Entries of a section of a class's docstring, by name."""
+    doc = inspect.cleandoc(vars(cls)["__doc__"])
+    found = re.search(rf"^{section}\n-+\n(.+?)(\n\n|\Z)", doc, re.DOTALL | re.MULTILINE)
+    entries = re.split(r"\n(?=\S)", found[1]) if found else []
+    return {entry.partition(" : ")[0]: entry for entry in entries}
+
+
+def linked_bases(cls: type) -> list[type]:
+    """Base classes to which a docstring refers for the parameters that it does not list."""
+    doc = " ".join(vars(cls)["__doc__"].split())
+    sentence = re.search(
+        "Parameters and attributes that are not listed here are those of (`.+?)\\. ", doc
+    )
+    names = re.findall("`(.+?)`", sentence[1]) if sentence else []
+    prefix = "mvcca.deep.bases."
+    return [
+        getattr(
+            mvcca.deep.bases if name.startswith(prefix) else mvcca.deep, name.removeprefix(prefix)
+        )
+        for name in names
+    ]
+
+
+def documented(cls: type, section: str) -> dict[str, str]:
+    """Entries of a section of a class's docstring and of the base classes that it links to."""
+    entries = own_entries(cls, section)
+    for base in linked_bases(cls):
+        assert issubclass(cls, base), (cls, base)
+        entries = documented(base, section) | entries
+    return entries
 
 
 # Deep CCA is the first: it stands for all where forms of rows are tried.

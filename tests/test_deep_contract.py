@@ -19,9 +19,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 torch = pytest.importorskip("torch")
 
-from deep_estimators import DEEP, small  # noqa: E402
+from deep_estimators import DEEP, documented, own_entries, small  # noqa: E402
 
-import mvcca.deep  # noqa: E402
+import mvcca.deep.bases  # noqa: E402
 from mvcca import (  # noqa: E402
     JoinViews,
     ModelFileError,
@@ -94,16 +94,20 @@ def test_the_list_is_all_of_the_module():
 
 
 @every_estimator
-def test_docstrings_describe_every_parameter_and_attribute(estimator):
-    doc = inspect.getdoc(type(estimator))
-    parameters, attributes = (
-        re.search(rf"^{title}\n-+\n(.+?)(\n\n|\Z)", doc, re.DOTALL | re.MULTILINE)[1]
-        for title in ("Parameters", "Attributes")
-    )
-    names = list(inspect.signature(type(estimator)).parameters)
-    assert re.findall(r"^(\w+) : ", parameters, re.MULTILINE) == names
+def test_docstrings_and_those_they_link_to_describe_every_parameter_and_attribute(estimator):
+    cls = type(estimator)
+    names = list(inspect.signature(cls).parameters)
+    own = own_entries(cls, "Parameters")
+    assert list(own) == [name for name in names if name in own]
+    assert set(names) <= documented(cls, "Parameters").keys()
     learned = {name for name in vars(fitted(estimator)) if re.fullmatch("[a-z].*_", name)}
-    assert learned <= set(re.findall(r"^(\w+) : ", attributes, re.MULTILINE))
+    assert learned <= documented(cls, "Attributes").keys()
+
+
+@pytest.mark.parametrize("base", mvcca.deep.bases.__all__)
+def test_bases_describe_every_parameter(base):
+    cls = getattr(mvcca.deep.bases, base)
+    assert documented(cls, "Parameters").keys() == inspect.signature(cls).parameters.keys()
 
 
 # ---- rows ----------------------------------------------------------------------------------------

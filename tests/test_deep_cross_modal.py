@@ -34,7 +34,7 @@ from mvcca.deep import (  # noqa: E402  # noqa: E402
     functional,
     objectives,
 )
-from mvcca.deep._methods.deep_sm import PosteriorEncoders  # noqa: E402
+from mvcca.deep._methods.deep_sm import logits_of  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.encoders import WCNN, Encoders, WordCNN, WordCNNRNN  # noqa: E402
 from mvcca.deep.layers import CCALayer, linear  # noqa: E402
@@ -272,7 +272,7 @@ def test_the_loss_of_posteriors_is_that_of_their_logits(sets, whole):
     logits = {n: network[0](X) for n, network in networks.items()}
     expected = sum(objectives.LabelLoss(targets)(L, CODES) for L in logits.values())
     given = {n: nn.Sequential(network) for n, network in networks.items()} if whole else networks
-    scores = PosteriorEncoders(given, not sets)(dict.fromkeys(networks, X))
+    scores = {name: logits_of(network, not sets)(X) for name, network in given.items()}
     found = objectives.PosteriorLoss(targets)(scores, batch())
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
 

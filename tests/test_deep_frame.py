@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from dataclasses import FrozenInstanceError
 from functools import partial
 from typing import Any
 
@@ -13,16 +14,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from deep_estimators import documented  # noqa: E402
 from torch import nn  # noqa: E402
 
 from mvcca import Views, config_context, deep, evaluate_retrieval  # noqa: E402
-from mvcca.deep import DCCA, DCCAE, L0CCA, EncoderCCA  # noqa: E402
+from mvcca.deep import DCCA, DCCAE, L0CCA, EncoderCCA, LearnedRanking  # noqa: E402
 from mvcca.deep._training.rows import Sample  # noqa: E402
+from mvcca.deep._training.training import Training  # noqa: E402
 from mvcca.deep.callbacks import Callback, Refinement, ValidationScore  # noqa: E402
 from mvcca.deep.encoders import Encoders  # noqa: E402
+from mvcca.deep.objectives import TraceNormLoss  # noqa: E402
 from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
 from mvcca.deep.steps import AdversarialStep, Step, parameter_groups  # noqa: E402
-from mvcca.deep.trainer import Trainer  # noqa: E402
+from mvcca.deep.trainer import Trainer, copied  # noqa: E402
 
 SMALL: dict[str, Any] = {
     "hidden_layer_sizes": (5,),
@@ -383,10 +387,36 @@ def test_integers_stay_integers_up_to_a_network_that_takes_them():
     assert scores[0].dtype == np.float64
 
 
+def test_a_trainer_made_of_training_parameters_trains_without_the_estimator():
+    views = Views(blocks())
+    model = DCCA(2, standardize=False, learning_rate={"image": 0.01, "text": 1e-3}, **SMALL)
+    model.fit(views)
+    training = Training.of(model)
+    networks = model.new_networks(torch.Generator().manual_seed(training.seeds[0]))
+    before = copied(networks.state_dict())
+    trainer = training.trainer(networks, TraceNormLoss(dict.fromkeys(views.names, 1e-4)))
+    trainer.train(views, training.max_epochs)
+    assert any(not torch.equal(before[key], now) for key, now in networks.state_dict().items())
+    for name in views.names:
+        for key, weights in model.encoders_[name].state_dict().items():
+            assert torch.equal(networks[name].state_dict()[key], weights)
+
+
+def test_training_parameters_stand_for_what_auto_means_for_the_rows():
+    few = Training.of(LearnedRanking(20).fit(blocks()), seeds=[0] * 4)
+    assert (few.batch_size, few.max_epochs, few.monitor) == (160, 40, "valid_mrr")
+    assert few.learning_rates is None
+    assert few.optimizer.keywords == {"lr": 3e-3, "weight_decay": 1e-5}
+    with pytest.raises(FrozenInstanceError):
+        few.max_epochs = 1
+
+
 @pytest.mark.parametrize("kind", [getattr(deep, name) for name in deep.__all__])
 def test_documented_defaults_are_those_of_the_constructor(kind):
     defaults = {p.name: p.default for p in inspect.signature(kind).parameters.values()}
-    described = re.findall(r"^ *(\w+) : .*default=([^\s,]+|\(.*\)|\".*\")$", kind.__doc__, re.M)
-    assert described
-    for name, text in described:
-        assert ast.literal_eval(text) == defaults[name], name
+    for name, entry in documented(kind, "Parameters").items():
+        described = re.match(r"\w+ : .*default=([^\s,]+|\(.*\)|\".*\")\n", entry)
+        if name in defaults and described is not None:
+            assert ast.literal_eval(described[1]) == defaults[name], name
+        elif name in defaults:
+            assert defaults[name] in (None, inspect.Parameter.empty), name

@@ -14,9 +14,10 @@ torch = pytest.importorskip("torch")
 
 from mvcca import config_context  # noqa: E402
 from mvcca.deep import CMDN, CorrAE, CrossCorrAE  # noqa: E402
-from mvcca.deep._bases.pretrained import ContrastiveDivergence, StageRows  # noqa: E402
+from mvcca.deep._bases.pretrained import ContrastiveDivergence, StageRows, train_stage  # noqa: E402
 from mvcca.deep._networks.rbm import RBM, JointInference  # noqa: E402
 from mvcca.deep._training.rows import Sample  # noqa: E402
+from mvcca.deep._training.training import Training  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.views import Views  # noqa: E402
 
@@ -172,8 +173,8 @@ def test_a_joint_machine_infers_the_other_view():
     joint = RBM(6, 12, generator=torch.Generator().manual_seed(0))
     model = CMDN(pretraining_epochs=150, learning_rate=0.02, **SMALL)
     model.view_names_ = ("a", "b")
-    rows, seeds = StageRows(sample, None), [0, 1, 2, 3]
-    model._train_stage("joint", ContrastiveDivergence(joint), rows, seeds)
+    stage = model._stage(Training.of(model, seeds=[0, 1, 2, 3]))
+    train_stage("joint", ContrastiveDivergence(joint), StageRows(sample, None), stage)
     H = JointInference(joint, slice(0, 3))(bits)
     assert ((joint.mean(H)[:, 3:] > 0.5) == (bits < 0.5)).float().mean() > 0.95
 
@@ -259,14 +260,13 @@ def test_a_fit_interrupted_in_any_stage_starts_over_and_ends_the_same(stage, tmp
     whole, parts = clone(STAGED).fit(blocks(), CLASSES), clone(STAGED)
     seen = []
 
-    def interrupted(self, title, *arguments):
+    def interrupted(title, *arguments):
         seen.append(title)
         if len(seen) == stage + 1:
             raise KeyboardInterrupt
-        return train(self, title, *arguments)
+        return train_stage(title, *arguments)
 
-    train = CMDN._train_stage
-    monkeypatch.setattr(CMDN, "_train_stage", interrupted)
+    monkeypatch.setattr("mvcca.deep._methods.cmdn.train_stage", interrupted)
     with config_context(checkpoint=tmp_path):
         with pytest.raises(KeyboardInterrupt):
             parts.fit(blocks(), CLASSES)
@@ -288,7 +288,7 @@ def test_a_fit_interrupted_in_its_last_level_does_not_repeat_the_stages(tmp_path
     with config_context(checkpoint=tmp_path):
         with pytest.raises(KeyboardInterrupt):
             parts.fit(blocks(), CLASSES)
-        monkeypatch.setattr(CMDN, "_train_stage", None)
+        monkeypatch.setattr("mvcca.deep._methods.cmdn.train_stage", None)
         parts.set_params(callbacks=()).fit(blocks(), CLASSES)
     for name, scores in whole.transform(blocks()).items():
         np.testing.assert_array_equal(parts.transform(blocks())[name], scores)

@@ -13,17 +13,21 @@ from sklearn.utils._param_validation import Interval
 from mvcca.base import RankedByCorrelation
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._training.rows import Sample
 from mvcca.deep.endings import Ending, LinearCCA
+from mvcca.deep.trainer import Trainer
 from mvcca.problem import expected_moments
 from mvcca.statistics import Moments
-from mvcca.views import Views
 
 _LEAST_VALIDATION_ROWS = 100  # correlations have standard errors of at most 0.1
 
 
 @estimator
 class CCAScores(DeepEstimator, RankedByCorrelation):
-    """Deep estimator that ends in linear CCA of the networks' outputs.
+    """Base of the deep estimators that end in linear CCA of the networks' outputs.
+
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.DeepEstimator`.
 
     Parameters
     ----------
@@ -76,11 +80,13 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
     def _final_reg(self) -> float | dict[str, float]:
         return dict(self.reg) if isinstance(self.reg, Mapping) else float(self.reg)
 
-    def _calibrate(self, validation: Views) -> None:
-        if len(validation) < _LEAST_VALIDATION_ROWS or not hasattr(self, "expected_correlations_"):
+    def _conclude(self, trainer: Trainer, validation: Sample | None) -> None:
+        super()._conclude(trainer, validation)
+        is_enough = validation is not None and len(validation.views) >= _LEAST_VALIDATION_ROWS
+        if validation is None or not is_enough or not hasattr(self, "expected_correlations_"):
             return
-        blocks = {name: np.asarray(Z, float) for name, Z in self.encode(validation).items()}
-        moments = Moments.of(validation.replace(blocks))
+        blocks = {name: np.asarray(Z, float) for name, Z in self.encode(validation.views).items()}
+        moments = Moments.of(validation.views.replace(blocks))
         maps, expected = self.maps_, expected_moments(self.weights_, moments.by_pair())
         if maps is not None and expected is not None:
             self.__dict__.update(replace(maps, expected=expected).attributes())

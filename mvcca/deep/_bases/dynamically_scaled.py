@@ -10,6 +10,8 @@ from torch import nn
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._training.rows import Sample
+from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.layers import DynamicallyScaledLinear
 from mvcca.deep.trainer import Trainer
@@ -18,7 +20,10 @@ from mvcca.machine.warnings import warn
 
 @estimator
 class DynamicallyScaled(DeepEstimator):
-    """Deep estimator whose networks are rescaled for each row after a warm-up.
+    """Base of the deep estimators whose networks are rescaled for each row after a warm-up.
+
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.DeepEstimator`.
 
     Parameters
     ----------
@@ -45,10 +50,11 @@ class DynamicallyScaled(DeepEstimator):
         # "auto" depends on the number of epochs.
         return super()._decisive_params() | {"warm_up": self._warm_up_epochs()}
 
-    def _callbacks(self, validated: bool) -> list[Callback]:
-        return [WarmUp(self._warm_up_epochs()), *super()._callbacks(validated)]
+    def _callbacks(self, training: Training, validated: bool) -> list[Callback]:
+        return [WarmUp(self._warm_up_epochs()), *super()._callbacks(training, validated)]
 
-    def _check_training(self, trainer: Trainer) -> None:
+    def _conclude(self, trainer: Trainer, validation: Sample | None) -> None:
+        super()._conclude(trainer, validation)
         n_epochs, layers = self._warm_up_epochs(), scaled_layers(trainer.encoders)
         if trainer.epoch <= n_epochs and any(layer.scaling != "generated" for layer in layers):
             warn(

@@ -1,6 +1,6 @@
 """Base of the deep estimators: train one network per view, then map their outputs to scores.
 
-Subclasses define the networks (`_new_encoders`), the loss (`_objective`) and the ending
+Subclasses define the networks (`_networks`), the loss (`_objective`) and the ending
 (`_ending`).
 """
 
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
@@ -25,9 +24,9 @@ from mvcca.blocks import as_block
 from mvcca.blocks.checks import few
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._training.checkpoint import Checkpoint
-from mvcca.deep._training.host import device_named
 from mvcca.deep._training.identity import identity
-from mvcca.deep._training.rows import Sample, as_array, few_rows
+from mvcca.deep._training.rows import Sample, as_array, few_rows, split
+from mvcca.deep._training.training import MONITORED, OPTIMIZERS, Training
 from mvcca.deep._training.training_state import TrainingState
 from mvcca.deep.auto import auto_setting
 from mvcca.deep.callbacks import (
@@ -40,8 +39,6 @@ from mvcca.deep.callbacks import (
 from mvcca.deep.encoders import Encoders, takes_integers
 from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.layers import Standardize
-from mvcca.deep.samplers import LabelPairs, ShuffledBatches
-from mvcca.deep.steps import Step
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.machine.config import block_slices, get_config
 from mvcca.machine.memory import available_bytes
@@ -50,23 +47,10 @@ from mvcca.problem import Maps
 from mvcca.statistics import Moments, column_slices
 from mvcca.statistics.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.views import Labels, Views, as_views, holds_views
-from mvcca.views.labels import rows_by_code
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
-_OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "rmsprop": torch.optim.RMSprop,
-    "adam": torch.optim.Adam,
-    "sgd": partial(torch.optim.SGD, momentum=0.9, nesterov=True),
-}
-_MONITORED = {  # columns of the history
-    "valid_loss": "valid_loss",
-    "valid_correlation": "valid_total_correlation",
-    "valid_mrr": "valid_mrr",
-    "valid_map": "valid_map",
-}
 _FLOATS = (np.float64, np.float32)
 _LITTLE = 2**24  # bytes, for which the free memory is not asked
-_SEED_BOUND = 2**31 - 1
 
 Widths = Mapping[str, int]  # of the networks' outputs, by view
 
@@ -74,6 +58,9 @@ Widths = Mapping[str, int]  # of the networks' outputs, by view
 @estimator
 class DeepEstimator(MultiViewEstimator):
     """Base of the deep estimators: one network per view, and an ending that gives the scores.
+
+    Methods define networks, an objective and an ending, and may have other defaults than those
+    given here; their signatures show them.
 
     Parameters
     ----------
@@ -160,6 +147,7 @@ class DeepEstimator(MultiViewEstimator):
     device: str = "auto"
     random_state: Any = None
 
+    # Not annotated: annotated attributes are parameters of the constructor.
     _labels = cast("Labels | None", None)  # distinct ones of the rows, if the training uses labels
     _n_rows = cast("int", None)  # of the first fit; they decide what "auto" is
     _n_words = cast("dict[str, int]", None)  # sizes of the vocabularies of its views of words
@@ -168,13 +156,12 @@ class DeepEstimator(MultiViewEstimator):
     encoders = cast("Any", None)  # networks of the user, where a method takes some
     _within_rows = False  # whether outputs must be fewer than rows; the ending warns of the others
     _is_scheduled = False  # whether an epoch depends on how many there are to be
-    _similarity = "cosine"  # of scores as trained
     _collapse_advice = "training has collapsed: lower learning_rate"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
         "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "optimizer": [StrOptions(set(_OPTIMIZERS)), callable],
+        "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
         "learning_rate": [
             Interval(Real, 0, None, closed="neither"),
             Mapping,
@@ -184,7 +171,7 @@ class DeepEstimator(MultiViewEstimator):
         "standardize": ["boolean", StrOptions({"auto"})],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
-        "monitor": [StrOptions(set(_MONITORED)), callable],
+        "monitor": [StrOptions(set(MONITORED)), callable],
         "callbacks": ["array-like"],
         "mixed_precision": ["boolean"],
         "device": [str],
@@ -241,28 +228,22 @@ class DeepEstimator(MultiViewEstimator):
             weights are not whole numbers; or if the loss is never finite.
         """
         self._validate_params()
-        sample, validation = self._open_sample(X, y, sample_weight, reset=True), None
-        if X_val is not None:
-            validation = self._open_validation(X_val, y_val, sample.views.names)
-        elif y_val is not None:
-            raise ValueError("y_val are the labels of X_val, which is missing.")
-        seeds = self._draw_seeds()
-        checkpoint, file = None, file_of_next_pass()
+        sample = self._open_sample(X, y, sample_weight, reset=True)
+        validation = self._open_validation(X_val, y_val, sample.views.names)
+        training, checkpoint, file = Training.of(self), None, file_of_next_pass()
         if file is not None:
-            checkpoint = Checkpoint.open(file, self._fingerprints(sample, validation), seeds)
-            seeds = checkpoint.seeds
+            fingerprints = self._fingerprints(sample, validation)
+            checkpoint = Checkpoint.open(file, fingerprints, training.seeds)
+            training = replace(training, seeds=checkpoint.seeds)
         if validation is None and self.validation_fraction is not None:
-            split = _split(sample, self.validation_fraction, seeds[3])
-            sample, validation = (sample.take(objects) for objects in split)
-        callbacks = self._callbacks(validation is not None)
-        trainer = self._new_trainer(sample.views, seeds, callbacks)
+            sample, validation = split(sample, self.validation_fraction, training.seeds[3])
+        callbacks = self._callbacks(training, validation is not None)
+        trainer = self._new_trainer(training, sample.views, callbacks)
         if checkpoint is None or checkpoint.state is None:
-            self._pretrain(trainer, sample, validation, seeds)
-        trainer.train(sample, self._setting("max_epochs"), validation, checkpoint)
-        self._check_training(trainer)
+            self._pretrain(trainer, training, sample, validation)
+        trainer.train(sample, training.max_epochs, validation, checkpoint)
         self._finish(trainer, sample.views)
-        if validation is not None:
-            self._calibrate(validation.views)
+        self._conclude(trainer, validation)
         return self
 
     @all_or_nothing
@@ -293,11 +274,11 @@ class DeepEstimator(MultiViewEstimator):
         self._validate_params()
         first = self._is_first_batch()
         sample = self._open_sample(X, y, sample_weight, reset=first)
-        seeds = self._draw_seeds() if first else [0] * 4  # resuming replaces everything drawn
-        callbacks = [c for c in self._callbacks(validated=False) if not c.needs_validation]
-        trainer = self._new_trainer(sample.views, seeds, callbacks, learn_scales=first)
+        training = Training.of(self, None if first else [0] * 4)  # resuming replaces what is drawn
+        callbacks = [c for c in self._callbacks(training, False) if not c.needs_validation]
+        trainer = self._new_trainer(training, sample.views, callbacks, learn_scales=first)
         if first:
-            self._pretrain(trainer, sample, None, seeds)
+            self._pretrain(trainer, training, sample, None)
         else:  # which restores means and scales, too
             self._statistic.resume(trainer, self._decisive_params())
         trainer.train(sample, 1)
@@ -336,17 +317,14 @@ class DeepEstimator(MultiViewEstimator):
     # ---- for subclasses --------------------------------------------------------------------------
 
     def _pretrain(
-        self, trainer: Trainer, sample: Sample, validation: Sample | None, seeds: list[int]
+        self, trainer: Trainer, training: Training, sample: Sample, validation: Sample | None
     ) -> None:
         """Train layers of the networks before the trainer does."""
 
-    def _check_training(self, trainer: Trainer) -> None:
-        """Warn if `fit` did not train what the method trains."""
+    def _conclude(self, trainer: Trainer, validation: Sample | None) -> None:
+        """Check what `fit` trained, and learn from the validation rows if there are any."""
 
-    def _calibrate(self, validation: Views) -> None:
-        """Learn from validation rows, after training."""
-
-    def _new_encoders(self, generator: Generator) -> Encoders:
+    def _networks(self, generator: Generator) -> Encoders:
         """The networks to train.
 
         They follow from parameters and from what `fit` notes of its rows: `_widths`, `_n_rows`,
@@ -370,8 +348,8 @@ class DeepEstimator(MultiViewEstimator):
         return not self._standardizes(name)
 
     def _ending(self) -> Ending:
-        """How the networks' outputs become scores; by default they are the scores."""
-        return AsTrained(self._similarity)
+        """How the networks' outputs become scores: by default they are these, ranked by cosine."""
+        return AsTrained()
 
     def _final_reg(self) -> float | dict[str, float]:
         """Ridge of the linear CCA that ends the fit, or measures total correlation."""
@@ -391,22 +369,17 @@ class DeepEstimator(MultiViewEstimator):
             )
         return width
 
-    def _callbacks(self, validated: bool) -> list[Callback]:
+    def _callbacks(self, training: Training, validated: bool) -> list[Callback]:
         """Copies of the user's callbacks, and those that parameters and configuration ask for."""
         callbacks = deepcopy(list(self.callbacks))
-        column = self._monitored()
         measured = {c.column for c in callbacks if isinstance(c, ValidationScore)}
-        if validated and column not in measured | {"valid_loss"}:
-            callbacks.append(self._score_callback(column))
+        if validated and training.monitor not in measured | {"valid_loss"}:
+            callbacks.append(self._score_callback(training.monitor))
         if self.patience is not None:
             callbacks.append(EarlyStopping(self.patience))
         if get_config().progress:
             callbacks.append(ProgressLines())
         return callbacks
-
-    def _monitored(self) -> str:
-        """Column of the history that decides the best epoch."""
-        return _MONITORED[self.monitor] if isinstance(self.monitor, str) else "valid_monitor"
 
     def _score_callback(self, column: str) -> ValidationScore:
         if column == "valid_total_correlation":
@@ -513,8 +486,12 @@ class DeepEstimator(MultiViewEstimator):
         lines = merged.codes[len(self._labels) :]
         return merged.distinct, {name: lines[code] for name, code in labels.codes.items()}
 
-    def _open_validation(self, X_val: Any, y_val: Any, names: tuple[str, ...]) -> Sample:
+    def _open_validation(self, X_val: Any, y_val: Any, names: tuple[str, ...]) -> Sample | None:
         """The validation rows, with the codes of their labels if the training rows have some."""
+        if X_val is None:
+            if y_val is not None:
+                raise ValueError("y_val are the labels of X_val, which is missing.")
+            return None
         if not holds_views(X_val):
             raise ValueError("X_val must hold all views: a mapping, a list, or Views.")
         per_view = y_val is not None and is_per_view(X_val, y_val)
@@ -534,55 +511,24 @@ class DeepEstimator(MultiViewEstimator):
         self._labels, codes = self._with_labels(LabelsByView.of(views, y_val, per_view))
         return Sample(views, codes)
 
-    def _draw_seeds(self) -> list[int]:
-        """Seeds of initial weights, batches, torch's global generator and validation split."""
-        return check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
-
     def _new_trainer(
-        self, views: Views, seeds: list[int], callbacks: list[Callback], learn_scales: bool = True
+        self,
+        training: Training,
+        views: Views,
+        callbacks: list[Callback],
+        learn_scales: bool = True,
     ) -> Trainer:
-        generator = Generator().manual_seed(seeds[0])
+        """A trainer of new networks, whose first layers standardize the given rows."""
+        generator = Generator().manual_seed(training.seeds[0])
         encoders = self.new_networks(generator)
         for view, layer in encoders.inputs.items() if learn_scales else ():
             layer.learn(_arrays(view, views[view], np.float64))
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
-        return self._trainer_of(encoders, objective, views, seeds, callbacks)
-
-    def _trainer_of(
-        self,
-        encoders: Encoders,
-        objective: Objective,
-        views: Views,
-        seeds: list[int],
-        callbacks: Sequence[Callback],
-        **options: Any,
-    ) -> Trainer:
-        """A trainer with the parameters of the estimator."""
-        name = self.optimizer
-        optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
-        rate, by_name = self._setting("learning_rate"), None
-        if isinstance(rate, Mapping):
-            by_name = self._by_view("learning_rate", encoders.names)
-            rate = min(by_name.values())
-        optimizer = partial(optimizer, lr=rate, weight_decay=self.weight_decay)
-        batches = ShuffledBatches if views.is_paired else LabelPairs
-        of_networks = {"monitor": self._monitored(), "n_epochs": self._setting("max_epochs")}
-        return Trainer(
-            encoders,
-            objective,
-            Step(optimizer, by_name),
-            sampler=batches(self._setting("batch_size")),
-            callbacks=callbacks,
-            device=device_named(self.device),
-            seed=seeds[1],
-            torch_seed=seeds[2],
-            mixed_precision=self.mixed_precision,
-            **of_networks | options,
-        )
+        return training.trainer(encoders, objective, callbacks, is_paired=views.is_paired)
 
     def new_networks(self, generator: Generator) -> Encoders:
         """Networks with initial weights, behind layers that are to standardize their rows."""
-        encoders = self._new_encoders(generator)
+        encoders = self._networks(generator)
         for view, width in self._widths.items():
             if self._standardizes(view) and not takes_integers(encoders[view]):
                 encoders.standardize(view, Standardize(width))
@@ -700,38 +646,6 @@ def _project(encoder: nn.Module, name: str, maps: Maps | None, block: Any) -> An
         scores = maps.project(name, scores.astype(np.float64))
     dtype = block.dtype if block.dtype in _FLOATS else np.float64
     return scores.astype(dtype, copy=False)
-
-
-def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the training and of the validation objects.
-
-    Unpaired ones are stratified by view and label, and none is held out that is alone. Copies stay
-    together.
-    """
-    if sample.objects is not None:
-        _, first, codes = np.unique(sample.objects, return_index=True, return_inverse=True)
-        train, valid = _split(sample.take(first), fraction, seed)
-        return np.flatnonzero(np.isin(codes, train)), np.flatnonzero(np.isin(codes, valid))
-    n_rows, rng = len(sample.views), np.random.default_rng(seed)
-    if sample.views.is_paired:
-        order = rng.permutation(n_rows)
-        n_valid = round(fraction * n_rows)
-    else:
-        kinds = np.full((n_rows, len(sample.views.names)), -1)
-        for column, name in zip(kinds.T, sample.views.names, strict=True):
-            column[sample.views.objects(name)] = sample.labels[name]
-        _, kind = np.unique(kinds, axis=0, return_inverse=True)
-        groups = map(rng.permutation, rows_by_code(kind.reshape(-1)).values())
-        cut = [(g, min(round(fraction * len(g)), len(g) - 1)) for g in groups]
-        valid = np.concatenate([g[:n_valid] for g, n_valid in cut])
-        order = np.concatenate([valid, *(g[n_valid:] for g, n_valid in cut)])
-        n_valid = len(valid)
-    if not 2 <= n_valid <= n_rows - 2:
-        raise ValueError(
-            f"validation_fraction={fraction} of {n_rows} rows leaves too few rows for training or "
-            "for validation. Pass X_val to fit."
-        )
-    return np.sort(order[n_valid:]), np.sort(order[:n_valid])
 
 
 def _vocabulary_size(name: str, block: Any) -> int:

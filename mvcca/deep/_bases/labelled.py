@@ -10,7 +10,6 @@ from torch import Tensor
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator, Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 
 
 @estimator
@@ -40,8 +39,3 @@ class Labelled(DeepEstimator):
                 f"{dict(widths)}."
             )
         return next(iter(widths.values()))
-
-
-@estimator
-class LabelledEstimator(Labelled, NetworkEstimator):
-    """Deep estimator that learns from labels, with a network of the user's choice per view."""

@@ -21,7 +21,10 @@ from mvcca.views.by_view import value_by_view
 
 @estimator
 class NetworkEstimator(DeepEstimator):
-    """Deep estimator with a network of the user's choice for each view.
+    """Base of the deep estimators whose networks are multilayer perceptrons or custom modules.
+
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.DeepEstimator`.
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ class NetworkEstimator(DeepEstimator):
                 )
         return {name: tuple(int(size) for size in sizes[name]) for name in names}
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
+    def _networks(self, generator: Generator) -> Encoders:
         if self.encoders is not None:
             return self._copied_encoders(generator)
         hidden, n_scores = self._hidden_sizes(self.view_names_), self._n_scores()

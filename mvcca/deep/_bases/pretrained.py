@@ -15,6 +15,7 @@ from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
+from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import ProgressLines
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import Standardize
@@ -27,7 +28,10 @@ from mvcca.views.by_view import value_by_view
 
 @estimator
 class Pretrained(DeepEstimator):
-    """Deep estimator whose layers are trained in stages before the training of `history_`.
+    """Base of the deep estimators whose layers are trained in stages before the training itself.
+
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.DeepEstimator`.
 
     Parameters
     ----------
@@ -59,18 +63,18 @@ class Pretrained(DeepEstimator):
             )
         return False
 
-    def _train_stage(
-        self, title: str, objective: Objective, rows: StageRows, seeds: list[int]
-    ) -> None:
-        """Train the layers in an objective whose scores are the rows as they are."""
-        views, n_epochs = rows.train.views, int(self.pretraining_epochs)
-        encoders = Encoders({name: nn.Identity() for name in views.names})
-        for name, layer in rows.inputs.items():
-            encoders.standardize(name, layer)
-        callbacks = [ProgressLines(title)] if get_config().progress else []
-        options = {"monitor": "valid_loss", "n_epochs": n_epochs}
-        trainer = self._trainer_of(encoders, objective, views, seeds, callbacks, **options)
-        trainer.train(rows.train, n_epochs, rows.valid)
+    def _stage(self, training: Training) -> Training:
+        """The training of each stage."""
+        return replace(training, max_epochs=int(self.pretraining_epochs), monitor="valid_loss")
+
+
+def train_stage(title: str, objective: Objective, rows: StageRows, stage: Training) -> None:
+    """Train the layers in an objective whose scores are the rows as they are."""
+    encoders = Encoders({name: nn.Identity() for name in rows.train.views.names})
+    for name, layer in rows.inputs.items():
+        encoders.standardize(name, layer)
+    callbacks = [ProgressLines(title)] if get_config().progress else []
+    stage.trainer(encoders, objective, callbacks).train(rows.train, stage.max_epochs, rows.valid)
 
 
 @dataclass(frozen=True, eq=False)

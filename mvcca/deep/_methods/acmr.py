@@ -13,15 +13,17 @@ from torch import Generator, nn
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import LabelledEstimator
+from mvcca.deep._bases.labelled import Labelled
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
+from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import ACMRLoss
 from mvcca.deep.trainer import Objective
 
 
 @estimator
-class ACMR(LabelledEstimator):
+class ACMR(Labelled, NetworkEstimator):
     r"""Adversarial cross-modal retrieval: scores that tell labels, but not views [1]_.
 
     .. math::
@@ -43,6 +45,9 @@ class ACMR(LabelledEstimator):
     In the released implementation the reversed gradient does not reach the networks, the label
     classifier keeps its random weights, and one hinge is taken of the sum over a batch.
 
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     triplet_weight : float, default=1.0
@@ -53,10 +58,14 @@ class ACMR(LabelledEstimator):
         Weight γ of the adversary.
     margin : float, default=0.1
         Margin m of the triplets.
-    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(512, 100)
-        Widths of the hidden layers, for all views or by view: linear → tanh, as is the output.
     batch_size : int, default=64
         Rows per batch; all rows if there are fewer.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
+    monitor : str or callable, default="valid_map"
+        Quantity compared across epochs on the validation rows.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(512, 100)
+        Widths of the hidden layers, for all views or by view: linear → tanh, as is the output.
 
     References
     ----------
@@ -82,16 +91,18 @@ class ACMR(LabelledEstimator):
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (512, 100)
     batch_size: int = 64
 
-    _similarity = "euclidean"
     _gain = 4.0
     _is_scheduled = True  # the weight of the reversed gradient
-    requires = replace(LabelledEstimator.requires, pairs=False)
+    requires = replace(Labelled.requires, pairs=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "triplet_weight": [Interval(Real, 0, None, closed="left")],
         "label_weight": [Interval(Real, 0, None, closed="left")],
         "adversary_weight": [Interval(Real, 0, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="neither")],
     }
+
+    def _ending(self) -> Ending:
+        return AsTrained("euclidean")
 
     def _mlp_options(self) -> dict[str, Any]:
         activations = {"activation": nn.Tanh, "output_activation": nn.Tanh}

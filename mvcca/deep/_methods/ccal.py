@@ -14,8 +14,8 @@ from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep._losses.trace_norm import check_enough_rows
-from mvcca.deep._methods.learned_ranking import RankingEstimator
 from mvcca.deep.encoders import DynamicEncoder, Encoders, mlp
 from mvcca.deep.endings import Ending, StoredCCA
 from mvcca.deep.layers import CCALayer, DynamicallyScaledLinear
@@ -25,7 +25,7 @@ from mvcca.problem import reg_of_names
 
 
 @estimator
-class CCAL(RankingEstimator, CCAScores):
+class CCAL(NetworkEstimator, CCAScores):
     r"""Ranking loss of canonical variates: networks that end in a CCA layer [1]_.
 
     .. math::
@@ -39,11 +39,11 @@ class CCAL(RankingEstimator, CCAScores):
     rank by the cosine of scores, ``weighting=None``; the profile likelihood, the default as of all
     estimators that end in CCA, finds more: on MNIST halves, 2 to 12 points of mean reciprocal rank.
 
+    Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores` and
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
-    reg : float or mapping of str to float, default=1e-3
-        Ridge of the CCA layer and of its final projection, in units of the mean variance of each
-        view's network outputs; one number, or one per view.
     memory : float, default=0.9
         Weight of earlier batches in the running means and covariances of the layer; see
         `mvcca.deep.layers.CCALayer`. [2]_ tunes it between 0.85 and 0.97. With 0, the layer sees
@@ -52,6 +52,21 @@ class CCAL(RankingEstimator, CCAScores):
         Projection of the model: linear CCA of the networks' outputs for all training rows, as in
         the published implementation, or the statistics that the layer has at the end of training.
         The latter have no ``canonical_correlations_``, ``eigenvalues_`` and ``ranks_``.
+    margin : float, default=0.5
+        Margin m of the loss, in units of the cosine.
+    symmetric : bool, default=True
+        Rank both ways; otherwise rows of earlier views rank those of later ones.
+    reduction : {"mean", "sum"}, default="mean"
+        Mean over the mismatches of a batch, or sum. It decides how strong weight decay is.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
+    learning_rate : float or mapping of str to float, default=5e-3
+        Learning rate of the optimizer, for all views or by view.
+    monitor : str or callable, default="valid_mrr"
+        Quantity compared across epochs on the validation rows.
+    reg : float or mapping of str to float, default=1e-3
+        Ridge of the CCA layer and of its final projection, in units of the mean variance of each
+        view's network outputs; one number, or one per view.
 
     Attributes
     ----------
@@ -99,14 +114,22 @@ class CCAL(RankingEstimator, CCAScores):
 
     reg: float | Mapping[str, float] = 1e-3
     memory: float = 0.9
-    learning_rate: float | Mapping[str, float] = 5e-3
     projection: str = "refit"
+    margin: float = 0.5
+    symmetric: bool = True
+    reduction: str = "mean"
+    optimizer: Any = "adam"
+    learning_rate: float | Mapping[str, float] = 5e-3
+    monitor: Any = "valid_mrr"
 
     requires = replace(CCAScores.requires, views=(2, 2))
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="left"), Mapping],
         "memory": [Interval(Real, 0, 1, closed="left")],
         "projection": [StrOptions({"refit", "stored"})],
+        "margin": [Interval(Real, 0, None, closed="neither")],
+        "symmetric": ["boolean"],
+        "reduction": [StrOptions({"mean", "sum"})],
     }
 
     def _n_scores(self) -> int:
@@ -137,18 +160,14 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
     where the context c that the scaling network S sees is z, the row x, or both. The loss is that
     of `CCAL`.
 
+    Parameters and attributes that are not listed here are those of `CCAL`.
+
     Parameters
     ----------
     sees : {"zx", "z", "x"}, default="zx"
         What the scaling networks see.
     scaling_layer_sizes : sequence of int, default=(256,)
         Widths of the hidden layers of the scaling networks.
-    warm_up : int or "auto", default="auto"
-        Number of epochs without scaling, in which the losses equal those of `CCAL` with the same
-        parameters and `random_state`; "auto" is half of `max_epochs`.
-    scaling_start : {"auto", "default", "one"}, default="auto"
-        Initial weights of the scaling networks: "default" are those of torch, as in [1]_, and with
-        "one" the scales are close to 1. "auto" is "one" for fewer than 10,000 training rows.
     memory : float, default=0.9
         Weight of earlier batches in the running means and covariances of the CCA layer; see
         `mvcca.deep.layers.CCALayer`. [1]_ tunes it between 0.85 and 0.97.
@@ -156,6 +175,12 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
         Custom networks, by view or in the order of the views, that contain a layer of type
         `mvcca.deep.layers.DynamicallyScaledLinear`; see `mvcca.deep.encoders.DynamicEncoder`.
         `fit` trains copies.
+    warm_up : int or "auto", default="auto"
+        Number of epochs without scaling, in which the losses equal those of `CCAL` with the same
+        parameters and `random_state`; "auto" is half of `max_epochs`.
+    scaling_start : {"auto", "default", "one"}, default="auto"
+        Initial weights of the scaling networks: "default" are those of torch, as in [1]_, and with
+        "one" the scales are close to 1. "auto" is "one" for fewer than 10,000 training rows.
 
     Notes
     -----
@@ -205,8 +230,8 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
         "scaling_layer_sizes": ["array-like"],
     }
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
-        encoders = super()._new_encoders(generator)
+    def _networks(self, generator: Generator) -> Encoders:
+        encoders = super()._networks(generator)
         if not any(isinstance(m, DynamicallyScaledLinear) for m in encoders.modules()):
             raise ValueError(
                 "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer, so "

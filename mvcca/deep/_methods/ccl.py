@@ -12,7 +12,8 @@ from torch import Generator, nn
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import LabelledEstimator
+from mvcca.deep._bases.labelled import Labelled
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import CCLLoss
@@ -20,7 +21,7 @@ from mvcca.deep.trainer import Objective
 
 
 @estimator
-class CCL(LabelledEstimator):
+class CCL(Labelled, NetworkEstimator):
     r"""Cross-modal correlation learning, simplified to its second stage on given features [1]_.
 
     .. math::
@@ -38,6 +39,9 @@ class CCL(LabelledEstimator):
     by side. The released implementation standardizes the scores by the mean and variance of the
     test rows, which is left out here. Published figures are therefore no target for it.
 
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     inter_weight : float, default=40.0
@@ -46,14 +50,18 @@ class CCL(LabelledEstimator):
         Weight β of the labels within views.
     margin : float, default=1.0
         Margin m of the distance.
-    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
-        Widths of the hidden layers, for all views or by view: linear → sigmoid, as is the output.
     batch_size : int, default=80
         Rows per batch; all rows if there are fewer.
     max_epochs : int or "auto", default=200
         Maximum number of passes over the rows.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     learning_rate : float or mapping of str to float, default=3e-3
         Learning rate of the optimizer, for all views or by view.
+    monitor : str or callable, default="valid_map"
+        Quantity compared across epochs on the validation rows.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
+        Widths of the hidden layers, for all views or by view: linear → sigmoid, as is the output.
 
     Notes
     -----
@@ -91,7 +99,7 @@ class CCL(LabelledEstimator):
     max_epochs: int | str = 200
     learning_rate: float | Mapping[str, float] = 3e-3
 
-    requires = replace(LabelledEstimator.requires, pairs=False)
+    requires = replace(Labelled.requires, pairs=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "inter_weight": [Interval(Real, 0, None, closed="left")],
         "intra_weight": [Interval(Real, 0, None, closed="left")],
@@ -102,26 +110,20 @@ class CCL(LabelledEstimator):
         activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
         return {"batch_norm": False, "normalize_output": False, **activations}
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
-        networks = super()._new_encoders(generator)
-        return BeforeSigmoid({name: networks[name] for name in networks.names})
+    def _networks(self, generator: Generator) -> Encoders:
+        encoders = super()._networks(generator)
+        for name in encoders.names:
+            network = encoders[name]
+            if isinstance(network, nn.Sequential) and isinstance(network[-1], nn.Sigmoid):
+                encoders.trained[name] = network[:-1]
+        return encoders
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets = self._targets()
         self._common_width(widths)
         classifiers = {n: linear(k, targets.shape[1], generator) for n, k in widths.items()}
-        assert isinstance(encoders, BeforeSigmoid)
         weights = (self.inter_weight, self.intra_weight)
-        return CCLLoss(targets, Encoders(classifiers), weights, self.margin, encoders.activated)
-
-
-class BeforeSigmoid(Encoders):
-    """Networks whose objective sees their outputs before the sigmoid that they end in, if any."""
-
-    def __init__(self, networks: Mapping[str, nn.Module]) -> None:
-        super().__init__(networks)
-        self.activated = []
-        for name, network in networks.items():
-            if isinstance(network, nn.Sequential) and isinstance(network[-1], nn.Sigmoid):
-                self.trained[name] = network[:-1]
-                self.activated.append(name)
+        activated = [
+            name for name in encoders.names if encoders.trained[name] is not encoders[name]
+        ]
+        return CCLLoss(targets, Encoders(classifiers), weights, self.margin, activated)

@@ -14,10 +14,17 @@ from torch import Generator, Tensor, nn
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import Labelled
-from mvcca.deep._bases.pretrained import ContrastiveDivergence, OnTop, Pretrained, StageRows
+from mvcca.deep._bases.pretrained import (
+    ContrastiveDivergence,
+    OnTop,
+    Pretrained,
+    StageRows,
+    train_stage,
+)
 from mvcca.deep._methods.corr_ae import CorrespondenceLoss
 from mvcca.deep._networks.rbm import RBM, JointInference
 from mvcca.deep._training.rows import Sample
+from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import Standardize, linear
 from mvcca.deep.objectives import BimodalLoss, PosteriorLoss
@@ -56,6 +63,8 @@ class CMDN(Labelled, Pretrained):
     `best_epoch_` are those of the last level; with validation rows, the others keep the epoch with
     the lowest loss.
 
+    Parameters and attributes that are not listed here are those of `mvcca.deep.bases.Pretrained`.
+
     Parameters
     ----------
     width : int or "auto", default="auto"
@@ -69,8 +78,12 @@ class CMDN(Labelled, Pretrained):
         Weight γ of the labels in each level.
     batch_size : int, default=100
         Rows per batch; all rows if there are fewer.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     learning_rate : float or mapping of str to float, default=3e-3
         Learning rate of the optimizer in all stages, for all views or by view.
+    monitor : str or callable, default="valid_map"
+        Quantity compared across epochs on the validation rows.
 
     Notes
     -----
@@ -112,7 +125,7 @@ class CMDN(Labelled, Pretrained):
         k, w = self._n_scores(), self._setting("width")
         return [max(k, w >> level) for level in range(1, int(self.n_levels))] + [k]
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
+    def _networks(self, generator: Generator) -> Encoders:
         w, likelihood = self._setting("width"), self._by_view("likelihood", self.view_names_)
         joint = RBM(w * len(self._widths), 2 * w, generator=generator)
         biases = [linear(1, size, generator).bias for size in self._code_sizes()]
@@ -137,7 +150,10 @@ class CMDN(Labelled, Pretrained):
                 Standardize(w),
                 *_levels(w, biases, generator),
             )
-        return BelowLastLevel(networks)
+        encoders = Encoders(networks)
+        # The objective sees the rows of the last level, which is a part of it.
+        encoders.trained = {name: Fixed(*network[:-1]) for name, network in networks.items()}
+        return encoders
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         return self._level_loss(encoders, -1, generator)
@@ -151,43 +167,44 @@ class CMDN(Labelled, Pretrained):
         return BimodalLoss(targets, layers, Encoders(decoders), classifier, self.label_weight)
 
     def _pretrain(
-        self, trainer: Trainer, sample: Sample, validation: Sample | None, seeds: list[int]
+        self, trainer: Trainer, training: Training, sample: Sample, validation: Sample | None
     ) -> None:
         self._check_memory(sample)
-        encoders, generator = trainer.encoders, Generator().manual_seed(seeds[0])
+        stage = self._stage(training)
+        encoders, generator = trainer.encoders, Generator().manual_seed(training.seeds[0])
         networks = {name: encoders[name] for name in encoders.names}
         rows = StageRows(sample, validation, encoders.inputs)
-        self._train_beliefs(networks, rows.without_validation(), seeds)
-        self._train_autoencoders(networks, rows, seeds, generator)
+        self._train_beliefs(networks, rows.without_validation(), stage)
+        self._train_autoencoders(networks, rows, stage, generator)
         rows = rows.through(_layers(networks, 0)).standardized(_layers(networks, 1))
         fusion = ContrastiveDivergence(_layers(networks, 2))
-        self._train_stage("fusion", fusion, rows.without_validation(), seeds)
+        train_stage("fusion", fusion, rows.without_validation(), stage)
         rows = rows.through(_layers(networks, 2)).standardized(_layers(networks, 3))
         w, targets = self._setting("width"), self._targets()
         classifiers = {
             name: nn.Sequential(layers, linear(w, targets.shape[1], generator))
             for name, layers in _layers(networks, 4).items()
         }
-        self._train_stage("classifiers", OnTop(classifiers, PosteriorLoss(targets)), rows, seeds)
+        train_stage("classifiers", OnTop(classifiers, PosteriorLoss(targets)), rows, stage)
         rows = rows.through(_layers(networks, 4)).standardized(_layers(networks, 5))
         for level in range(1, int(self.n_levels)):
             loss = self._level_loss(encoders, 5 + level, generator)
-            self._train_stage(f"level {level}", loss, rows, seeds)
+            train_stage(f"level {level}", loss, rows, stage)
             rows = rows.through(_layers(networks, 5 + level))
 
-    def _train_beliefs(self, networks: Networks, rows: StageRows, seeds: list[int]) -> None:
+    def _train_beliefs(self, networks: Networks, rows: StageRows, stage: Training) -> None:
         """Train the machines of each view, then that of all views."""
         separate = _layers(networks, 0)
         for depth in range(2):
             machines = {name: parts.machines[depth] for name, parts in separate.items()}
             title = f"machines of layer {depth + 1}"
-            self._train_stage(title, ContrastiveDivergence(machines), rows, seeds)
+            train_stage(title, ContrastiveDivergence(machines), rows, stage)
             rows = rows.through(machines)
         joint = next(iter(separate.values())).inference.machine
-        self._train_stage("joint machine", ContrastiveDivergence(joint), rows, seeds)
+        train_stage("joint machine", ContrastiveDivergence(joint), rows, stage)
 
     def _train_autoencoders(
-        self, networks: Networks, rows: StageRows, seeds: list[int], generator: Generator
+        self, networks: Networks, rows: StageRows, stage: Training, generator: Generator
     ) -> None:
         """Train one layer of the autoencoder of each view, then both."""
         w = self._setting("width")
@@ -198,7 +215,7 @@ class CMDN(Labelled, Pretrained):
         for depth in (1, 2):
             layers = {name: encoder[: 2 * depth] for name, encoder in encoders.items()}
             loss = CorrespondenceLoss({(n, n): D for n, D in decoders.items()}, likelihood, 0.0)
-            self._train_stage(f"autoencoders of depth {depth}", OnTop(layers, loss), rows, seeds)
+            train_stage(f"autoencoders of depth {depth}", OnTop(layers, loss), rows, stage)
             decoders = {name: nn.Sequential(inner[name], D) for name, D in decoders.items()}
 
     def _check_memory(self, sample: Sample) -> None:
@@ -224,14 +241,6 @@ class SeparateRepresentations(nn.Module):
     def forward(self, X: Tensor) -> Tensor:
         """Both representations, side by side."""
         return torch.cat([self.autoencoder(X), self.inference(self.machines(X))], dim=1)
-
-
-class BelowLastLevel(Encoders):
-    """Networks whose objective sees the rows of their last level, which is a part of it."""
-
-    def __init__(self, networks: Mapping[str, nn.Module]) -> None:
-        super().__init__(networks)
-        self.trained = {name: Fixed(*network[:-1]) for name, network in networks.items()}
 
 
 class Fixed(nn.Sequential):

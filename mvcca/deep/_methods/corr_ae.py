@@ -15,10 +15,12 @@ from torch.nn.functional import log_softmax
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
-from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows
+from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
+from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective, Trainer
@@ -38,6 +40,9 @@ class CorrAE(Pretrained, NetworkEstimator):
 
     The scores are the codes, ranked by Euclidean distance.
 
+    Parameters and attributes that are not listed here are those of `mvcca.deep.bases.Pretrained`
+    and `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     correspondence : float, default=0.8
@@ -50,20 +55,22 @@ class CorrAE(Pretrained, NetworkEstimator):
     pretraining_epochs : int, default=50
         Number of passes over the rows for each layer; see `pretraining`. It is not resumed: a fit
         that is interrupted there starts over.
-    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(256,)
-        Widths of the hidden layers, for all views or by view. Hidden layers and codes are linear →
-        sigmoid. The decoders have the hidden layers in reverse order, also if `encoders` are given,
-        and end in a linear layer.
     batch_size : int, default=100
         Rows per batch; all rows if there are fewer.
     max_epochs : int or "auto", default=200
         Maximum number of passes over the rows.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     learning_rate : float or mapping of str to float, default=3e-3
         Learning rate of the optimizer, for all views or by view.
     weight_decay : float, default=1e-4
         Weight decay of the optimizer.
     monitor : str or callable, default="valid_mrr"
-        Quantity compared across epochs on the validation rows, as in `DCCA`.
+        Quantity compared across epochs on the validation rows.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(256,)
+        Widths of the hidden layers, for all views or by view. Hidden layers and codes are linear →
+        sigmoid. The decoders have the hidden layers in reverse order, also if `encoders` are given,
+        and end in a linear layer.
 
     See Also
     --------
@@ -107,13 +114,15 @@ class CorrAE(Pretrained, NetworkEstimator):
     weight_decay: float = 1e-4
     monitor: Any = "valid_mrr"
 
-    _similarity = "euclidean"
     # The decoders use hidden_layer_sizes even if encoders are given.
     _network_parameters = ("pretraining",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "pretraining": [StrOptions({"rbm"}), None],
         "correspondence": [Interval(Real, 0, 1, closed="both")],
     }
+
+    def _ending(self) -> Ending:
+        return AsTrained("euclidean")
 
     def _mlp_options(self) -> dict[str, Any]:
         activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
@@ -140,7 +149,7 @@ class CorrAE(Pretrained, NetworkEstimator):
         return CorrespondenceLoss(decoders, likelihood, self.correspondence)
 
     def _pretrain(
-        self, trainer: Trainer, sample: Sample, validation: Sample | None, seeds: list[int]
+        self, trainer: Trainer, training: Training, sample: Sample, validation: Sample | None
     ) -> None:
         if self.pretraining is None:
             return
@@ -150,8 +159,8 @@ class CorrAE(Pretrained, NetworkEstimator):
         mirrors: dict[str, list[list[nn.Linear]]] = {name: [] for name in layers}
         for (_, target), decoder in zip(loss.ways, loss.decoders, strict=True):
             mirrors[target].append(_linear_layers(decoder)[::-1])
-        generator = Generator().manual_seed(seeds[0])
-        rows = StageRows(sample, None, trainer.encoders.inputs)
+        generator = Generator().manual_seed(training.seeds[0])
+        rows, stage = StageRows(sample, None, trainer.encoders.inputs), self._stage(training)
         for depth in range(max(map(len, layers.values()))):
             machines = {}
             for name, own in layers.items():
@@ -160,7 +169,7 @@ class CorrAE(Pretrained, NetworkEstimator):
                     shape = own[depth].in_features, own[depth].out_features
                     machines[name] = RBM(*shape, visible, generator)
             title = f"machines of layer {depth + 1}"
-            self._train_stage(title, ContrastiveDivergence(machines), rows, seeds)
+            train_stage(title, ContrastiveDivergence(machines), rows, stage)
             for name, machine in machines.items():
                 machine.start(layers[name][depth], [mirror[depth] for mirror in mirrors[name]])
             rows = rows.through({name: machines.get(name, nn.Identity()) for name in layers})
@@ -177,6 +186,8 @@ class CrossCorrAE(CorrAE):
         \lVert x_{pi} - h_{qp}(f_{qi}) \rVert^2 + \lVert x_{qi} - h_{pq}(f_{pi}) \rVert^2,
 
     and with ``full=True`` also those of the own view, as in `CorrAE`.
+
+    Parameters and attributes that are not listed here are those of `CorrAE`.
 
     Parameters
     ----------

@@ -40,6 +40,8 @@ class CorrNet(CCAScores):
     correlate with each other. `encode` returns them as they are; the final linear CCA finds
     uncorrelated components.
 
+    Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores`.
+
     Parameters
     ----------
     n_components : int, default=2
@@ -54,6 +56,8 @@ class CorrNet(CCAScores):
         Rows per batch; all rows if there are fewer.
     max_epochs : int, default=100
         Maximum number of passes over the rows.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     learning_rate : float, default=3e-3
         Learning rate of the optimizer.
     weight_decay : float, default=0.0
@@ -102,7 +106,7 @@ class CorrNet(CCAScores):
         "output_activation": [StrOptions({"identity", "sigmoid"})],
     }
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
+    def _networks(self, generator: Generator) -> Encoders:
         n_scores = self._n_scores()
         layers = {n: linear(width, n_scores, generator) for n, width in self._widths.items()}
         first, second = layers.values()

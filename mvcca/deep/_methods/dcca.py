@@ -37,20 +37,23 @@ class DCCA(CCAScores, NetworkEstimator):
     training, linear CCA (`mvcca.MVCCA` for more than two views) is fitted in float64 to the outputs
     for all training rows, and gives the scores of the model.
 
+    Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores` and
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
+    final_reg : float or mapping of str to float, optional
+        Ridge of the final linear CCA, in the same units; by default `reg`.
+    reg : float or mapping of str to float, default=1e-4
+        Ridge r_p in units of the mean variance v_p of the view's network outputs, in the loss and
+        in the final linear CCA, so that rescaling the outputs changes neither. A published absolute
+        ridge is r_p v_p; the default networks end in batch norm, so that v_p is 1.
     batch_size : int or "auto", default="auto"
         Rows per batch; all rows if there are fewer. Use at least 8 rows per component. "auto" is
         128 for fewer than 10,000 training rows and 750 for more, or that minimum.
     learning_rate : float, mapping of str to float or "auto", default="auto"
         Learning rate of the optimizer, for all views or by view. "auto" is 3e-3 for fewer than
         10,000 training rows and 1e-3 for more.
-    reg : float or mapping of str to float, default=1e-4
-        Ridge r_p in units of the mean variance v_p of the view's network outputs, in the loss and
-        in the final linear CCA, so that rescaling the outputs changes neither. A published absolute
-        ridge is r_p v_p; the default networks end in batch norm, so that v_p is 1.
-    final_reg : float or mapping of str to float, optional
-        Ridge of the final linear CCA, in the same units; by default `reg`.
 
     See Also
     --------

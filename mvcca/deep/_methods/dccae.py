@@ -27,6 +27,8 @@ class DCCAE(DCCA):
 
     with the correlations s_i(T_pq) of `DCCA`, and decoders d_p that mirror the networks f_p.
 
+    Parameters and attributes that are not listed here are those of `DCCA`.
+
     Parameters
     ----------
     reconstruction : float, default=0.01

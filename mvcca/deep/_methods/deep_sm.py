@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -12,14 +11,15 @@ from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import LabelledEstimator
+from mvcca.deep._bases.labelled import Labelled
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import LabelLoss, PosteriorLoss
 from mvcca.deep.trainer import Objective
 
 
 @estimator
-class DeepSM(LabelledEstimator):
+class DeepSM(Labelled, NetworkEstimator):
     r"""Deep semantic matching: a classifier per view, whose posteriors are compared [1]_.
 
     Use it to find items with the same label; pairs are not needed.
@@ -33,13 +33,21 @@ class DeepSM(LabelledEstimator):
     are trained independently, so that views may be unpaired. Rows are ranked by the cosine of their
     posteriors. There is a component for each label.
 
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     batch_size : int, default=100
         Rows per batch; all rows if there are fewer.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
+    monitor : str or callable, default="valid_map"
+        Quantity compared across epochs on the validation rows.
     hidden_layer_sizes : sequence of int, mapping of str to sequence, or "auto", default="auto"
-        Widths of the hidden layers, for all views or by view, as in `DCCA`. Each hidden
-        layer is linear → batch norm → ReLU; the output is a softmax or sigmoids.
+        Widths of the hidden layers, for all views or by view. "auto" is (256, 256) for fewer than
+        10,000 training rows and (800, 800) for more. Each hidden layer is linear → batch
+        norm → ReLU; the output is a softmax or sigmoids.
     encoders : mapping of str to Module, or sequence of Module, optional
         Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
         to posteriors of shape (n_rows, n_labels). The loss is that of the logits, the inputs of the
@@ -67,7 +75,7 @@ class DeepSM(LabelledEstimator):
     n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # one per label
     batch_size: int = 100
 
-    requires = replace(LabelledEstimator.requires, pairs=False)
+    requires = replace(Labelled.requires, pairs=False)
 
     def _n_scores(self) -> int:
         return self._targets().shape[1]
@@ -79,9 +87,10 @@ class DeepSM(LabelledEstimator):
         posterior = partial(nn.Softmax, dim=1) if self._are_classes() else nn.Sigmoid
         return {"normalize_output": False, "output_activation": posterior}
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
-        networks = super()._new_encoders(generator)
-        return PosteriorEncoders({n: networks[n] for n in networks.names}, self._are_classes())
+    def _networks(self, generator: Generator) -> Encoders:
+        encoders, are_classes = super()._networks(generator), self._are_classes()
+        encoders.trained = {n: logits_of(encoders[n], are_classes) for n in encoders.names}
+        return encoders
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets = self._targets()
@@ -93,18 +102,12 @@ class DeepSM(LabelledEstimator):
         return PosteriorLoss(targets)
 
 
-class PosteriorEncoders(Encoders):
-    """Networks whose outputs are posteriors, and whose objective sees their logits."""
-
-    def __init__(self, encoders: Mapping[str, nn.Module], are_classes: bool) -> None:
-        super().__init__(encoders)
-        activation = nn.Softmax if are_classes else nn.Sigmoid
-        for name, network in encoders.items():
-            # Without the last activation, or else followed by the inverse of it.
-            if isinstance(network, nn.Sequential) and isinstance(network[-1], activation):
-                self.trained[name] = network[:-1]
-            else:
-                self.trained[name] = nn.Sequential(network, _Logits(are_classes))
+def logits_of(network: nn.Module, are_classes: bool) -> nn.Module:
+    """A network without the activation that gives its posteriors, or followed by its inverse."""
+    activation = nn.Softmax if are_classes else nn.Sigmoid
+    if isinstance(network, nn.Sequential) and isinstance(network[-1], activation):
+        return network[:-1]
+    return nn.Sequential(network, _Logits(are_classes))
 
 
 class _Logits(nn.Module):

@@ -33,6 +33,9 @@ class DeViSE(DeepEstimator):
     vectors of labels, which several rows share, and the network below M is fine-tuned; here the
     features x are given.
 
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.DeepEstimator`.
+
     Parameters
     ----------
     target : str, optional
@@ -41,8 +44,12 @@ class DeViSE(DeepEstimator):
         Margin m.
     max_epochs : int or "auto", default=100
         Maximum number of passes over the rows.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     learning_rate : float or mapping of str to float, default=3e-2
         Learning rate of the optimizer, for all views or by view.
+    monitor : str or callable, default="valid_mrr"
+        Quantity compared across epochs on the validation rows.
 
     References
     ----------
@@ -77,7 +84,7 @@ class DeViSE(DeepEstimator):
             raise ValueError(f"target must be one of the views {list(names)}, got {self.target!r}.")
         return self.target or names[-1]
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
+    def _networks(self, generator: Generator) -> Encoders:
         target = self._target(self.view_names_)
         k = self._widths[target]
         return Encoders(

@@ -34,29 +34,31 @@ class DSDCCA(DCCA, DynamicallyScaled):
     An epoch with scaling takes about six times as long as one of `DCCA`, or three times with
     ``mixed_precision=True`` on processors and GPUs that multiply bfloat16 numbers.
 
+    Parameters and attributes that are not listed here are those of `DCCA`.
+
     Parameters
     ----------
     scaling_layer_sizes : sequence of int, default=(128,)
         Widths of the hidden layers of h. Its output has n_components x (width of z + 1) values, and
         time and memory are proportional to the width of its last hidden layer.
+    scaling : {"parameters", "outputs", "global", "generated"}, default="parameters"
+        What h scales. "parameters" is the method; the others are the ablations of [1]_: "outputs"
+        scales the outputs of the layer, "global" scales its parameters by the same factors for all
+        rows, and "generated" uses the output of h as the parameters ("without θᶜ"). For networks of
+        equal capacity see `mvcca.deep.encoders.widened`.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
+        to scores of shape (n_rows, n_scores) and contains a layer of type
+        `mvcca.deep.layers.DynamicallyScaledLinear`. `fit` trains copies.
     warm_up : int or "auto", default="auto"
         Number of epochs without scaling, in which the losses equal those of `DCCA` with the same
         `random_state`; "auto" is half of `max_epochs`. Parameters that are generated have nothing
         to warm up. Without a warm-up, and for generated parameters, use a `reg` of about 1e-2: on
         MNIST halves, 1e-4 led to outputs with heavy tails, whose correlations held for the batch
         only.
-    scaling : {"parameters", "outputs", "global", "generated"}, default="parameters"
-        What h scales. "parameters" is the method; the others are the ablations of [1]_: "outputs"
-        scales the outputs of the layer, "global" scales its parameters by the same factors for all
-        rows, and "generated" uses the output of h as the parameters ("without θᶜ"). For networks of
-        equal capacity see `mvcca.deep.encoders.widened`.
     scaling_start : {"auto", "default", "one"}, default="auto"
         Initial weights of h: "default" are those of torch, as in [1]_, and with "one" h is close to
         1. "auto" is "one" for fewer than 10,000 training rows.
-    encoders : mapping of str to Module, or sequence of Module, optional
-        Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
-        to scores of shape (n_rows, n_scores) and contains a layer of type
-        `mvcca.deep.layers.DynamicallyScaledLinear`. `fit` trains copies.
 
     References
     ----------

@@ -28,6 +28,9 @@ class EncoderCCA(CCAScores, NetworkEstimator):
     `DCCA`, `SoftCCA` and the others are this estimator with a built-in objective. With `ending`,
     the scores are the networks' outputs as trained, or what a CCA layer stored.
 
+    Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores` and
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     objective : callable ``(scores, batch) -> loss``

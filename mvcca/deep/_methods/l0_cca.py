@@ -34,6 +34,8 @@ class L0CCA(DCCA):
     the correlations of f_p(z_p ⊙ x_p) as in `DCCA`. (The original objective sums s_i²; later
     comparisons use this one.)
 
+    Parameters and attributes that are not listed here are those of `DCCA`.
+
     Parameters
     ----------
     gate_penalty : float or mapping of str to float, default=0.1
@@ -43,12 +45,12 @@ class L0CCA(DCCA):
     gate_reduction : {"mean", "sum"}, default="mean"
         Whether the expected open gates are averaged over the features of a view, as in most
         implementations, or summed, as printed in [1]_.
+    monitor : str or callable, default="valid_loss"
+        Quantity compared across epochs on the validation rows. "valid_correlation"
+        prefers epochs before gates close.
     encoders : mapping of str to Module, or sequence of Module, optional
         Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
         to scores of shape (n_rows, n_scores). `fit` trains copies behind gates.
-    monitor : str or callable, default="valid_loss"
-        Quantity compared across epochs on the validation rows, as in `DCCA`. "valid_correlation"
-        prefers epochs before gates close.
 
     Attributes
     ----------
@@ -82,8 +84,8 @@ class L0CCA(DCCA):
         "gate_reduction": [StrOptions({"mean", "sum"})],
     }
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
-        networks = super()._new_encoders(generator)
+    def _networks(self, generator: Generator) -> Encoders:
+        networks = super()._networks(generator)
         gated = {}
         for name, width in self._widths.items():
             gates = StochasticGates(width, self.gate_sigma, drawn_seed(generator))

@@ -19,34 +19,7 @@ from mvcca.deep.trainer import Objective
 
 
 @estimator
-class RankingEstimator(NetworkEstimator):
-    """Base of the estimators that are trained with a pairwise ranking loss.
-
-    Parameters
-    ----------
-    margin : float, default=0.5
-        Margin of the loss, in units of the cosine.
-    symmetric : bool, default=True
-        Rank both ways; otherwise rows of earlier views rank those of later ones.
-    reduction : {"mean", "sum"}, default="mean"
-        Mean over the mismatches of a batch, or sum. It decides how strong weight decay is.
-    """
-
-    margin: float = 0.5
-    symmetric: bool = True
-    reduction: str = "mean"
-    optimizer: Any = "adam"
-    monitor: Any = "valid_mrr"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "margin": [Interval(Real, 0, None, closed="neither")],
-        "symmetric": ["boolean"],
-        "reduction": [StrOptions({"mean", "sum"})],
-    }
-
-
-@estimator
-class LearnedRanking(RankingEstimator):
+class LearnedRanking(NetworkEstimator):
     r"""Networks whose scores rank the other view's row of the same object first [1]_.
 
     .. math::
@@ -58,11 +31,24 @@ class LearnedRanking(RankingEstimator):
     outputs, where `CCAL` has the CCA layer instead. Scores are used as trained and ranked by their
     cosine.
 
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
+    margin : float, default=0.5
+        Margin m of the loss, in units of the cosine.
+    symmetric : bool, default=True
+        Rank both ways; otherwise rows of earlier views rank those of later ones.
+    reduction : {"mean", "sum"}, default="mean"
+        Mean over the mismatches of a batch, or sum. It decides how strong weight decay is.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     learning_rate : float, mapping of str to float or "auto", default="auto"
         Learning rate of the optimizer, for all views or by view. "auto" is 3e-3 for fewer than
         10,000 training rows and 1e-3 for more.
+    monitor : str or callable, default="valid_mrr"
+        Quantity compared across epochs on the validation rows.
 
     See Also
     --------
@@ -101,7 +87,18 @@ class LearnedRanking(RankingEstimator):
     True
     """
 
+    margin: float = 0.5
+    symmetric: bool = True
+    reduction: str = "mean"
+    optimizer: Any = "adam"
     learning_rate: float | str | Mapping[str, float] = "auto"
+    monitor: Any = "valid_mrr"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "margin": [Interval(Real, 0, None, closed="neither")],
+        "symmetric": ["boolean"],
+        "reduction": [StrOptions({"mean", "sum"})],
+    }
 
     def _new_network(
         self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator

@@ -42,6 +42,9 @@ class MSDS(NetworkEstimator):
     `tokens` a convolutional network of words for texts (variant v2). For images themselves, the
     full method, pass `encoders` with a convolutional network, and learning rates by view.
 
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     query : str, optional
@@ -72,7 +75,7 @@ class MSDS(NetworkEstimator):
     weight_decay : float, default=5e-4
         Weight decay of the optimizer. Not published.
     monitor : str or callable, default="valid_mrr"
-        Quantity compared across epochs on the validation rows, as in `DCCA`.
+        Quantity compared across epochs on the validation rows.
 
     References
     ----------
@@ -118,8 +121,8 @@ class MSDS(NetworkEstimator):
             _check_view("tokens", name, self.view_names_)
         return [*super()._views_of_words(), *of_words]
 
-    def _new_encoders(self, generator: Generator) -> Encoders:
-        networks = super()._new_encoders(generator)
+    def _networks(self, generator: Generator) -> Encoders:
+        networks = super()._networks(generator)
         of_words = {}
         for name in self._views_of_words() if self.encoders is None else ():
             words = WCNN(self._n_words[name], generator=generator)

@@ -16,6 +16,7 @@ from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep._losses.scheduled_margins import Centroids, ScheduledMarginLoss
+from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.trainer import Objective, Trainer
@@ -52,6 +53,9 @@ class SAM(NetworkEstimator):
 
     The scores are the networks' outputs, ranked by cosine.
 
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     margin : float, default=1.0
@@ -74,11 +78,13 @@ class SAM(NetworkEstimator):
         Rows per batch; all rows if there are fewer.
     max_epochs : int or "auto", default=100
         Maximum number of passes over the rows.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     weight_decay : float, default=0.0
         Weight decay of the optimizer.
     monitor : str or callable, default="valid_map"
-        Quantity compared across epochs on the validation rows, as in `DCCA`; "valid_loss" is the
-        loss with the fixed margin.
+        Quantity compared across epochs on the validation rows; "valid_loss" is the loss with the
+        fixed margin.
 
     Attributes
     ----------
@@ -179,8 +185,8 @@ class SAM(NetworkEstimator):
             self.steepness,
         )
 
-    def _callbacks(self, validated: bool) -> list[Callback]:
-        return [Centroids(), *super()._callbacks(validated)]
+    def _callbacks(self, training: Training, validated: bool) -> list[Callback]:
+        return [Centroids(), *super()._callbacks(training, validated)]
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
         super()._finish(trainer, views)

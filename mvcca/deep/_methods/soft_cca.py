@@ -32,6 +32,9 @@ class SoftCCA(CCAScores, NetworkEstimator):
     keeps the variances at 1. A step needs no matrix decomposition, but training needs many steps,
     and the result depends on λ: if it is too small, outputs are copies of each other.
 
+    Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores` and
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     decorrelation : float or "auto", default="auto"

@@ -25,6 +25,9 @@ class SoftHGR(CCAScores, NetworkEstimator):
     over networks f_p, whose centred outputs are f̄_p. Training inverts no matrix, so that batches
     may be small and outputs wide; it takes more epochs than `DCCA` to reach the same correlation.
 
+    Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores` and
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     max_epochs : int or "auto", default=100

@@ -32,6 +32,9 @@ class TwoBranch(NetworkEstimator):
     label if `fit` is given labels; otherwise the row of the same object only, and the last two
     terms vanish. Views with labels may be unpaired.
 
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.NetworkEstimator`.
+
     Parameters
     ----------
     margin : float, default=0.1
@@ -51,6 +54,10 @@ class TwoBranch(NetworkEstimator):
     batch_size : int, default=200
         Rows per batch; all rows if there are fewer. With labels, memory is proportional to the
         number of neighbours in a batch times its rows.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
+    monitor : str or callable, default="valid_mrr"
+        Quantity compared across epochs on the validation rows.
 
     References
     ----------

@@ -21,6 +21,7 @@ from mvcca.deep.encoders import Encoders, row_dtype
 from mvcca.deep.samplers import Objects, pairs_by_label
 from mvcca.machine.config import block_slices
 from mvcca.views import Views
+from mvcca.views.labels import rows_by_code
 
 _SHARE = 0.4  # of the free GPU memory, up to which views are held there
 _FEW = 8
@@ -138,6 +139,43 @@ class Batches:
         if self.device.type == "cuda":  # an asynchronous copy
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor.to(self.device)
+
+
+def split(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sample]:
+    """Training and validation rows, drawn by object; copies of an object stay together."""
+    train, valid = _split_objects(sample, fraction, seed)
+    return sample.take(train), sample.take(valid)
+
+
+def _split_objects(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the training and of the validation objects.
+
+    Unpaired ones are stratified by view and label, and none is held out that is alone.
+    """
+    if sample.objects is not None:
+        _, first, codes = np.unique(sample.objects, return_index=True, return_inverse=True)
+        train, valid = _split_objects(sample.take(first), fraction, seed)
+        return np.flatnonzero(np.isin(codes, train)), np.flatnonzero(np.isin(codes, valid))
+    n_rows, rng = len(sample.views), np.random.default_rng(seed)
+    if sample.views.is_paired:
+        order = rng.permutation(n_rows)
+        n_valid = round(fraction * n_rows)
+    else:
+        kinds = np.full((n_rows, len(sample.views.names)), -1)
+        for column, name in zip(kinds.T, sample.views.names, strict=True):
+            column[sample.views.objects(name)] = sample.labels[name]
+        _, kind = np.unique(kinds, axis=0, return_inverse=True)
+        groups = map(rng.permutation, rows_by_code(kind.reshape(-1)).values())
+        cut = [(g, min(round(fraction * len(g)), len(g) - 1)) for g in groups]
+        valid = np.concatenate([g[:n_valid] for g, n_valid in cut])
+        order = np.concatenate([valid, *(g[n_valid:] for g, n_valid in cut)])
+        n_valid = len(valid)
+    if not 2 <= n_valid <= n_rows - 2:
+        raise ValueError(
+            f"validation_fraction={fraction} of {n_rows} rows leaves too few rows for training or "
+            "for validation. Pass X_val to fit."
+        )
+    return np.sort(order[n_valid:]), np.sort(order[:n_valid])
 
 
 def few_rows(block: Any) -> Any:

@@ -1,0 +1,8 @@
+"""Base classes of the deep estimators: their pages document the parameters that methods share."""
+
+from mvcca.deep._bases.cca_scores import CCAScores
+from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.pretrained import Pretrained
+
+__all__ = ["CCAScores", "DeepEstimator", "NetworkEstimator", "Pretrained"]
