@@ -18,10 +18,12 @@ import sys
 import tokenize
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -396,13 +398,33 @@ RATCHETS: dict[str, tuple[Callable[[], list[str]], int]] = {
 }
 
 
-def executed_by(function: Callable[[], Any]) -> dict[str, set[str]]:
-    """Files of the package that run, and the functions of each; comprehensions do not count."""
-    codes = set()
+class Executed(NamedTuple):
+    """What of the package a call runs."""
+
+    functions: dict[str, list[str]]  # of each file; comprehensions do not count
+    depth: int  # the most functions that wait for each other
+
+    @property
+    def n_functions(self) -> int:
+        return sum(map(len, self.functions.values()))
+
+
+def executed_by(function: Callable[[], Any]) -> Executed:
+    """Run a function, and watch the main thread."""
+    codes: set[Any] = set()
+    inside, depths = [0], [0]
+    is_own = cache(lambda code: PACKAGE in Path(code.co_filename).parents)
 
     def watch(frame: Any, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event not in ("call", "return") or code.co_name.startswith("<") or not is_own(code):
+            return
         if event == "call":
-            codes.add(frame.f_code)
+            codes.add(code)
+            inside[0] += 1
+            depths[0] = max(depths[0], inside[0])
+        else:
+            inside[0] -= 1
 
     sys.setprofile(watch)
     try:
@@ -411,10 +433,9 @@ def executed_by(function: Callable[[], Any]) -> dict[str, set[str]]:
         sys.setprofile(None)
     ran: dict[str, set[str]] = {}
     for code in codes:
-        path = Path(code.co_filename)
-        if PACKAGE in path.parents and not code.co_name.startswith("<"):
-            ran.setdefault(path.relative_to(PACKAGE).as_posix(), set()).add(code.co_qualname)
-    return ran
+        file = Path(code.co_filename).relative_to(PACKAGE).as_posix()
+        ran.setdefault(file, set()).add(code.co_qualname)
+    return Executed({file: sorted(names) for file, names in ran.items()}, depths[0])
 
 
 def pair_of_arrays() -> tuple[np.ndarray, np.ndarray]:
@@ -424,20 +445,20 @@ def pair_of_arrays() -> tuple[np.ndarray, np.ndarray]:
     return X, Y
 
 
-def run_of_cca() -> dict[str, set[str]]:
+def run_of_cca() -> Executed:
     X, Y = pair_of_arrays()
     model = mvcca.CCA(2).fit(X, Y)  # imports and caches
     return executed_by(lambda: model.fit(X, Y))
 
 
-def run_of_compare() -> dict[str, set[str]]:
+def run_of_compare() -> Executed:
     data = mvcca.datasets.load_digits_views()
     views, labels = data.views[:150], data.labels[:150]
     mvcca.compare("default", views, labels, cv=2, budget="1s")  # imports and caches
     return executed_by(lambda: mvcca.compare("default", views, labels, cv=5, budget="5s"))
 
 
-def run_of_sam() -> dict[str, set[str]]:
+def run_of_sam() -> Executed:
     from mvcca.deep import SAM
 
     data = mvcca.datasets.load_digits_views()
@@ -446,7 +467,7 @@ def run_of_sam() -> dict[str, set[str]]:
     return executed_by(lambda: model.fit(views, labels))
 
 
-def run_of_index() -> dict[str, set[str]]:
+def run_of_index() -> Executed:
     views = mvcca.datasets.load_digits_views().views[:300]
     model = mvcca.CCA(4, reg=0.1).fit(views)
     gallery, query = {"right": views["right"][200:]}, {"left": views["left"][:3]}
@@ -458,15 +479,46 @@ def run_of_index() -> dict[str, set[str]]:
     return executed_by(add_and_search)
 
 
+def run_of_migration() -> Executed:
+    from mvcca.interop.migration import fit_migration
+
+    old, new = pair_of_arrays()
+    fit_migration(old, new)
+    return executed_by(lambda: fit_migration(old, new))
+
+
+def run_of_mvmlcca() -> Executed:
+    data = mvcca.datasets.load_digits_views()
+    views, labels = data.views[:200], data.labels[:200]
+    model = mvcca.MVMLCCA(4).fit(views, labels)
+    return executed_by(lambda: model.fit(views, labels))
+
+
+def run_of_command() -> Executed:
+    from mvcca.cli import main as run_command
+
+    with TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        options = ["fit", "--method", "cca", "--output", str(Path(folder, "model.mvcca"))]
+        for name, rows in zip("xy", pair_of_arrays(), strict=True):
+            file = Path(folder, f"{name}.npy")
+            np.save(file, rows)
+            options += ["--view", f"{name}={file}"]
+        run_command(options)
+        return executed_by(lambda: run_command(options))
+
+
 RUNS = {
     "CCA.fit": run_of_cca,
-    'compare("default", cv=5)': run_of_compare,
+    "MVMLCCA.fit": run_of_mvmlcca,
     "SAM.fit": run_of_sam,
+    "fit_migration": run_of_migration,
+    "mvcca fit": run_of_command,
+    'compare("default", cv=5)': run_of_compare,
     "index add and search": run_of_index,
 }
 
 
-def executed_alone(title: str) -> dict[str, set[str]]:
+def executed_alone(title: str) -> Executed:
     """What a run executes in a fresh process with one BLAS thread."""
     answer = subprocess.run(
         [sys.executable, __file__, "--run", title],
@@ -475,13 +527,12 @@ def executed_alone(title: str) -> dict[str, set[str]]:
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
-    return {file: set(functions) for file, functions in json.loads(answer.stdout).items()}
+    return Executed(*json.loads(answer.stdout))
 
 
 def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--run"]:
-        ran = {file: sorted(functions) for file, functions in RUNS[arguments[1]]().items()}
-        sys.stdout.write(json.dumps(ran))
+        sys.stdout.write(json.dumps(RUNS[arguments[1]]()))
         return
     lists = {
         "top-level entries": top_level(),
@@ -509,10 +560,12 @@ def main(arguments: list[str]) -> None:
     write(f"{comment_share():>6.0f}  comments per 1,000 lines\n")
     for title, run in RUNS.items():
         ran = run()
-        n_functions = sum(map(len, ran.values()))
-        write(f"{len(ran):>6}  files and {n_functions} functions run by {title}\n")
-        for file, functions in sorted(ran.items()) if "-v" in arguments else ():
-            names = ", ".join(sorted(functions))
+        write(
+            f"{len(ran.functions):>6}  files and {ran.n_functions} functions run by {title}, "
+            f"{ran.depth} deep\n"
+        )
+        for file, functions in sorted(ran.functions.items()) if "-v" in arguments else ():
+            names = ", ".join(functions)
             write(f"            {file:<34}{len(functions):>3}  {names}\n")
 
 
