@@ -13,7 +13,7 @@ BOUNDS = {
     "classes": 482,
     "class names with several meanings": 0,
     "names that rooms export": 321,
-    "fields of Problem": 14,
+    "fields of Problem": 8,
     "fields of Rows": 11,
     "methods of the three bases of estimators": 61,
     "modules that call a singular value or eigenvalue decomposition": 14,

@@ -52,8 +52,10 @@ from mvcca.model_selection import (
 )
 from mvcca.problem import (
     WIDE,
+    Estimate,
     Exactness,
     Expected,
+    KnownRank,
     Maps,
     Problem,
     Reg,
@@ -828,21 +830,22 @@ class StatisticEstimator(LinearEstimator):
         Problem
             Matrices between and within views.
         """
-        options: dict[str, Any] = {"with_patterns": hasattr(self, "predict")}
+        known: dict[str, Any] = {}
+        ranks: dict[str, KnownRank] = {}
         if self.missing != "error":
             recovered = statistic.recovered(self._column_names, center=self.center)
             statistic = recovered.moments
-            options |= {"recovered": recovered, "exactness": Exactness(of_holes=True)}
+            known = {"recovered": recovered, "exactness": Exactness(of_holes=True)}
         elif not self.center:
             statistic = statistic.about_zero()
         if self.confounds is not None:
             exactness = exactness_given(statistic, self.confounds)
-            options["exactness"] = replace(exactness, of_holes=self.missing != "error")
+            known["exactness"] = replace(exactness, of_holes=self.missing != "error")
             # Coordinates are independent: what residuals lack of them, the confounds explain.
-            options["rank_expected"] = dict.fromkeys(rows.bases, "confounds explain some of it")
+            ranks = dict.fromkeys(rows.bases, KnownRank(why="confounds explain some of it"))
             statistic = given(statistic, self.confounds, rows)
-        Sigma = statistic.covariance()
-        return Problem(rows, statistic.mean(), Sigma, Sigma, moments=statistic, **options)
+        about = Estimate.of(statistic, **known)
+        return Problem(rows, about, with_patterns=hasattr(self, "predict"), ranks=ranks)
 
     def posed(self, rows: Rows, statistic: Any) -> Problem:
         """The problem of a sum of statistics, over the rows of `solved_views`."""

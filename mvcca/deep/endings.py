@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
-from mvcca.problem import Maps, Problem, Rows, expected_moments, reg_of_names
+from mvcca.problem import Estimate, Maps, Problem, Rows, expected_moments, reg_of_names
 from mvcca.statistics import Moments
 from mvcca.statistics.passes import not_kept
 from mvcca.views import Views
@@ -74,9 +74,7 @@ class LinearCCA:
         precision = np.dtype(np.float32)  # of networks
         rows = Rows(views, reg=reg_of_names(self.reg, views.names), dtype=precision)
         k = self._k(moments.widths)
-        Sigma = moments.covariance()
-        problem = Problem(rows, moments.mean(), Sigma, Sigma, moments=moments)
-        return problem.solve(k).checked(k)
+        return Problem(rows, Estimate.of(moments)).solve(k).checked(k)
 
     def maps_of_sample(self, objective: Any, representations: Views) -> Maps:
         """Maps of `mvcca.MVCCA` fitted to the representations."""

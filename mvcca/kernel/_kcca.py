@@ -31,7 +31,7 @@ from mvcca.linear.features import FeatureMap, FourierFeatures
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space
-from mvcca.problem import Exactness, Maps, Problem, Rows
+from mvcca.problem import Exactness, KnownRank, Maps, Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
@@ -348,18 +348,22 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         heights = {} if rows.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
-        lacking = {
-            name: f"centred features of {height} rows have rank {height - 1} at most"
+        ranks = {
+            name: KnownRank(why=f"centred features of {height} rows have rank {height - 1} at most")
             for name, height in heights.items()
             if height <= statistic.widths[name]
         }
         problem = super().problem(rows, statistic)
-        return replace(problem, rank_expected=lacking, exactness=Exactness(of_features=True))
+        about = replace(problem.about, exactness=Exactness(of_features=True))
+        return replace(problem, about=about, ranks=ranks)
 
     def posed(self, rows: Rows, statistic: HeldOut) -> Problem:
         problem = self.problem(rows, statistic.total)
         # What to expect of all components is wrong by as much here as of the leading ones alone.
-        return replace(problem, moments=None, pairs=problem.of_pairs(), is_joint=True)
+        assert problem.about.covariance is not None
+        between, within = problem.about.covariance
+        about = replace(problem.about, covariance=None, pairs=problem.about.by_pair())
+        return replace(problem, about=about, between=between, within=within, is_joint=True)
 
     def solved_views(self, views: Views) -> Views:
         """Features of the rows."""

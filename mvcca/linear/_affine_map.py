@@ -14,7 +14,7 @@ from mvcca.blocks import as_block
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.linear.ridges import Ridges
 from mvcca.model_selection import SEARCHED, Goal, Space
-from mvcca.problem import Exactness, Problem, Rows, check_variance, reg_of_names
+from mvcca.problem import Estimate, Exactness, Problem, Rows, check_variance, reg_of_names
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 
@@ -212,10 +212,9 @@ class AffineMap(PredictingEstimator):
                     means[name] = statistic.pairs[pair].mean()[name]
         return Problem(
             rows,
-            means,
+            Estimate(means, exactness=Exactness(rounding={target: np.zeros_like(variances)})),
             between=between,
             within=within,
-            exactness=Exactness(rounding={target: np.zeros_like(variances)}),
         )
 
     def nests_components(self) -> bool:

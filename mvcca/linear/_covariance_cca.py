@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mvcca.base import Requirements, StatisticEstimator
-from mvcca.problem import Exactness, Problem, Rows
+from mvcca.problem import Estimate, Exactness, Problem, Rows
 from mvcca.problem.linalg import rounding_of
 from mvcca.statistics import Moments, PairMoments, column_slices
 
@@ -124,13 +124,13 @@ class CovarianceCCA(StatisticEstimator):
             for function in (self.between, self.within)
         )
         is_joint = self.between is self.within is Moments.covariance
+        rounding = _rounding(statistic, np.diag(B))
         return Problem(
             rows,
-            statistic.mean(),
+            Estimate(statistic.mean(), exactness=Exactness(rounding=rounding)),
             between=A,
             within=B,
             is_joint=is_joint,
-            exactness=Exactness(rounding=_rounding(statistic, np.diag(B))),
         )
 
 

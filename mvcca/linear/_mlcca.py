@@ -19,7 +19,7 @@ from mvcca.linear.label_weighted import LabelWeightedEstimator
 from mvcca.linear.pairs import nearest_label_pairs, weighted_cross
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
-from mvcca.problem import Exactness, Problem, Rows, SharedRows
+from mvcca.problem import Estimate, Exactness, Problem, Rows, SharedRows
 from mvcca.problem.linalg import rounding_of
 from mvcca.similarity import LabelGram, Similarity, similarity_function
 from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, PairMoments
@@ -226,22 +226,21 @@ class MLCCA(LabelWeightedEstimator):
             name: _scatter_about(block, row_weights[name], means[name], rows.products)
             for name, block in rows.views.items()
         }
+        exactness = Exactness(
+            about_zero=True,
+            of_features=self.weighting == "means",
+            rounding={
+                name: np.sqrt(row_weights[name].sum()) * rounding_of(mean)
+                for name, mean in means.items()
+            },
+        )
         return Problem(
             rows,
-            means,
+            Estimate(means, pairs=pairs_of(shared), exactness=exactness),
             between=between,
             within=within,
-            pairs=pairs_of(shared),
             is_joint=self.label_similarity in _NEVER_NEGATIVE and self._drawn is None,
-            ranks_between=None if self.n_neighbors else self._ranks_between(sums),
-            exactness=Exactness(
-                about_zero=True,
-                of_features=self.weighting == "means",
-                rounding={
-                    name: np.sqrt(row_weights[name].sum()) * rounding_of(mean)
-                    for name, mean in means.items()
-                },
-            ),
+            ranks={} if self.n_neighbors else self._ranks_between(sums),
         )
 
     def learn(self, rows: Rows, statistic: LabelledRows) -> None:

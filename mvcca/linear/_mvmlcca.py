@@ -20,7 +20,7 @@ from mvcca.linear.label_statistic import LabelStatistic, pairs_of, shared_rows
 from mvcca.linear.label_weighted import LabelWeightedEstimator
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
-from mvcca.problem import Exactness, Problem, Rows
+from mvcca.problem import Estimate, Exactness, Problem, Rows
 from mvcca.similarity import LabelGram, Similarity
 from mvcca.statistics import LabelSums, Moments
 
@@ -218,25 +218,24 @@ class MVMLCCA(LabelWeightedEstimator):
         else:
             Psi = sums.covariance()
         of_labels = self.within == "label"
-        lacking: dict[str, str] = {}
+        ranks = self._ranks_between(sums)
         for p, (name, n_features) in enumerate(rows.widths().items() if of_labels else ()):
             if isinstance(sums, LabelSums):
                 rank, kind = int(np.count_nonzero(sums.counts[:, p])), "distinct label sets"
             else:
                 rank, kind = len(sums.sums), "label features"
             if rank <= n_features:
-                lacking[name] = f"{name!r} has {n_features} features but only {rank} {kind}"
+                why = f"{name!r} has {n_features} features but only {rank} {kind}"
+                ranks[name] = ranks[name]._replace(why=why)
         Sigma = {name: own.covariance() for name, own in statistic.moments.items()}
+        exactness = Exactness(about_zero=True, of_features=of_labels)
         return Problem(
             rows,
-            sums.mean(),
+            Estimate(sums.mean(), pairs=pairs_of(statistic.pairs), exactness=exactness),
             between=Psi,
             within=Psi if of_labels else Sigma,
-            pairs=pairs_of(statistic.pairs),
             is_joint=of_labels and not callable(self.label_similarity),
-            ranks_between=self._ranks_between(sums),
-            rank_expected=lacking,
-            exactness=Exactness(about_zero=True, of_features=of_labels),
+            ranks=ranks,
         )
 
     def _is_solved_in_label_space(self, rows: Rows) -> bool:
@@ -260,7 +259,7 @@ class MVMLCCA(LabelWeightedEstimator):
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
         if isinstance(statistic.sums, LabelSums):
             self.n_label_vectors_ = len(statistic.sums.labels)
-        if lacking := problem.rank_expected:
+        if lacking := problem.reasons:
             warn(
                 f"View {', '.join(lacking.values())}: there are too few label sets for this many "
                 'features, and results depend mostly on reg. Set within="sample", use MLCCA, or '

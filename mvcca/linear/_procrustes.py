@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.machine import lapack
 from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
-from mvcca.problem import Problem, Rows, check_variance
+from mvcca.problem import Estimate, Problem, Rows, check_variance
 from mvcca.statistics import (
     Moments,
     PairCovariance,
@@ -155,7 +155,7 @@ class Procrustes(PredictingEstimator):
         varies = {name: (variance > 0).astype(float) for name, variance in variances.items()}
         narrowest = int(min(varying.sum() for varying in varies.values()))
         maps = Problem(  # in the coordinates of the bases, which are orthonormal
-            replace(rows, bases={}), statistic.mean(), between=Sigma, within=varies
+            replace(rows, bases={}), Estimate(statistic.mean()), between=Sigma, within=varies
         ).solve(min(self.n_components or narrowest, narrowest))
         between = {(p, q): Sigma[columns[p], columns[q]] for p, q in permutations(columns, 2)}
         weights, values = maps.weights, maps.values

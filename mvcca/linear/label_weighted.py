@@ -14,7 +14,7 @@ from mvcca.base.label_checks import check_bandwidth, check_label_vectors
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.label_features import DrawnLabelFeatures, LabelKernel, draw_label_features
 from mvcca.linear.label_space import label_counts, label_space_is_small
-from mvcca.problem import Rows
+from mvcca.problem import KnownRank, Rows
 from mvcca.similarity import Similarity
 from mvcca.statistics import DigitsLost, LabelFeatureSums, LabelSums
 
@@ -97,15 +97,16 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
         check_label_vectors(sums)
         check_bandwidth(sums.labels, self.label_similarity, self.sigma, sums.dtype)
 
-    def _ranks_between(self, sums: LabelSums | LabelFeatureSums) -> dict[str, int]:
+    def _ranks_between(self, sums: LabelSums | LabelFeatureSums) -> dict[str, KnownRank]:
         """Upper bounds of the ranks of a view's label-weighted covariances with other views.
 
         Sums of a view about its mean are linearly dependent, so that c label vectors leave c - 1.
         """
         if not isinstance(sums, LabelSums):
-            return dict.fromkeys(sums.widths, len(sums.sums))
+            return dict.fromkeys(sums.widths, KnownRank(len(sums.sums)))
         n_labels = sums.labels.n_labels if self.label_similarity == "cosine" else len(sums.labels)
         present = np.count_nonzero(sums.counts, axis=0)
         return {
-            name: min(int(n) - 1, n_labels) for name, n in zip(sums.widths, present, strict=True)
+            name: KnownRank(min(int(n) - 1, n_labels))
+            for name, n in zip(sums.widths, present, strict=True)
         }

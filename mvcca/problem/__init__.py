@@ -16,6 +16,7 @@ from mvcca.problem._confounds import (
     squares_about,
 )
 from mvcca.problem._cross_covariance import CrossCovariance
+from mvcca.problem._estimate import Estimate
 from mvcca.problem._maps import (
     LARGEST_CORRELATION,
     Expected,
@@ -28,7 +29,7 @@ from mvcca.problem._maps import (
     profile_vectors,
     warn_of_fewer_components,
 )
-from mvcca.problem._problem import Problem
+from mvcca.problem._problem import KnownRank, Problem
 from mvcca.problem._ridge import shrinkages
 from mvcca.problem._ridge_path import RidgePath
 from mvcca.problem._route import (
@@ -57,9 +58,11 @@ __all__ = [
     "Basis",
     "CentredRows",
     "CrossCovariance",
+    "Estimate",
     "Exactness",
     "Expected",
     "Explicit",
+    "KnownRank",
     "Maps",
     "Overfit",
     "Problem",

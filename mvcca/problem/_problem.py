@@ -6,10 +6,10 @@ ridge, constant and collinear columns, bases, precision and scale are handled he
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import DataDimensionalityWarning
@@ -17,9 +17,10 @@ from sklearn.exceptions import DataDimensionalityWarning
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
+from mvcca.problem._estimate import Blocks, Estimate
 from mvcca.problem._maps import Maps, Spectrum, expected_moments
 from mvcca.problem._reduced import Reduced
-from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, check_variance
+from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem.linalg import (
     AnyWhitener,
@@ -30,20 +31,25 @@ from mvcca.problem.linalg import (
     Whitener,
     canonical_directions,
     ridge_in,
-    rounding_of,
 )
 from mvcca.statistics import (
     Moments,
-    PairCovariance,
-    PairMoments,
-    Recovered,
     column_slices,
 )
 
-Blocks = dict[tuple[str, str], Any]
-
 _ROWS_PER_RANK = 5  # below, a ridge chosen by folds retrieves much better; above, hardly
 _LEAST_SHARE = 1e-8  # of the largest correlation, up to which one is rounding
+
+
+class KnownRank(NamedTuple):
+    """How the matrices of a view lack rank by construction.
+
+    `between` is an upper bound of the rank of its blocks A_pq. `why` says in words why its
+    constraint lacks rank, which is then no reason to warn of rounding.
+    """
+
+    between: int | None = None
+    why: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,53 +65,45 @@ class Problem:
     ----------
     rows : Rows
         What the matrices were computed from.
-    means : dict of str to ndarray, shape (n_features,)
-        Mean of each view.
-    between : ndarray, shape (D, D), or mapping of (str, str) to ndarray or LinearOperator
+    about : Estimate
+        What is known of these rows.
+    between : ndarray, shape (D, D), or mapping of (str, str) to ndarray or LinearOperator, optional
         A: a matrix over the features of all views, or its blocks A_pq for p before q. Blocks may
-        be operators, of which only products are taken.
-    within : ndarray, shape (D, D), or mapping of str to ndarray or Tridiagonal
+        be operators, of which only products are taken. By default the covariance in `about`, as in
+        CCA.
+    within : ndarray, shape (D, D), or mapping of str to ndarray or Tridiagonal, optional
         B: a matrix whose diagonal blocks are used, or these blocks; a vector is a diagonal block.
-    moments : Moments or PairMoments, optional
-        Moments of the rows, if A and B are their covariances.
-    pairs : sequence of PairCovariance, or SharedRows
-        Covariances of the rows of each two views, from which to derive what to expect of new
-        rows, or these rows; by default those of `moments`.
-    is_cca : bool, default=False
-        Whether A and B are the covariances in `pairs`; they are if `moments` are given.
+        By default the covariance in `about`.
     is_joint : bool, default=False
         Whether Σ_{p≠q} w_pᵀ A_pq w_q ≤ (n_views - 1) Σ_p w_pᵀ B_p w_p for all maps, so that no
-        correlation is above 1. It holds for covariances of `moments`.
+        correlation is above 1. It holds for covariances.
     with_diagonal : bool, default=False
         Whether the blocks A_pp take part too; eigenvalues are then those of A itself.
     with_patterns : bool, default=False
         Whether to find `Maps.patterns` and `Maps.own_patterns` of two views, too, by which one is
         predicted from the other and from itself.
-    ranks_between : mapping of str to int, optional
-        Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank.
-    rank_expected : mapping of str to str
-        Views whose constraint lacks rank by construction, which is no reason to warn of rounding,
-        and why in words.
-    exactness : Exactness
-        How exactly the matrices are known; by default as covariances of the rows.
-    recovered : Recovered, optional
-        What `moments` were estimated as, if rows have holes. Maps then fill the holes of rows.
+    ranks : mapping of str to KnownRank
+        Views whose matrices lack rank by construction.
     """
 
     rows: Rows
-    means: Mapping[str, np.ndarray]
-    between: np.ndarray | Blocks
-    within: np.ndarray | Mapping[str, Any]
-    moments: Moments | PairMoments | None = None
-    pairs: Sequence[PairCovariance] | SharedRows = ()
-    is_cca: bool = False
+    about: Estimate
+    between: np.ndarray | Blocks | None = None
+    within: np.ndarray | Mapping[str, Any] | None = None
     is_joint: bool = False
     with_diagonal: bool = False
     with_patterns: bool = False
-    ranks_between: Mapping[str, int] | None = None
-    rank_expected: Mapping[str, str] = field(default_factory=dict)
-    exactness: Exactness = OF_COVARIANCES
-    recovered: Recovered | None = None
+    ranks: Mapping[str, KnownRank] = field(default_factory=dict)
+
+    @property
+    def is_cca(self) -> bool:
+        """Whether A and B are the covariances of the rows."""
+        return self.between is None and self.within is None
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why constraints lack rank by construction, by view."""
+        return {name: own.why for name, own in self.ranks.items() if own.why is not None}
 
     def solve(self, n_components: int | None, *, expected: bool = True, lift: bool = True) -> Maps:
         """Find the leading maps, as weights of the original features.
@@ -128,27 +126,27 @@ class Problem:
             If a view never varies, or overflows.
         """
         between, within = self.blocks()
-        is_cca = self.is_cca or self.moments is not None
+        about, is_cca = self.about, self.is_cca
         with_diagonal = self.with_diagonal
         if with_diagonal and is_cca and not any(self.rows.reg[name] for name in within):
             # A_pp = B_p only adds 1 to the eigenvalues, and more is known of new rows without it.
             between = {pair: A for pair, A in between.items() if pair[0] != pair[1]}
             with_diagonal = False
         # Else B_p is an average over pairs of views, or of residuals.
-        of_rows = isinstance(self.moments, Moments) and self.moments.regression is None
+        of_rows = isinstance(about.pairs, Moments) and about.regression is None
         variances = {n: self.rows.variances(n, B, of_rows) for n, B in within.items()}
         bases = self.rows.bases.items()
         ranks_of_rows = {name: own.rank for name, own in bases if isinstance(own, Reduced)}
-        with threads_to_factorise(max(map(len, self.means.values()))):
+        with threads_to_factorise(max(map(len, about.means.values()))):
             whiteners, slopes = self._whiteners(within, variances)
-            self.rows.check(whiteners, self.rank_expected, self.exactness)
+            self.rows.check(whiteners, self.reasons, about.exactness)
             all_of_cca = expected and is_cca and len(whiteners) == 2 and not with_diagonal
             found = canonical_directions(
                 between,
                 whiteners,
-                sum(map(len, self.means.values())) if n_components is None else n_components,
+                sum(map(len, about.means.values())) if n_components is None else n_components,
                 self.rows.products,
-                self.ranks_between,
+                {n: own.between for n, own in self.ranks.items() if own.between is not None},
                 is_joint=self.is_joint or is_cca,
                 with_others=all_of_cca,  # what to expect of one depends on all
             )
@@ -156,29 +154,29 @@ class Problem:
                 n_components = self._n_supported(found.values, found.ranks)
             maps = Maps(
                 weights=found.weights,
-                means={name: self.means[name] for name in whiteners},
+                means={name: about.means[name] for name in whiteners},
                 eigenvalues=found.values if with_diagonal else 1 + found.values,
                 values=None if self.with_diagonal else found.values,
                 ranks=found.ranks | ranks_of_rows,
                 variances=variances,
                 bound=found.bound,
-                regression=getattr(self.moments, "regression", None),
+                regression=about.regression,
             )
-            if self.recovered is not None:
-                precisions = {name: self.recovered.precisions[name] for name in whiteners}
+            if about.recovered is not None:
+                precisions = {name: about.recovered.precisions[name] for name in whiteners}
                 maps = replace(maps, precisions=precisions)
-            if expected and (isinstance(self.pairs, SharedRows) or self.of_pairs()):
+            if expected and (isinstance(about.pairs, SharedRows) or about.by_pair()):
                 spectrum = None
                 if found.others is not None:
                     rho = np.concatenate([found.values, found.others])
                     spectrum = Spectrum(rho, slopes, list(found.ranks.values()))
                 maps = self._with_expectations(maps, whiteners, within, spectrum)
-            for note in self.recovered.notes if lift and self.recovered is not None else ():
+            for note in about.recovered.notes if lift and about.recovered is not None else ():
                 warn(note)
             ranks = {n: w.rank for n, w in whiteners.items() if not self.rows.reg[n]}
             least = (_ROWS_PER_RANK if self.rows.needs_many else 1) * sum(ranks.values())
             heights = [X.shape[0] for X in self.rows.views.blocks.values()]
-            is_any = self.rows.sample_weight is not None or self.recovered is not None
+            is_any = self.rows.sample_weight is not None or about.recovered is not None
             if expected and (min(heights) <= least or is_any):
                 self._warn_of_few_rows(ranks)
             if n_components < len(found.values):
@@ -189,26 +187,22 @@ class Problem:
                 maps = maps.with_patterns(images, {p: Sigma_pq @ W[q], q: Sigma_pq.T @ W[p]})
         return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
 
-    def of_pairs(self) -> list[PairCovariance]:
-        """Covariances of the rows of each two views that share objects, if they are known."""
-        if self.moments is None:
-            return list(self.pairs.by_pair() if isinstance(self.pairs, SharedRows) else self.pairs)
-        assert isinstance(self.between, np.ndarray)
-        return list(self.moments.by_pair(self.between))
-
     def _n_supported(self, values: np.ndarray, ranks: Mapping[str, int]) -> int:
         """How many components the data support: others are there by the ridge or by rounding.
 
         Of three or more views, it is the number of directions that two of them can share.
         """
-        n_objects = max((pair.n_objects for pair in self.of_pairs()), default=np.inf)
+        n_objects = max((pair.n_objects for pair in self.about.by_pair()), default=np.inf)
         real = int(np.sum(values > _LEAST_SHARE * values[:1].max(initial=0)))
         return int(min(real, max(n_objects - 2, 1), *sorted(ranks.values())[-2:]))
 
     def blocks(self) -> tuple[Blocks, Mapping[str, Any]]:
         """A_pq of every pair of views, p before q, or A_pp of a single view; and every B_p."""
-        columns = column_slices({name: len(mean) for name, mean in self.means.items()})
+        columns = column_slices({name: len(mean) for name, mean in self.about.means.items()})
         between, within = self.between, self.within
+        if between is None or within is None:
+            assert self.about.covariance is not None
+            between, within = self.about.covariance
         if isinstance(between, np.ndarray):
             pairs = list(combinations(columns, 2))
             if self.with_diagonal or not pairs:
@@ -233,8 +227,7 @@ class Problem:
             if B.ndim == 1:
                 whiteners[name] = Scaling.of(B)
             else:
-                rounding = self.exactness.rounding.get(name, rounding_of(self.means[name]))
-                whiteners[name] = Whitener.of(B, rounding)
+                whiteners[name] = Whitener.of(B, self.about.rounding_of(name))
         regs = [self.rows.reg[name] for name in whiteners]
         slopes = [1.0 - reg if isinstance(reg, Shrinkage) else 1.0 for reg in regs]
         if not any(isinstance(reg, Shrinkage) for reg in regs):
@@ -250,9 +243,9 @@ class Problem:
 
     def _warn_of_few_rows(self, ranks: Mapping[str, int]) -> None:
         """Warn if views without a ridge, of these ranks, have so few rows that maps fit noise."""
-        rows, n_independent = self.rows, sum(ranks.values())
+        rows, about, n_independent = self.rows, self.about, sum(ranks.values())
         remedy = 'set reg="cv" to choose a ridge by folds, or ' if rows.needs_many else "set "
-        for (p, q), _, _, count in self.of_pairs() if self.moments is not None else ():
+        for (p, q), _, _, count in about.by_pair() if about.is_of_moments else ():
             if {p, q} <= ranks.keys() and count <= (width := ranks[p] + ranks[q]):
                 warn(
                     f"n <= p + q and reg=0: {count:g} objects against {width} independent "
@@ -263,10 +256,9 @@ class Problem:
                 )
                 return
         n_rows = min((rows.sample_weight_of(name).sum() for name in ranks), default=np.inf)
-        if self.recovered is not None:
-            n_rows = min(n_rows, float(self.recovered.moments.counts.min()))
-        regression = getattr(self.moments, "regression", None)
-        n_rows -= 0 if regression is None else regression.rank
+        if about.recovered is not None:
+            n_rows = min(n_rows, float(about.recovered.moments.counts.min()))
+        n_rows -= 0 if about.regression is None else about.regression.rank
         if rows.needs_many and n_rows < _ROWS_PER_RANK * n_independent:
             each = " and ".join(f"{name!r} (rank {rank})" for name, rank in ranks.items())
             warn(
@@ -298,13 +290,13 @@ class Problem:
                     ridge = ridge_in(reg[name], maps.variances[name].mean())
                     lost = ridge * whitener.squared_norm()
                 freedom[name] = max(whitener.rank - lost, 0.0)
-        if isinstance(self.pairs, SharedRows):
-            found = self.rows.bases.items() - self.pairs.rows.bases.items()
+        if isinstance(shared := self.about.pairs, SharedRows):
+            found = self.rows.bases.items() - shared.rows.bases.items()
             of_rows = maps.lifted(dict(found))
-            pairs = list(self.pairs.scores_by_pair(of_rows.weights, of_rows.means))
+            pairs = list(shared.scores_by_pair(of_rows.weights, of_rows.means))
             of_scores = {name: np.eye(W.shape[1]) for name, W in maps.weights.items()}
             return replace(maps, expected=expected_moments(of_scores, pairs, freedom, spectrum))
-        expected = expected_moments(maps.weights, self.of_pairs(), freedom, spectrum)
+        expected = expected_moments(maps.weights, self.about.by_pair(), freedom, spectrum)
         return replace(maps, expected=expected)
 
 

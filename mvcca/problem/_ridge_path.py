@@ -105,8 +105,9 @@ class RidgePath:
         between, within = problem.blocks()
         rows = problem.rows
         # Of rows that all views share, each pair has the matrices of the problem.
-        is_of_all = isinstance(problem.moments, Moments)
-        vanishes = problem.is_joint or problem.moments is not None  # A, where B does
+        about = problem.about
+        is_of_all = isinstance(about.pairs, Moments)
+        vanishes = problem.is_joint or problem.is_cca  # A, where B does
         reduced: dict[str, Tridiagonal] = {}
         axes: dict[str, Any] = {}
         with threads_to_factorise(max(map(len, within.values()))):
@@ -125,7 +126,7 @@ class RidgePath:
                 (p, q): axes[p].vectors.T @ A @ axes[q].vectors for (p, q), A in between.items()
             }
             pairs = []
-            for (p, q), C, (B_p, B_q), count in problem.of_pairs():
+            for (p, q), C, (B_p, B_q), count in about.by_pair():
                 V_p, V_q = axes[p].vectors, axes[q].vectors
                 within_pair: tuple[Any, Any]
                 if is_of_all:
@@ -133,22 +134,16 @@ class RidgePath:
                 else:
                     C, within_pair = V_p.T @ C @ V_q, (_turned(B_p, V_p), _turned(B_q, V_q))
                 pairs.append(PairCovariance((p, q), C, within_pair, count))
+        means = {name: about.means[name] @ axes[name].vectors for name in axes}
+        about = replace(about, means=means, covariance=(turned, reduced), pairs=pairs)
+        own: dict[str, Any] = {} if problem.is_cca else {"between": turned, "within": reduced}
+        rows = replace(rows, bases=axes)
         return cls(
-            replace(
-                problem,
-                rows=replace(rows, bases=axes),
-                means={name: problem.means[name] @ axes[name].vectors for name in axes},
-                between=turned,
-                within=reduced,
-                moments=None,
-                pairs=pairs,
-                is_cca=problem.moments is not None,
-                with_patterns=False,
-            ),
-            problem.means,
+            replace(problem, rows=rows, about=about, with_patterns=False, **own),
+            problem.about.means,
             problem.with_patterns,
-            getattr(problem.moments, "regression", None),
-            rows.bases,
+            problem.about.regression,
+            problem.rows.bases,
         )
 
     def check(self, reg: Mapping[str, float]) -> None:
@@ -160,11 +155,11 @@ class RidgePath:
             smallest, largest = np.sqrt(np.maximum(T.extremes, 0) + ridge)
             noise = self._rounding(name) / smallest
             conditions[name] = _Conditioned(len(T.diagonal), largest / smallest, noise)
-        self.problem.rows.check(conditions, self.problem.rank_expected, self.problem.exactness)
+        self.problem.rows.check(conditions, self.problem.reasons, self.problem.about.exactness)
 
     def _rounding(self, name: str) -> float:
         """Deviation that rounding may give to a feature, where sums about zero lose digits."""
-        exactness = self.problem.exactness
+        exactness = self.problem.about.exactness
         if not exactness.about_zero:
             return 0.0
         rounding = exactness.rounding.get(name, rounding_of(self.means[name]))
@@ -189,8 +184,8 @@ class RidgePath:
             if z is not None and name == z.name:
                 continue
             V = self.axes[name].vectors
-            if self.problem.recovered is not None:
-                block = as_block(self.problem.recovered.filled(name, block))
+            if self.problem.about.recovered is not None:
+                block = as_block(self.problem.about.recovered.filled(name, block))
             found[name] = np.asarray(block.project(np.zeros(len(V)), V))
             if z is not None:
                 confounds = views.rows_beside(z.name, name)

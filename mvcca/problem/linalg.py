@@ -428,7 +428,7 @@ def canonical_directions(
     """
     names = list(whiteners)
     ranks = {name: whitener.rank for name, whitener in whiteners.items()}
-    seen = [min(rank, (ranks_between or ranks)[name]) for name, rank in ranks.items()]
+    seen = [min(rank, (ranks_between or {}).get(name, rank)) for name, rank in ranks.items()]
     white = {}
     for (p, q), A in between.items():
         left, right = whiteners[p], whiteners[q]

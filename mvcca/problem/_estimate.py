@@ -1,0 +1,71 @@
+"""What a statistic says of rows: where they lie, how they vary together, how well it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from mvcca.problem._rows import OF_COVARIANCES, Exactness
+from mvcca.problem._shared_rows import SharedRows
+from mvcca.problem.linalg import rounding_of
+from mvcca.statistics import Moments, PairCovariance, PairMoments, Recovered, Regression
+
+Blocks = dict[tuple[str, str], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What is known of the rows of all views.
+
+    Attributes
+    ----------
+    means : mapping of str to ndarray, shape (n_features,)
+        Mean of each view.
+    covariance : (between, within), or None
+        Covariances between views and within them, in the forms of `Problem`; None if a problem of
+        other matrices needs none.
+    pairs : Moments, PairMoments, SharedRows or sequence of PairCovariance
+        What tells the covariances of each two views, from which follows what to expect of new
+        rows.
+    recovered : Recovered, optional
+        How rows with holes were estimated, by which holes of new rows are filled.
+    exactness : Exactness
+        How exactly the matrices of the problem are known; by default as covariances of the rows.
+    """
+
+    means: Mapping[str, np.ndarray]
+    covariance: tuple[np.ndarray | Blocks, np.ndarray | Mapping[str, Any]] | None = None
+    pairs: Moments | PairMoments | SharedRows | Sequence[PairCovariance] = ()
+    recovered: Recovered | None = None
+    exactness: Exactness = OF_COVARIANCES
+
+    @classmethod
+    def of(cls, moments: Moments | PairMoments, **options: Any) -> Self:
+        """What moments of the rows say."""
+        Sigma = moments.covariance()
+        return cls(moments.mean(), (Sigma, Sigma), moments, **options)
+
+    @property
+    def is_of_moments(self) -> bool:
+        """Whether the covariances are those of moments, which count the rows."""
+        return isinstance(self.pairs, Moments | PairMoments)
+
+    @property
+    def regression(self) -> Regression | None:
+        """The regression on confounds, of whose residuals this is said."""
+        return self.pairs.regression if isinstance(self.pairs, Moments) else None
+
+    def rounding_of(self, name: str) -> np.ndarray:
+        """Deviations that rounding may give to the features of a view, (n_features,)."""
+        return self.exactness.rounding.get(name, rounding_of(self.means[name]))
+
+    def by_pair(self) -> list[PairCovariance]:
+        """Covariances of the rows of each two views that share objects, if they are known."""
+        if isinstance(self.pairs, Moments | PairMoments):
+            Sigma = self.covariance[0] if self.covariance is not None else None
+            assert not isinstance(Sigma, dict)
+            return list(self.pairs.by_pair(Sigma))
+        return list(self.pairs.by_pair() if isinstance(self.pairs, SharedRows) else self.pairs)
