@@ -349,7 +349,7 @@ class DeepEstimator(MultiViewEstimator):
         return not self._standardizes(name)
 
     def _ending(self) -> Ending:
-        """How the networks' outputs become scores: by default they are these, ranked by cosine."""
+        """How outputs of the networks become scores: by default as they are, ranked by cosine."""
         return AsTrained()
 
     def _final_reg(self) -> float | dict[str, float]:

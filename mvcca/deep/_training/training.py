@@ -1,4 +1,4 @@
-"""How networks are trained, as one value, and the state from which a training goes on."""
+"""How networks are trained, as one value, and the state from which training resumes."""
 
 from __future__ import annotations
 
