@@ -461,8 +461,8 @@ every_other = pytest.mark.parametrize("estimator", OTHERS, ids=lambda e: type(e)
 def test_more_components_than_memory_holds_are_refused_before_networks_are_made(
     estimator, monkeypatch
 ):
-    monkeypatch.setattr("mvcca.deep._bases.estimator._LITTLE", 0)
-    monkeypatch.setattr("mvcca.deep._bases.estimator.available_bytes", lambda: 1e4)
+    monkeypatch.setattr("mvcca.deep._training.host._LITTLE", 0)
+    monkeypatch.setattr("mvcca.deep._training.host.available_bytes", lambda: 1e4)
     monkeypatch.setattr(torch.nn.utils, "skip_init", None)
     with pytest.raises(MemoryError, match=r"n_components=1000000000 needs about 199,712 bytes"):
         clone(estimator).set_params(n_components=10**9).fit(blocks())

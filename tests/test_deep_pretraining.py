@@ -308,7 +308,7 @@ def test_progress_names_the_stages(capsys):
 
 
 def test_stages_that_do_not_fit_in_memory_are_refused(monkeypatch):
-    monkeypatch.setattr("mvcca.deep._methods.cmdn.available_bytes", lambda: 10**7)
+    monkeypatch.setattr("mvcca.deep._training.host.available_bytes", lambda: 10**7)
     with pytest.raises(MemoryError, match="needs about 17,694,720 bytes"):
         clone(STAGED).set_params(width=4096).fit(blocks(), CLASSES)
 

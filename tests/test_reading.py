@@ -14,7 +14,7 @@ import pytest
 MOST_RUN = {
     "CCA.fit": (16, 81, 13),
     "MVMLCCA.fit": (35, 176, 17),
-    "SAM.fit": (28, 154, 13),
+    "SAM.fit": (27, 154, 13),
     "fit_migration": (26, 125, 12),
     "mvcca fit": (87, 536, 25),
     'compare("default", cv=5)': (94, 745, 31),

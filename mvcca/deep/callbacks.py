@@ -142,12 +142,12 @@ class ValidationScore(Callback):
     def measure(self, trainer: Trainer) -> dict[str, float]:
         """The score; NaN for collapsed networks."""
         assert trainer.validation is not None
-        valid = _in_double(trainer.scores(trainer.validation.views))
+        valid = in_double(trainer.scores(trainer.validation.views))
         train = valid
         if self.ending.learns:
             n_rows = len(trainer.rows)
             sample = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(int)
-            train = _in_double(trainer.scores(trainer.rows.views[sample]))
+            train = in_double(trainer.scores(trainer.rows.views[sample]))
         blocks = [F for views in (train, valid) for _, F in views.items()]
         if not all(np.isfinite(F).all() and np.ptp(F, axis=0).any() for F in blocks):
             return {self.column: np.nan}
@@ -208,7 +208,8 @@ def _mean_total_correlation(scores: Views, labels: Any) -> float:  # noqa: ARG00
     return float(np.mean([total_correlation(*p) for p in pairs]))
 
 
-def _in_double(scores: Views) -> Views:
+def in_double(scores: Views) -> Views:
+    """Scores in float64."""
     return scores.replace({name: F.astype(np.float64) for name, F in scores.items()})
 
 

@@ -17,7 +17,7 @@ from torch import Generator, Tensor, nn
 
 from mvcca.deep import callbacks, objectives
 from mvcca.deep._probe import Probe
-from mvcca.deep._training.training_state import TrainingState
+from mvcca.deep._training.training import TrainingState
 from mvcca.machine.archive import ModelFileError
 
 Row = tuple[type, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]

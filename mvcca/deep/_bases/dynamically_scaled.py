@@ -51,7 +51,8 @@ class DynamicallyScaled(DeepEstimator):
         return super()._decisive_params() | {"warm_up": self._warm_up_epochs()}
 
     def _callbacks(self, training: Training, validated: bool) -> list[Callback]:
-        return [WarmUp(self._warm_up_epochs()), *super()._callbacks(training, validated)]
+        warm_up = WarmUp(self._warm_up_epochs(), self._unscaled)
+        return [warm_up, *super()._callbacks(training, validated)]
 
     def _conclude(self, trainer: Trainer, validation: Sample | None) -> None:
         super()._conclude(trainer, validation)
@@ -71,8 +72,16 @@ class WarmUp(Callback):
     they have no gradients, so that it leaves them unchanged and keeps no state for them.
     """
 
-    def __init__(self, n_epochs: int) -> None:
-        self.n_epochs = n_epochs
+    def __init__(self, n_epochs: int, unscaled: str) -> None:
+        self.n_epochs, self.unscaled = n_epochs, unscaled
+
+    def on_train_begin(self, trainer: Trainer) -> None:
+        """Refuse networks without a layer to scale."""
+        if not scaled_layers(trainer.encoders):
+            raise ValueError(
+                "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer, so "
+                f"there is nothing to scale. Add one, or use {self.unscaled}."
+            )
 
     def on_epoch_begin(self, trainer: Trainer) -> None:
         """Switch scaling on or off."""

@@ -24,10 +24,10 @@ from mvcca.blocks import as_block
 from mvcca.blocks.checks import few
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._training.checkpoint import Checkpoint
+from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.identity import identity
 from mvcca.deep._training.rows import Sample, as_array, few_rows, split
-from mvcca.deep._training.training import MONITORED, OPTIMIZERS, Training
-from mvcca.deep._training.training_state import TrainingState
+from mvcca.deep._training.training import MONITORED, OPTIMIZERS, Training, TrainingState
 from mvcca.deep.auto import auto_setting
 from mvcca.deep.callbacks import (
     Callback,
@@ -35,13 +35,13 @@ from mvcca.deep.callbacks import (
     ProgressLines,
     TotalCorrelation,
     ValidationScore,
+    in_double,
 )
 from mvcca.deep.encoders import Encoders, takes_integers
 from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.layers import Standardize
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.machine.config import block_slices, get_config
-from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
 from mvcca.statistics import Moments, column_slices
@@ -50,7 +50,6 @@ from mvcca.views import Labels, Views, as_views, holds_views
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
 _FLOATS = (np.float64, np.float32)
-_LITTLE = 2**24  # bytes, for which the free memory is not asked
 
 Widths = Mapping[str, int]  # of the networks' outputs, by view
 
@@ -229,7 +228,9 @@ class DeepEstimator(MultiViewEstimator):
         """
         self._validate_params()
         sample = self._open_sample(X, y, sample_weight, reset=True)
-        validation = self._open_validation(X_val, y_val, sample.views.names)
+        validation = None
+        if X_val is not None or y_val is not None:
+            validation = self._open_validation(X_val, y_val, sample.views.names)
         training, checkpoint, file = Training.of(self), None, file_of_next_pass()
         if file is not None:
             fingerprints = self._fingerprints(sample, validation)
@@ -348,7 +349,7 @@ class DeepEstimator(MultiViewEstimator):
         return not self._standardizes(name)
 
     def _ending(self) -> Ending:
-        """How the networks' outputs become scores: by default they are these, ranked by cosine."""
+        """How outputs of the networks become scores: by default as they are, ranked by cosine."""
         return AsTrained()
 
     def _final_reg(self) -> float | dict[str, float]:
@@ -360,13 +361,12 @@ class DeepEstimator(MultiViewEstimator):
         width = self.n_components
         if self._within_rows:
             width = min(width, self._n_rows - 1)
-        needed = 8 * (len(self._widths) * width) ** 2
-        if needed > _LITTLE and needed > (available := available_bytes()):
-            raise MemoryError(
-                f"n_components={self.n_components} needs about {needed:,} bytes "
-                f"({needed / 1e9:.1f} GB) for the covariances of the networks' outputs, and "
-                f"{available / 1e9:.1f} GB are available. Lower n_components."
-            )
+        check_memory(
+            8 * (len(self._widths) * width) ** 2,
+            f"n_components={self.n_components}",
+            "the covariances of the networks' outputs",
+            "Lower n_components.",
+        )
         return width
 
     def _callbacks(self, training: Training, validated: bool) -> list[Callback]:
@@ -486,12 +486,10 @@ class DeepEstimator(MultiViewEstimator):
         lines = merged.codes[len(self._labels) :]
         return merged.distinct, {name: lines[code] for name, code in labels.codes.items()}
 
-    def _open_validation(self, X_val: Any, y_val: Any, names: tuple[str, ...]) -> Sample | None:
+    def _open_validation(self, X_val: Any, y_val: Any, names: tuple[str, ...]) -> Sample:
         """The validation rows, with the codes of their labels if the training rows have some."""
         if X_val is None:
-            if y_val is not None:
-                raise ValueError("y_val are the labels of X_val, which is missing.")
-            return None
+            raise ValueError("y_val are the labels of X_val, which is missing.")
         if not holds_views(X_val):
             raise ValueError("X_val must hold all views: a mapping, a list, or Views.")
         per_view = y_val is not None and is_per_view(X_val, y_val)
@@ -557,7 +555,7 @@ class DeepEstimator(MultiViewEstimator):
         encoders = trainer.encoders
         widths = _output_widths(encoders, views)
         ending = self._ending()
-        moments = self._moments(encoders, views, widths) if ending.learns else None
+        moments = self._moments(trainer, views, widths) if ending.learns else None
         if moments is None:
             self._check_outputs(encoders, views, widths)
         trainer.move_to(torch.device("cpu"))
@@ -577,10 +575,12 @@ class DeepEstimator(MultiViewEstimator):
         }
         return self
 
-    def _moments(self, encoders: Encoders, views: Views, widths: Widths) -> Moments:
+    def _moments(self, trainer: Trainer, views: Views, widths: Widths) -> Moments:
         """Moments of the networks' outputs, which vary."""
         with not_kept():  # no checkpoint here: its fingerprint does not cover the networks
-            moments = Moments.of_features(partial(_representations, encoders), views, dict(widths))
+            moments = Moments.of_features(
+                lambda rows: in_double(trainer.scores(rows)), views, dict(widths)
+            )
         means, variances = moments.mean(), np.diag(moments.covariance())
         for name, columns in column_slices(moments.widths).items():
             self._check_spread(name, means[name], variances[columns])
@@ -661,11 +661,6 @@ def _arrays(name: str, block: Any, dtype: type[np.generic]) -> Iterator[np.ndarr
 
 def _digest(sample: Sample) -> str:
     return fingerprint_of(sample.views, "deep", *sample.labels.values())
-
-
-def _representations(encoders: Encoders, views: Views) -> Views:
-    blocks = {n: encoded(encoders.whole[n], n, X).astype(np.float64) for n, X in views.items()}
-    return views.replace(blocks)
 
 
 def _output_widths(encoders: Encoders, views: Views) -> dict[str, int]:

@@ -18,6 +18,11 @@ from mvcca.deep._training.identity import identity
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.views.by_view import value_by_view
 
+# Options of `mlp` for layers, the last one too, that end in an activation and have no batch norm.
+_NO_NORMS: dict[str, Any] = {"batch_norm": False, "normalize_output": False}
+TANH = _NO_NORMS | {"activation": nn.Tanh, "output_activation": nn.Tanh}
+SIGMOID = _NO_NORMS | {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
+
 
 @estimator
 class NetworkEstimator(DeepEstimator):

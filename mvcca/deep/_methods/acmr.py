@@ -14,7 +14,7 @@ from torch import Generator, nn
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import Labelled
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.layers import linear
@@ -105,8 +105,7 @@ class ACMR(Labelled, NetworkEstimator):
         return AsTrained("euclidean")
 
     def _mlp_options(self) -> dict[str, Any]:
-        activations = {"activation": nn.Tanh, "output_activation": nn.Tanh}
-        return {"batch_norm": False, "normalize_output": False, **activations}
+        return TANH
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets, k = self._targets(), self._common_width(widths)

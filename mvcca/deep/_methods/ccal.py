@@ -230,15 +230,6 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
         "scaling_layer_sizes": ["array-like"],
     }
 
-    def _networks(self, generator: Generator) -> Encoders:
-        encoders = super()._networks(generator)
-        if not any(isinstance(m, DynamicallyScaledLinear) for m in encoders.modules()):
-            raise ValueError(
-                "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer, so "
-                "there is nothing to scale. Add one, or use CCAL."
-            )
-        return encoders
-
     def _new_network(
         self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
     ) -> nn.Module:

@@ -13,7 +13,7 @@ from torch import Generator, nn
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import Labelled
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import CCLLoss
@@ -107,8 +107,7 @@ class CCL(Labelled, NetworkEstimator):
     }
 
     def _mlp_options(self) -> dict[str, Any]:
-        activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
-        return {"batch_norm": False, "normalize_output": False, **activations}
+        return SIGMOID
 
     def _networks(self, generator: Generator) -> Encoders:
         encoders = super()._networks(generator)

@@ -23,15 +23,13 @@ from mvcca.deep._bases.pretrained import (
 )
 from mvcca.deep._methods.corr_ae import CorrespondenceLoss
 from mvcca.deep._networks.rbm import RBM, JointInference
+from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import Standardize, linear
 from mvcca.deep.objectives import BimodalLoss, PosteriorLoss
 from mvcca.deep.trainer import Objective, Trainer
-from mvcca.machine.memory import available_bytes
-
-_LITTLE = 2**24  # bytes, for which the free memory is not asked
 
 Networks = Mapping[str, Any]  # sequences of layers, by view
 
@@ -222,11 +220,7 @@ class CMDN(Labelled, Pretrained):
         """Refuse rows whose representations do not fit in memory."""
         width = 6 * self._setting("width") * len(self._widths)  # of two stages
         needed = 4 * len(sample.views) * width
-        if needed > _LITTLE and needed > (available := available_bytes()):
-            raise MemoryError(
-                f"CMDN needs about {needed:,} bytes ({needed / 1e9:.1f} GB) for the outputs of its "
-                f"stages, and {available / 1e9:.1f} GB are available. Lower width."
-            )
+        check_memory(needed, "CMDN", "the outputs of its stages", "Lower width.")
 
 
 class SeparateRepresentations(nn.Module):

@@ -14,7 +14,7 @@ from torch.nn.functional import log_softmax
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
 from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
@@ -125,8 +125,7 @@ class CorrAE(Pretrained, NetworkEstimator):
         return AsTrained("euclidean")
 
     def _mlp_options(self) -> dict[str, Any]:
-        activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
-        return {"batch_norm": False, "normalize_output": False, **activations}
+        return SIGMOID
 
     def _reconstructed(self, names: tuple[str, ...]) -> list[tuple[str, str]]:
         """Pairs of the view of a code and the view that it reconstructs."""

@@ -86,13 +86,11 @@ class DeViSE(DeepEstimator):
 
     def _networks(self, generator: Generator) -> Encoders:
         target = self._target(self.view_names_)
-        k = self._widths[target]
-        return Encoders(
-            {
-                name: nn.Identity() if name == target else linear(width, k, generator)
-                for name, width in self._widths.items()
-            }
-        )
+        networks = {
+            name: nn.Identity() if name == target else linear(n, self._widths[target], generator)
+            for name, n in self._widths.items()
+        }
+        return Encoders(networks)
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         return DeViSELoss(self._target(encoders.names), self.margin)

@@ -13,11 +13,10 @@ from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled, scaled_layers
-from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._methods.dcca import DCCA
-from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.encoders import mlp
 from mvcca.deep.layers import DynamicallyScaledLinear
-from mvcca.deep.trainer import Objective, encoded
+from mvcca.deep.trainer import encoded
 
 
 @estimator
@@ -112,14 +111,6 @@ class DSDCCA(DCCA, DynamicallyScaled):
             return DynamicallyScaledLinear(n_in, n_out, sizes, self.scaling, start, generator)
 
         return mlp(n_in, hidden, n_out, last=last, generator=generator)
-
-    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        if not any(scaled_layers(encoders)):
-            raise ValueError(
-                "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer, so "
-                "there is nothing to scale. Add one, or use DCCA."
-            )
-        return super()._objective(encoders, widths, generator)
 
 
 def _scales(encoder: nn.Module, name: str, block: Any) -> np.ndarray:

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
-from torch import Generator, nn
+from torch import Generator
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
 from mvcca.deep._losses.scheduled_margins import Centroids, ScheduledMarginLoss
 from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import Callback
@@ -154,13 +154,7 @@ class SAM(NetworkEstimator):
     }
 
     def _mlp_options(self) -> dict[str, Any]:
-        return {
-            "batch_norm": False,
-            "normalize_output": False,
-            "activation": nn.Tanh,
-            "output_activation": nn.Tanh,
-            "dropout": self.dropout,
-        }
+        return TANH | {"dropout": self.dropout}
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         assert self._labels is not None

@@ -1,4 +1,4 @@
-"""Torch's device, evaluation mode, denormal numbers and random state, restored after training."""
+"""The machine: memory, torch's device, evaluation mode, denormal numbers and random state."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ from threading import RLock
 
 import torch
 from torch import Tensor, nn
+
+from mvcca.machine.memory import available_bytes
+
+_LITTLE = 2**24  # bytes, for which the free memory is not asked
+
+
+def check_memory(needed: int, asker: str, purpose: str, remedy: str) -> None:
+    """Refuse what does not fit in the free memory."""
+    if needed > _LITTLE and needed > (available := available_bytes()):
+        raise MemoryError(
+            f"{asker} needs about {needed:,} bytes ({needed / 1e9:.1f} GB) for {purpose}, and "
+            f"{available / 1e9:.1f} GB are available. {remedy}"
+        )
 
 
 def device_named(name: str) -> torch.device:

@@ -1,4 +1,4 @@
-"""How networks are trained: the parameters that deep estimators share, as one value."""
+"""How networks are trained, as one value, and the state from which training resumes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, Self
 
 import torch
 from sklearn.utils import check_random_state
+from torch import Tensor
 
 from mvcca.deep._training.host import device_named
+from mvcca.deep._training.identity import identity
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.samplers import LabelPairs, ShuffledBatches
 from mvcca.deep.steps import Optimizer, Step
@@ -28,6 +30,7 @@ MONITORED = {  # columns of the history
     "valid_map": "valid_map",
 }
 _SEED_BOUND = 2**31 - 1
+_GROUP_KEYS = {"learning_rate": "lr", "weight_decay": "weight_decay"}  # parameter: torch's name
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,3 +102,49 @@ class Training:
             monitor=self.monitor,
             n_epochs=self.max_epochs,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingState:
+    """State from which `partial_fit` resumes."""
+
+    parameters: dict[str, str]  # at the end of training, as `identity` texts
+    optimizer: str  # name of its class, or of several
+    tree: dict[str, Any]  # the trainer's `state_dict`, on the CPU
+
+    @classmethod
+    def of(cls, trainer: Trainer, parameters: Mapping[str, Any]) -> Self:
+        """The state of a trainer after training."""
+        return cls(
+            {name: identity(value) for name, value in parameters.items()},
+            _optimizers_of(trainer),
+            # partial_fit has no validation rows, and so no best epoch to return to.
+            {**trainer.state_dict(), "best": None},
+        )
+
+    def resume(self, trainer: Trainer, parameters: Mapping[str, Any]) -> None:
+        """Load the state into a new trainer, except learning rate and weight decay if changed."""
+        texts = {name: identity(value) for name, value in parameters.items()}
+        changed = [name for name, text in texts.items() if text != self.parameters.get(name)]
+        shapes = [_shapes(module.state_dict()) for module in trainer.modules]
+        if (
+            shapes != [_shapes(state) for state in self.tree["modules"]]
+            or _optimizers_of(trainer) != self.optimizer
+        ):
+            raise ValueError(
+                "partial_fit continues with the trained networks and their optimizer, which no "
+                f"longer match the parameters: {', '.join(changed) or 'encoders'} changed. Restore "
+                "the earlier values, or start over with fit."
+            )
+        groups = [dict(group) for group in trainer.parameter_groups()]
+        trainer.load_state_dict(self.tree)
+        for group, new in zip(trainer.parameter_groups(), groups, strict=True):
+            group |= {key: new[key] for name, key in _GROUP_KEYS.items() if name in changed}
+
+
+def _optimizers_of(trainer: Trainer) -> str:
+    return ", ".join(type(optimizer).__name__ for optimizer in trainer.step.optimizers)
+
+
+def _shapes(state: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(part.shape) for name, part in state.items() if isinstance(part, Tensor)}
