@@ -118,7 +118,6 @@ class FoldSearchCV(BaseSearchCV):
     See Also
     --------
     mvcca.CCA : ``reg="cv"`` chooses ridge and ranking without a grid.
-    mvcca.plotting.ValidationCurveDisplay : Scores over the ridge, with a line per ranking.
 
     Notes
     -----
