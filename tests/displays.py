@@ -26,8 +26,6 @@ from mvcca.plotting import (
     RetrievedDisplay,
     SamplesDisplay,
     ScreeDisplay,
-    VariatesDisplay,
-    ViewPairsDisplay,
 )
 from mvcca.plotting.style import NEGATIVE
 
@@ -290,27 +288,6 @@ OF_ROWS = [
         lambda *_: ScreeDisplay(np.ones(3), np.ones((5, 2))),
         r"\(n_permutations, 3\), got \(5, 2\)",
         {"n_permutations": 5, "random_state": 0},
-        n_components=1,
-        n_rows=2,
-    ),
-    Case(
-        VariatesDisplay,
-        "scatter_",
-        lambda frame: frame[["exercise", "body"]],
-        points,
-        lambda model, X: VariatesDisplay.from_estimator(model, X, component=-1),
-        "numbered from 0 to 1, got -1",
-        n_components=1,
-        n_rows=20,
-    ),
-    Case(
-        ViewPairsDisplay,
-        "im_",
-        lambda frame: frame["value"],
-        cells,
-        lambda model, X: ViewPairsDisplay.from_estimator(model, X, component=9),
-        "numbered from 0 to 1, got 9",
-        keywords=HEAT,
         n_components=1,
         n_rows=2,
     ),

@@ -14,7 +14,7 @@ from sklearn.datasets import load_linnerud
 from sklearn.exceptions import NotFittedError
 
 import mvcca.plotting
-from mvcca import CCA, MLCCA, MVCCA, Views, evaluate_retrieval
+from mvcca import CCA, MLCCA, MVCCA, Views
 from mvcca.datasets import load_digits_views, make_gaussian_views
 from mvcca.inspection import component_correlations, loadings, permutation_test
 
@@ -37,10 +37,9 @@ from mvcca.plotting import (  # noqa: E402
     NetworkDisplay,
     RecallCurveDisplay,
     RetrievedDisplay,
+    SamplesDisplay,
     ScoresDisplay,
     ScreeDisplay,
-    VariatesDisplay,
-    ViewPairsDisplay,
 )
 from mvcca.plotting.style import COLORS, tidy_axes  # noqa: E402
 
@@ -347,11 +346,6 @@ def test_columns_of_data_frames_name_the_variables(display, frames):
 @pytest.mark.parametrize(
     ("display", "options", "message"),
     [
-        (VariatesDisplay, {"component": 2}, "numbered from 0 to 1, got 2"),
-        (VariatesDisplay, {"component": -1}, "numbered from 0 to 1, got -1"),
-        (VariatesDisplay, {"views": ("exercise", "mind")}, r"views of \['exercise', 'body'\]"),
-        (VariatesDisplay, {"groups": [0, 1]}, "Expected 20 groups, one per object, got 2"),
-        (ViewPairsDisplay, {"component": 9}, "numbered from 0 to 1, got 9"),
         (BiplotDisplay, {"components": (0, 2)}, "numbered from 0 to 1, got 2"),
         (BiplotDisplay, {"groups": [0, 1]}, "Expected 20 groups, one per object, got 2"),
         (BiplotDisplay, {"components": (0,)}, "Expected two components"),
@@ -368,34 +362,19 @@ def test_bad_input_says_what_is_wrong(display, options, message, frames):
         display.from_estimator(CCA(2).fit(frames), frames, **options)
 
 
-# ---- variates -----------------------------------------------------------------------------------
-
-
-def test_variates_are_the_scores_of_the_objects_that_both_views_have():
-    views = make_gaussian_views(40, n_features=(4, 3, 3), random_state=0).views
-    model = MVCCA(2).fit(views)
-    index = np.tile(np.arange(40)[:, None], 3)
-    index[:5, 0] = index[5:9, 2] = -1
-    some = Views(
-        {name: block[index[:, v] >= 0] for v, (name, block) in enumerate(views.items())},
-        np.where(index < 0, -1, np.cumsum(index >= 0, axis=0) - 1),
-    )
-    drawn = VariatesDisplay.from_estimator(model, some, views=("view2", "view0"), component=1)
-    whole = model.transform(views)
-    expected = np.stack([whole["view2"][9:, 1], whole["view0"][9:, 1]], axis=1)
-    np.testing.assert_allclose(drawn.scatter_[""].get_offsets(), expected)
-    assert drawn.correlation == pytest.approx(np.corrcoef(expected.T)[0, 1])
+# ---- groups -------------------------------------------------------------------------------------
 
 
 def test_groups_have_colours_and_the_others_are_counted():
-    scores = {name: np.random.default_rng(0).normal(size=(40, 1)) for name in "ab"}
+    scores = {name: np.random.default_rng(0).normal(size=(40, 2)) for name in "ab"}
     groups = np.repeat(np.arange(12), [9, *[3] * 9, 2, 2])
-    drawn = VariatesDisplay.from_scores(scores, groups=groups)
-    tones = {name: to_hex(part.get_facecolor()[0]) for name, part in drawn.scatter_.items()}
+    drawn = SamplesDisplay.from_scores(scores, groups=groups, level=None)
+    parts = drawn.scatter_["a"]
+    tones = {name: to_hex(part.get_facecolor()[0]) for name, part in parts.items()}
     assert len(set(tones.values())) == 11
-    texts = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+    texts = [text.get_text() for text in drawn.axes_["b"].get_legend().get_texts()]
     assert texts == [*sorted(map(str, range(10))), "2 others"]
-    assert sum(len(part.get_offsets()) for part in drawn.scatter_.values()) == 40
+    assert sum(len(part.get_offsets()) for part in parts.values()) == 40
 
 
 # ---- scree --------------------------------------------------------------------------------------
@@ -462,20 +441,17 @@ def test_the_heat_map_has_the_largest_loadings_in_the_order_of_the_views():
 
 
 def test_text_in_a_heat_map_is_readable_on_its_cell(three):
-    drawn = ViewPairsDisplay.from_table(
-        evaluate_retrieval(three, measures="r@10", estimator=MVCCA(2).fit(three)), "r@10"
-    )
+    drawn = LoadingsDisplay.from_estimator(MVCCA(2).fit(three), three, kind="heatmap")
 
     def luminance(tone):
         encoded = np.array(matplotlib.colors.to_rgb(tone))
         linear = np.where(encoded > 0.04045, ((encoded + 0.055) / 1.055) ** 2.4, encoded / 12.92)
         return linear @ [0.2126, 0.7152, 0.0722]
 
-    for (i, j), text in np.ndenumerate(drawn.text_):
-        if i != j:
-            ground = drawn.im_.cmap(drawn.im_.norm(drawn.matrix[i, j]))
-            low, high = sorted((luminance(ground[:3]), luminance(text.get_color())))
-            assert (high + 0.05) / (low + 0.05) >= 4.5
+    for value, text in zip(drawn.im_.get_array().flat, np.ravel(drawn.text_), strict=True):
+        ground = drawn.im_.cmap(drawn.im_.norm(value))
+        low, high = sorted((luminance(ground[:3]), luminance(text.get_color())))
+        assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
 def test_the_biplot_has_mean_standardized_variates_and_arrows_of_loadings(frames):
@@ -553,33 +529,6 @@ def test_row_labels_of_data_frames_name_items(frames):
     assert drawn.text_[0].get_text() == "man 0"
 
 
-# ---- pairs of views -----------------------------------------------------------------------------
-
-
-def test_the_matrix_of_pairs_is_symmetric_for_correlations(three):
-    model = MVCCA(2).fit(three)
-    drawn = ViewPairsDisplay.from_estimator(model, three, component=1)
-    for (p, q), values in component_correlations(model, three).items():
-        i, j = three.names.index(p), three.names.index(q)
-        assert drawn.matrix[i, j] == drawn.matrix[j, i] == values[1]
-    assert np.isnan(np.diag(drawn.matrix)).all()
-
-
-def test_the_matrix_of_an_evaluation_has_queries_in_rows(three):
-    model = MVCCA(2).fit(three)
-    table = evaluate_retrieval(three, measures=["r@5"], estimator=model)
-    drawn = ViewPairsDisplay.from_table(table, "r@5")
-    for row in table:
-        i, j = three.names.index(row.query), three.names.index(row.target)
-        assert drawn.matrix[i, j] == row.values["r@5"]
-    one = evaluate_retrieval(
-        three, measures="r@5", estimator=model, directions=[("view2", "view0")]
-    )
-    assert ViewPairsDisplay.from_table(one, "r@5").matrix.shape == (1, 1)
-    with pytest.raises(ValueError, match=r"has the measures \['r@5'\], got 'map'"):
-        ViewPairsDisplay.from_table(table, "map")
-
-
 def test_methods_are_compared_on_one_set_of_rows(frames):
     models = {"loose": CCA(2).fit(frames), "tight": CCA(2, reg=1.0).fit(frames)}
     drawn = CorrelationDisplay.from_estimator(models, frames)
@@ -599,10 +548,7 @@ def test_methods_are_compared_on_one_set_of_rows(frames):
     ("make", "message"),
     [
         (lambda: ScreeDisplay(np.ones(3), np.ones((5, 2))), r"\(n_permutations, 3\), got \(5, 2\)"),
-        (lambda: VariatesDisplay({"a": np.ones(3)}), "variates of two views"),
-        (lambda: VariatesDisplay({"a": np.arange(3), "b": np.arange(3)}, ["x"]), "group for each"),
         (lambda: BiplotDisplay(np.ones((5, 3)), {"a": np.ones((2, 2))}), "two components"),
-        (lambda: ViewPairsDisplay({}, "r@1"), "at least one pair of views, got none"),
         (lambda: RetrievedDisplay(["a"], [["b", "c"]], [[True]]), "list of items for each query"),
     ],
 )
@@ -625,9 +571,6 @@ def test_frames_have_the_values_that_are_drawn(frames, three):
     means = drawn.frame().groupby("component")["correlation"].mean()
     np.testing.assert_allclose(means, drawn.line_["training"].get_ydata())
     groups = np.repeat(["a", "b"], 10)
-    drawn = VariatesDisplay.from_estimator(model, frames, groups=groups)
-    assert list(drawn.frame().columns) == ["exercise", "body", "group"]
-    assert drawn.frame()["group"].tolist() == groups.tolist()
     drawn = EmbeddingDisplay.from_estimator(model, frames, groups)
     of_body = drawn.frame().query("view == 'body'")
     np.testing.assert_array_equal(of_body[["x", "y"]], drawn.scatter_["body"].get_offsets())

@@ -27,8 +27,6 @@ from mvcca.plotting._recall import RecallCurveDisplay
 from mvcca.plotting._retrieved import RetrievedDisplay
 from mvcca.plotting._samples import SamplesDisplay
 from mvcca.plotting._scree import ScreeDisplay
-from mvcca.plotting._variates import VariatesDisplay
-from mvcca.plotting._view_pairs import ViewPairsDisplay
 
 __all__ = [
     "ArrowsDisplay",
@@ -47,6 +45,4 @@ __all__ = [
     "SamplesDisplay",
     "ScoresDisplay",
     "ScreeDisplay",
-    "VariatesDisplay",
-    "ViewPairsDisplay",
 ]
