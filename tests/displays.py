@@ -15,24 +15,17 @@ from mvcca.plotting import (
     ArrowsDisplay,
     AurocDisplay,
     BiplotDisplay,
-    CategoryMarginsDisplay,
     CircosDisplay,
     ClusteredHeatmapDisplay,
     CorrelationDisplay,
     EmbeddingDisplay,
     ExplainedVarianceDisplay,
-    GridSearchDisplay,
-    LearningCurveDisplay,
     LoadingsDisplay,
     NetworkDisplay,
     RecallCurveDisplay,
     RetrievedDisplay,
     SamplesDisplay,
-    ScalesDisplay,
     ScreeDisplay,
-    ValidationCurveDisplay,
-    VariatesDisplay,
-    ViewPairsDisplay,
 )
 from mvcca.plotting.style import NEGATIVE
 
@@ -61,12 +54,9 @@ class Case(NamedTuple):
     n_components: int = 2  # the least number
     n_rows: int | None = None  # of the frame
     scores_need_rows: bool = False
-    model: Callable[[], Any] | None = None  # makes a display that takes no rows
 
     def draw(self, model: Any, *views: Any, n_objects: int = 20, **given: Any) -> Any:
-        """Draw the display of a fitted model, or that of the table."""
-        if self.model is not None:
-            return self.model().plot(**given)
+        """Draw the display of a fitted model."""
         options = self.labels(n_objects) | self.options | given
         return self.display.from_estimator(model, *views, **options)
 
@@ -301,101 +291,9 @@ OF_ROWS = [
         n_components=1,
         n_rows=2,
     ),
-    Case(
-        VariatesDisplay,
-        "scatter_",
-        lambda frame: frame[["exercise", "body"]],
-        points,
-        lambda model, X: VariatesDisplay.from_estimator(model, X, component=-1),
-        "numbered from 0 to 1, got -1",
-        n_components=1,
-        n_rows=20,
-    ),
-    Case(
-        ViewPairsDisplay,
-        "im_",
-        lambda frame: frame["value"],
-        cells,
-        lambda model, X: ViewPairsDisplay.from_estimator(model, X, component=9),
-        "numbered from 0 to 1, got 9",
-        keywords=HEAT,
-        n_components=1,
-        n_rows=2,
-    ),
 ]
 
-# ---- displays of models -------------------------------------------------------------------------
-
-HISTORY = {
-    "epoch": [1, 2, 3],
-    "loss": [3.0, 2.0, 1.0],
-    "valid_loss": [3.0, 2.5, 2.6],
-    "valid_total_correlation": [0.5, 0.9, 0.8],
-}
-OF_MODELS = [
-    Case(
-        CategoryMarginsDisplay,
-        "im_",
-        lambda frame: frame["margin"],
-        cells,
-        lambda *_: CategoryMarginsDisplay(np.ones((2, 3))),
-        "square matrix of margins",
-        keywords=HEAT,
-        n_rows=4,
-        model=lambda: CategoryMarginsDisplay([[0.0, 0.4], [0.4, 0.0]], ["art", "music"]),
-    ),
-    Case(
-        GridSearchDisplay,
-        "im_",
-        lambda frame: frame["score"],
-        cells,
-        lambda *_: GridSearchDisplay(np.ones((2, 2)), ([1], [2]), ("reg", "power")),
-        r"Expected scores of shape \(1, 1\)",
-        keywords=HEAT,
-        n_rows=6,
-        model=lambda: GridSearchDisplay(
-            [[0.1, 0.2, 0.3], [0.3, 0.1, 0.2]], ([0.01, 0.1], [2, 4, 8]), ("reg", "n_components")
-        ),
-    ),
-    Case(
-        LearningCurveDisplay,
-        "line_",
-        lambda frame: frame[["loss", "valid_loss", "valid_total_correlation"]].to_numpy().T.ravel(),
-        heights,
-        lambda *_: LearningCurveDisplay.from_history({"loss": [1, 2]}),
-        r"columns epoch and loss, got \['loss'\]",
-        n_rows=3,
-        model=lambda: LearningCurveDisplay({"DCCA": HISTORY}, {"DCCA": 2}),
-    ),
-    Case(
-        ScalesDisplay,
-        "im_",
-        lambda frame: frame["scale"],
-        cells,
-        lambda *_: ScalesDisplay(np.ones(3)),
-        r"got shape \(3,\)",
-        keywords=HEAT,
-        n_rows=6,
-        model=lambda: ScalesDisplay(np.arange(6.0).reshape(2, 3)),
-    ),
-    Case(
-        ValidationCurveDisplay,
-        "line_",
-        lambda frame: frame["score"],
-        heights,
-        lambda *_: ValidationCurveDisplay(np.ones(2), [1, 2], [""], "reg"),
-        r"Expected scores of shape \(1, 2\)",
-        n_rows=6,
-        model=lambda: ValidationCurveDisplay(
-            [[0.1, 0.3, 0.2], [0.2, 0.4, 0.1]],
-            [0.01, 0.1, 1.0],
-            ["cosine", "likelihood"],
-            "reg",
-            (1, 1),
-        ),
-    ),
-]
-CASES = [*OF_ROWS, *OF_MODELS]
+CASES = OF_ROWS
 
 
 def name_of(case: Case) -> str:

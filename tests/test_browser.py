@@ -111,7 +111,7 @@ def reports(tmp_path_factory) -> dict[str, Path]:
         )
         for name, p in (("brain", 12), ("behaviour", 6))
     }
-    study(blocks, n_permutations=49, random_state=0).write(paths["study"])
+    study(blocks, n_permutations=49, random_state=0).save_page(paths["study"])
     return paths
 
 

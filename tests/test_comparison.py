@@ -1025,7 +1025,6 @@ def test_views_without_labels_in_common_are_an_error_with_their_names(named):
 
 NOT_BY_NAME = {
     "CellCCA": "relates views that share features, not rows",
-    "CovarianceCCA": "is defined by callables",
     "EncoderCCA": "is defined by an objective",
 }
 

@@ -36,6 +36,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from given_matrices import GivenMatrices
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -69,7 +70,6 @@ from mvcca import (
     config_context,
 )
 from mvcca.compose import MomentPCA, RankGaussian
-from mvcca.linear import CovarianceCCA
 from mvcca.plotting import CorrelationDisplay
 from mvcca.retrieval.ranking import Ranking
 
@@ -100,7 +100,7 @@ if find_spec("torch"):
 SHALLOW = [*LINEAR, *KERNEL, *COVARYING, *BASELINES]
 ESTIMATORS = [*SHALLOW, *DEEP]
 # Operators of the user's own, and scores of new rows by neighbours rather than weights.
-OTHERS = [CovarianceCCA(), NCCA()]
+OTHERS = [GivenMatrices(), NCCA()]
 # Deep estimators have one `fit`, and rows come in by one door: deep CCA stands for all of them
 # where every form of rows is tried.
 DOORS = [*SHALLOW, *DEEP[:1]]

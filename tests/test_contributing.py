@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from given_matrices import GivenMatrices
 from numpy.testing import assert_allclose
 from scipy.linalg import block_diag, eigh, lstsq
 
 from mvcca import CCA, MVCCA, Views
 from mvcca.datasets import load_digits_views
-from mvcca.linear import CovarianceCCA
 from mvcca.statistics import Moments
 
 PAGE = Path(__file__).parents[1] / "docs" / "contributing.rst"
@@ -86,20 +86,20 @@ def test_an_operator_between_views_is_never_formed(methods, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_covariance_cca_with_its_defaults_is_mvcca(dtype):
+def test_given_matrices_with_its_defaults_is_mvcca(dtype):
     views = {name: X.astype(dtype) for name, X in three_views().items()}
     expected = MVCCA(3, reg=0.1).fit(views)
-    model = CovarianceCCA(3, reg=0.1).fit(views)
+    model = GivenMatrices(3, reg=0.1).fit(views)
     assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
     for name, weights in expected.weights_.items():
         assert_allclose(model.weights_[name], weights, atol=1e-10)
-    batches = CovarianceCCA(3, reg=0.1)
+    batches = GivenMatrices(3, reg=0.1)
     for rows in (slice(0, 90), slice(90, 200)):
         batches.partial_fit(Views(views)[rows])
     assert_allclose(batches.eigenvalues_, expected.eigenvalues_, rtol=1e-5)
 
 
-def test_covariance_cca_solves_the_problem_of_the_matrices_it_is_given():
+def test_given_matrices_solves_the_problem_of_the_matrices_it_is_given():
     views = three_views()
 
     def within(_):
@@ -108,7 +108,7 @@ def test_covariance_cca_solves_the_problem_of_the_matrices_it_is_given():
     def between(moments):
         return moments.covariance() ** 3
 
-    model = CovarianceCCA(2, between=between, within=within, reg=0).fit(views)
+    model = GivenMatrices(2, between=between, within=within, reg=0).fit(views)
     A = np.cov(np.hstack(list(views.values())), rowvar=False) ** 3
     for own in (slice(0, 6), slice(6, 11), slice(11, 15)):
         A[own, own] = 0

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.datasets import load_linnerud
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
 
 import mvcca.plotting
-from mvcca import CCA, MLCCA, MVCCA, FoldSearchCV, Views, evaluate_retrieval, retrieval_scorer
+from mvcca import CCA, MLCCA, MVCCA, Views
 from mvcca.datasets import load_digits_views, make_gaussian_views
 from mvcca.inspection import component_correlations, loadings, permutation_test
 
@@ -32,22 +30,16 @@ from matplotlib.text import Text  # noqa: E402
 
 from mvcca.plotting import (  # noqa: E402
     BiplotDisplay,
-    CategoryMarginsDisplay,
     CircosDisplay,
     CorrelationDisplay,
     EmbeddingDisplay,
-    GridSearchDisplay,
-    LearningCurveDisplay,
     LoadingsDisplay,
     NetworkDisplay,
     RecallCurveDisplay,
     RetrievedDisplay,
-    ScalesDisplay,
+    SamplesDisplay,
     ScoresDisplay,
     ScreeDisplay,
-    ValidationCurveDisplay,
-    VariatesDisplay,
-    ViewPairsDisplay,
 )
 from mvcca.plotting.style import COLORS, tidy_axes  # noqa: E402
 
@@ -354,11 +346,6 @@ def test_columns_of_data_frames_name_the_variables(display, frames):
 @pytest.mark.parametrize(
     ("display", "options", "message"),
     [
-        (VariatesDisplay, {"component": 2}, "numbered from 0 to 1, got 2"),
-        (VariatesDisplay, {"component": -1}, "numbered from 0 to 1, got -1"),
-        (VariatesDisplay, {"views": ("exercise", "mind")}, r"views of \['exercise', 'body'\]"),
-        (VariatesDisplay, {"groups": [0, 1]}, "Expected 20 groups, one per object, got 2"),
-        (ViewPairsDisplay, {"component": 9}, "numbered from 0 to 1, got 9"),
         (BiplotDisplay, {"components": (0, 2)}, "numbered from 0 to 1, got 2"),
         (BiplotDisplay, {"groups": [0, 1]}, "Expected 20 groups, one per object, got 2"),
         (BiplotDisplay, {"components": (0,)}, "Expected two components"),
@@ -375,34 +362,19 @@ def test_bad_input_says_what_is_wrong(display, options, message, frames):
         display.from_estimator(CCA(2).fit(frames), frames, **options)
 
 
-# ---- variates -----------------------------------------------------------------------------------
-
-
-def test_variates_are_the_scores_of_the_objects_that_both_views_have():
-    views = make_gaussian_views(40, n_features=(4, 3, 3), random_state=0).views
-    model = MVCCA(2).fit(views)
-    index = np.tile(np.arange(40)[:, None], 3)
-    index[:5, 0] = index[5:9, 2] = -1
-    some = Views(
-        {name: block[index[:, v] >= 0] for v, (name, block) in enumerate(views.items())},
-        np.where(index < 0, -1, np.cumsum(index >= 0, axis=0) - 1),
-    )
-    drawn = VariatesDisplay.from_estimator(model, some, views=("view2", "view0"), component=1)
-    whole = model.transform(views)
-    expected = np.stack([whole["view2"][9:, 1], whole["view0"][9:, 1]], axis=1)
-    np.testing.assert_allclose(drawn.scatter_[""].get_offsets(), expected)
-    assert drawn.correlation == pytest.approx(np.corrcoef(expected.T)[0, 1])
+# ---- groups -------------------------------------------------------------------------------------
 
 
 def test_groups_have_colours_and_the_others_are_counted():
-    scores = {name: np.random.default_rng(0).normal(size=(40, 1)) for name in "ab"}
+    scores = {name: np.random.default_rng(0).normal(size=(40, 2)) for name in "ab"}
     groups = np.repeat(np.arange(12), [9, *[3] * 9, 2, 2])
-    drawn = VariatesDisplay.from_scores(scores, groups=groups)
-    tones = {name: to_hex(part.get_facecolor()[0]) for name, part in drawn.scatter_.items()}
+    drawn = SamplesDisplay.from_scores(scores, groups=groups, level=None)
+    parts = drawn.scatter_["a"]
+    tones = {name: to_hex(part.get_facecolor()[0]) for name, part in parts.items()}
     assert len(set(tones.values())) == 11
-    texts = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+    texts = [text.get_text() for text in drawn.axes_["b"].get_legend().get_texts()]
     assert texts == [*sorted(map(str, range(10))), "2 others"]
-    assert sum(len(part.get_offsets()) for part in drawn.scatter_.values()) == 40
+    assert sum(len(part.get_offsets()) for part in parts.values()) == 40
 
 
 # ---- scree --------------------------------------------------------------------------------------
@@ -469,20 +441,17 @@ def test_the_heat_map_has_the_largest_loadings_in_the_order_of_the_views():
 
 
 def test_text_in_a_heat_map_is_readable_on_its_cell(three):
-    drawn = ViewPairsDisplay.from_table(
-        evaluate_retrieval(three, measures="r@10", estimator=MVCCA(2).fit(three)), "r@10"
-    )
+    drawn = LoadingsDisplay.from_estimator(MVCCA(2).fit(three), three, kind="heatmap")
 
     def luminance(tone):
         encoded = np.array(matplotlib.colors.to_rgb(tone))
         linear = np.where(encoded > 0.04045, ((encoded + 0.055) / 1.055) ** 2.4, encoded / 12.92)
         return linear @ [0.2126, 0.7152, 0.0722]
 
-    for (i, j), text in np.ndenumerate(drawn.text_):
-        if i != j:
-            ground = drawn.im_.cmap(drawn.im_.norm(drawn.matrix[i, j]))
-            low, high = sorted((luminance(ground[:3]), luminance(text.get_color())))
-            assert (high + 0.05) / (low + 0.05) >= 4.5
+    for value, text in zip(drawn.im_.get_array().flat, np.ravel(drawn.text_), strict=True):
+        ground = drawn.im_.cmap(drawn.im_.norm(value))
+        low, high = sorted((luminance(ground[:3]), luminance(text.get_color())))
+        assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
 def test_the_biplot_has_mean_standardized_variates_and_arrows_of_loadings(frames):
@@ -560,33 +529,6 @@ def test_row_labels_of_data_frames_name_items(frames):
     assert drawn.text_[0].get_text() == "man 0"
 
 
-# ---- pairs of views -----------------------------------------------------------------------------
-
-
-def test_the_matrix_of_pairs_is_symmetric_for_correlations(three):
-    model = MVCCA(2).fit(three)
-    drawn = ViewPairsDisplay.from_estimator(model, three, component=1)
-    for (p, q), values in component_correlations(model, three).items():
-        i, j = three.names.index(p), three.names.index(q)
-        assert drawn.matrix[i, j] == drawn.matrix[j, i] == values[1]
-    assert np.isnan(np.diag(drawn.matrix)).all()
-
-
-def test_the_matrix_of_an_evaluation_has_queries_in_rows(three):
-    model = MVCCA(2).fit(three)
-    table = evaluate_retrieval(three, measures=["r@5"], estimator=model)
-    drawn = ViewPairsDisplay.from_table(table, "r@5")
-    for row in table:
-        i, j = three.names.index(row.query), three.names.index(row.target)
-        assert drawn.matrix[i, j] == row.values["r@5"]
-    one = evaluate_retrieval(
-        three, measures="r@5", estimator=model, directions=[("view2", "view0")]
-    )
-    assert ViewPairsDisplay.from_table(one, "r@5").matrix.shape == (1, 1)
-    with pytest.raises(ValueError, match=r"has the measures \['r@5'\], got 'map'"):
-        ViewPairsDisplay.from_table(table, "map")
-
-
 def test_methods_are_compared_on_one_set_of_rows(frames):
     models = {"loose": CCA(2).fit(frames), "tight": CCA(2, reg=1.0).fit(frames)}
     drawn = CorrelationDisplay.from_estimator(models, frames)
@@ -599,174 +541,15 @@ def test_methods_are_compared_on_one_set_of_rows(frames):
         CorrelationDisplay.from_estimator(models, frames, X_test=frames)
 
 
-# ---- searches and deep models -------------------------------------------------------------------
-
-
-def test_the_grid_has_the_mean_scores_and_marks_the_best():
-    views = load_digits_views().views[:300]
-    grid = {"reg": [1.0, 0.01], "n_components": [2, 8, 4]}
-    search = GridSearchCV(CCA(), grid, scoring=retrieval_scorer("r@10"), cv=2).fit(views)
-    drawn = GridSearchDisplay.from_estimator(search, parameters=("reg", "n_components"), alpha=0.5)
-    for params, score in zip(
-        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
-    ):
-        i, j = [0.01, 1.0].index(params["reg"]), [2, 4, 8].index(params["n_components"])
-        assert drawn.scores[i, j] == score
-    i, j = (
-        [0.01, 1.0].index(search.best_params_["reg"]),
-        [2, 4, 8].index(search.best_params_["n_components"]),
-    )
-    assert drawn.best_.get_xy() == (j - 0.5, i - 0.5)
-    assert drawn.im_.get_alpha() == 0.5
-    for options, message in (
-        ({"parameters": ("reg", "power")}, r"Expected two of the parameters"),
-        ({"measure": "map"}, r"Unknown measure 'map'; the search has \['score'\]"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            GridSearchDisplay.from_estimator(search, **options)
-    with pytest.raises(TypeError, match="CCA is no search"):
-        GridSearchDisplay.from_estimator(search.best_estimator_)
-
-
-def test_a_validation_curve_has_the_best_score_at_every_ridge_and_marks_the_choice():
-    views = load_digits_views().views[:200]
-    grid = {"reg": [1.0, 1e-3], "n_components": [2, 8], "ranking": ["cosine", "likelihood"]}
-    search = FoldSearchCV(CCA(), grid, scoring=retrieval_scorer("mrr"), cv=2).fit(views)
-    drawn = ValidationCurveDisplay.from_estimator(search, linewidth=3)
-    results = search.cv_results_
-    assert drawn.ax_.get_xscale() == "log"
-    for name, line in drawn.line_.items():
-        assert line.get_linewidth() == 3
-        for x, y in zip(*line.get_data(), strict=True):
-            same = (results["param_reg"] == x) & (results["param_ranking"] == name)
-            assert y == results["mean_test_score"][same].max()
-    assert drawn.chosen_.get_xdata() == search.best_params_["reg"]
-    assert drawn.chosen_.get_ydata() == search.best_score_
-    scoring = {name: retrieval_scorer(name) for name in ("mrr", "r@10")}
-    several = FoldSearchCV(CCA(), {"reg": [1.0, 1e-3]}, scoring=scoring, refit="mrr", cv=2)
-    several.fit(views)
-    of_refit = ValidationCurveDisplay.from_estimator(several, measure="mrr")
-    assert of_refit.values[of_refit.chosen[1]] == several.best_params_["reg"]
-    assert ValidationCurveDisplay.from_estimator(several, measure="r@10").chosen is None
-    by_number = ValidationCurveDisplay.from_estimator(search, parameter="n_components")
-    assert by_number.values == [2, 8]
-    frame = drawn.frame()
-    assert frame["score"].max() == frame["score"][frame["chosen"]].item() == search.best_score_
-
-
-def test_a_validation_curve_of_a_tuned_model_marks_its_ridge_and_ranking():
-    model = CCA(5, reg="cv").fit(load_digits_views().views[:200])
-    drawn = ValidationCurveDisplay.from_estimator(model)
-    line, value = drawn.chosen
-    assert (drawn.lines[line], drawn.values[value]) == (model.ranking_, model.reg_)
-    assert drawn.scores[line, value] == model.cv_results_["mean_test_score"].max()
-    with pytest.raises(TypeError, match="CCA has not searched"):
-        ValidationCurveDisplay.from_estimator(CCA().fit(load_digits_views().views))
-    with pytest.raises(ValueError, match=r"among .*'reg', .*, got 'power'"):
-        ValidationCurveDisplay.from_estimator(model, parameter="power")
-
-
-def test_ridges_per_view_are_side_by_side():
-    grid = {"reg": [0.0, {"left": 0.1, "right": 1.0}]}
-    search = FoldSearchCV(CCA(), grid, cv=2).fit(load_digits_views().views[:200])
-    drawn = ValidationCurveDisplay.from_estimator(search)
-    ticks = [text.get_text() for text in drawn.ax_.get_xticklabels()]
-    assert ticks == ["0", "left: 0.1, right: 1"]
-    assert list(drawn.line_) == [""]
-
-
-def test_further_parameters_of_a_grid_are_at_their_best():
-    views = load_digits_views().views[:200]
-    grid = {"reg": [0.1, 1.0], "n_components": [2, 4], "power": [0, 2]}
-    search = GridSearchCV(MVCCA(), grid, scoring=retrieval_scorer("r@10"), cv=2).fit(views)
-    with pytest.raises(ValueError, match=r"Pass parameters=\(rows, columns\)"):
-        GridSearchDisplay.from_estimator(search)
-    drawn = GridSearchDisplay.from_estimator(search, parameters=("reg", "power"))
-    assert drawn.scores.max() == search.best_score_
-    assert drawn.scores.shape == (2, 2)
-
-
-@pytest.fixture(scope="module")
-def sam():
-    pytest.importorskip("torch", reason="needs torch: pip install mvcca[deep]")
-    from mvcca.deep import SAM
-
-    data = load_digits_views()
-    model = SAM(4, hidden_layer_sizes=(8,), max_epochs=3, device="cpu", random_state=0)
-    return model.fit(data.views[:300], data.labels[:300])
-
-
-def test_margins_of_categories_are_those_of_the_model(sam):
-    drawn = CategoryMarginsDisplay.from_estimator(sam, cmap="magma")
-    np.testing.assert_array_equal(drawn.im_.get_array(), sam.category_margins_)
-    assert [text.get_text() for text in drawn.ax_.get_yticklabels()] == list("0123456789")
-    assert drawn.im_.get_cmap().name == "magma"
-    with pytest.raises(ValueError, match="of 2 categories, got shape"):
-        CategoryMarginsDisplay.from_estimator(sam, categories=["a", "b"])
-    with pytest.raises(NotFittedError):
-        CategoryMarginsDisplay.from_estimator(clone(sam))
-
-
-def test_the_development_of_margins_is_a_learning_curve(sam):
-    drawn = LearningCurveDisplay.from_estimator(sam, panels=["margin", "adaptation"], color=RED)
-    assert list(drawn.axes_) == ["margin", "adaptation"]
-    for line, column in zip(drawn.line_["SAM"], ["margin", "adaptation"], strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), sam.history_[column])
-        assert line.get_color() == RED
-    with pytest.raises(ValueError, match=r"No history has the column 'speed'; the columns are"):
-        LearningCurveDisplay.from_estimator(sam, panels=["speed"])
-
-
-def test_scales_of_a_row_and_their_deviation():
-    pytest.importorskip("torch", reason="needs torch: pip install mvcca[deep]")
-    from mvcca.deep import DSDCCA
-
-    views = load_digits_views().views[:120]
-    model = DSDCCA(
-        3,
-        hidden_layer_sizes=(8,),
-        scaling_layer_sizes=(4,),
-        batch_size=60,
-        max_epochs=2,
-        warm_up=0,
-        device="cpu",
-        random_state=0,
-    ).fit(views)
-    scales = model.scales(views[:10])
-    row = ScalesDisplay.from_estimator(model, views[:10], view="right", row=4, alpha=0.5)
-    np.testing.assert_allclose(row.im_.get_array(), scales["right"][4])
-    assert row.im_.get_alpha() == 0.5
-    spread = ScalesDisplay.from_estimator(model, views[:10])
-    np.testing.assert_allclose(spread.im_.get_array(), scales["left"].std(axis=0))
-    for options, message in (
-        ({"row": 10}, "View 'left' has 10 rows, got row 10"),
-        ({"view": "top"}, "Unknown view 'top'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ScalesDisplay.from_estimator(model, views[:10], **options)
-
-
-@pytest.mark.parametrize("display", [CategoryMarginsDisplay, ScalesDisplay])
-def test_a_model_without_what_is_drawn_says_so(display, frames):
-    rows = () if display is CategoryMarginsDisplay else (frames,)
-    with pytest.raises(TypeError, match=r"CCA has no (margins|scales).* pipeline\[-1\]"):
-        display.from_estimator(CCA(2).fit(frames), *rows)
+# ---- constructors -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: ScreeDisplay(np.ones(3), np.ones((5, 2))), r"\(n_permutations, 3\), got \(5, 2\)"),
-        (lambda: VariatesDisplay({"a": np.ones(3)}), "variates of two views"),
-        (lambda: VariatesDisplay({"a": np.arange(3), "b": np.arange(3)}, ["x"]), "group for each"),
         (lambda: BiplotDisplay(np.ones((5, 3)), {"a": np.ones((2, 2))}), "two components"),
-        (lambda: ViewPairsDisplay({}, "r@1"), "at least one pair of views, got none"),
         (lambda: RetrievedDisplay(["a"], [["b", "c"]], [[True]]), "list of items for each query"),
-        (lambda: ScalesDisplay(np.ones(3)), r"shape \(3,\)"),
-        (lambda: GridSearchDisplay(np.ones((2, 2)), ([1], [2]), ("a", "b")), r"shape \(1, 1\)"),
-        (lambda: ValidationCurveDisplay(np.ones(2), [1, 2], [""], "reg"), r"shape \(1, 2\)"),
-        (lambda: GridSearchDisplay([[np.nan]], ([1], [2]), ("a", "b")), "not all of them NaN"),
-        (lambda: CategoryMarginsDisplay(np.ones((2, 3))), "square matrix"),
     ],
 )
 def test_a_constructor_refuses_what_cannot_be_drawn(make, message):
@@ -788,9 +571,6 @@ def test_frames_have_the_values_that_are_drawn(frames, three):
     means = drawn.frame().groupby("component")["correlation"].mean()
     np.testing.assert_allclose(means, drawn.line_["training"].get_ydata())
     groups = np.repeat(["a", "b"], 10)
-    drawn = VariatesDisplay.from_estimator(model, frames, groups=groups)
-    assert list(drawn.frame().columns) == ["exercise", "body", "group"]
-    assert drawn.frame()["group"].tolist() == groups.tolist()
     drawn = EmbeddingDisplay.from_estimator(model, frames, groups)
     of_body = drawn.frame().query("view == 'body'")
     np.testing.assert_array_equal(of_body[["x", "y"]], drawn.scatter_["body"].get_offsets())
@@ -798,24 +578,10 @@ def test_frames_have_the_values_that_are_drawn(frames, three):
     assert drawn.frame()["name"].dropna().tolist() == [c for f in frames.values() for c in f]
 
 
-def test_frames_of_models():
-    pytest.importorskip("pandas")
-    margins = CategoryMarginsDisplay([[0.0, 0.4], [0.4, 0.0]], ["art", "music"]).frame()
-    assert margins["margin"].tolist() == [0.0, 0.4, 0.4, 0.0]
-    scales = ScalesDisplay(np.arange(6.0).reshape(2, 3)).frame()
-    assert scales.loc[scales["component"] == 1, "scale"].tolist() == [3, 4, 5]
-    grid = GridSearchDisplay([[0.1, 0.2]], ([1], [3, 4]), ("reg", "power")).frame()
-    assert grid.to_dict("list") == {"reg": [1, 1], "power": [3, 4], "score": [0.1, 0.2]}
-    histories = {"a": {"epoch": [1, 2], "loss": [3.0, 2.0]}, "b": {"epoch": [1], "loss": [1.0]}}
-    curves = LearningCurveDisplay.from_history(histories).frame()
-    assert curves["model"].tolist() == ["a", "a", "b"]
-    assert curves["loss"].tolist() == [3.0, 2.0, 1.0]
-
-
 def test_a_missing_pandas_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="frame needs pandas: pip install pandas"):
-        ScalesDisplay(np.ones((2, 3))).frame()
+        LoadingsDisplay({"a": np.ones((2, 3))}).frame()
 
 
 def test_columns_of_files_name_the_variables(tmp_path, frames):

@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from given_matrices import GivenMatrices
 from sklearn.exceptions import DataDimensionalityWarning
 
 import mvcca
 from mvcca import CCA, KCCA, MLCCA, MVCCA, FoldSearchCV, Views
 from mvcca.comparison.registry import METHODS
-from mvcca.linear import CovarianceCCA
 from mvcca.statistics import Moments
 
 NEEDED = 5 * (8 + 6)
@@ -106,7 +106,7 @@ def test_with_fewer_rows_than_features_one_warning_says_all():
 
 
 def test_constraints_of_the_users_own_do_not_warn():
-    own = CovarianceCCA(2, within=lambda _: np.eye(14), reg=0.0)
+    own = GivenMatrices(2, within=lambda _: np.eye(14), reg=0.0)
     assert not warnings_of(lambda: own.fit(FEW[:20]))
     assert warnings_of(lambda: own.set_params(within=Moments.covariance).fit(FEW[:20]))
 

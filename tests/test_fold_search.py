@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from every_option import estimators, options
+from given_matrices import GivenMatrices
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
@@ -47,7 +48,6 @@ from mvcca import (
     retrieval_scorer,
     save,
 )
-from mvcca.linear import CovarianceCCA
 from mvcca.problem.linalg import Bidiagonal, Tridiagonal
 from mvcca.retrieval.bank import bank_of
 
@@ -174,8 +174,8 @@ CASES = {
     "affine maps": (AffineMap(), {"reg": [0, 0.1], "n_components": [1, None]}, PAIR),
     "wide affine maps": (AffineMap(), {"reg": [0.1, 1], "n_components": [1, None]}, WIDE),
     "sparse features": (LGCFL(), {"reg": [0.01, 0.1]}, PAIR, CLASSES),
-    "given matrices": (CovarianceCCA(2), {"reg": [0.01, 1.0]}, THREE),
-    "some features": (CovarianceCCA(2, within=identity_of_some), {"reg": [0.01, 1.0]}, THREE),
+    "given matrices": (GivenMatrices(2), {"reg": [0.01, 1.0]}, THREE),
+    "some features": (GivenMatrices(2, within=identity_of_some), {"reg": [0.01, 1.0]}, THREE),
     "overlapping splits": (
         *(CCA(2), {"reg": RIDGES}, PAIR, None),
         {"cv": ShuffleSplit(4, random_state=0)},

@@ -58,7 +58,6 @@ from mvcca.interop import (
     write_scores,
 )
 from mvcca.interop.migration import fit_migration
-from mvcca.linear import CovarianceCCA
 
 WIDTHS = {"image": 7, "text": 6}
 
@@ -129,7 +128,6 @@ FITS = {
     "CCA": lambda X: CCA(3, reg=0.1).fit(X),
     "CFA": lambda X: CFA(3).fit(X),
     "CMOLRS": lambda X: CMOLRS(n_epochs=1, random_state=0).fit(X, LABELS),
-    "CovarianceCCA": lambda X: CovarianceCCA(3).fit(X),
     "GCCA": lambda X: GCCA(3, reg=0.1).fit(X),
     "JRL": lambda X: JRL().fit(X, LABELS),
     "LGCFL": lambda X: LGCFL().fit(X, LABELS),

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from given_matrices import GivenMatrices
 from scipy import linalg
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
@@ -18,7 +19,7 @@ from sklearn.datasets import load_linnerud
 from benchmarks.real import fetch_mnist_halves
 from mvcca import CCA, KCCA, MLCCA, MVCCA, MVMLCCA, Views
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_multilabel_views
-from mvcca.linear import CovarianceCCA, with_labels_as_view
+from mvcca.linear import with_labels_as_view
 from mvcca.measures import total_correlation
 from mvcca.problem import _ridge
 
@@ -333,7 +334,7 @@ def patterns(seed: int, blocks: list[np.ndarray]) -> Views:
 
 
 @pytest.mark.filterwarnings("ignore")  # of more features than objects
-@pytest.mark.parametrize("estimator", [MVCCA(3), CovarianceCCA(3), KCCA(3)], ids=repr)
+@pytest.mark.parametrize("estimator", [MVCCA(3), GivenMatrices(3), KCCA(3)], ids=repr)
 def test_no_correlation_is_above_its_bound_in_any_pattern_of_pairing(estimator):
     for seed in range(24):
         rng = np.random.default_rng(seed)

@@ -244,7 +244,7 @@ def test_equal_rows_make_no_map_look_better(direction, n_different):
     else:
         repeated = fit_migration(old, new, direction=direction)
         once = fit_migration(old[:n_different], new[:n_different], direction=direction)
-        assert repeated.figures() == once.figures()
+        assert repeated.as_dict() == once.as_dict()
     found = fit_migration(old, rng.standard_normal((200, 6)), direction=direction)
     assert found.gallery_size == n_different
     assert f"among {n_different} different rows of 200: " in str(found)
@@ -382,7 +382,7 @@ def test_a_loaded_migration_maps_and_reports_the_same(direction, tmp_path):
     found = fit_migration(old, new, direction=direction, learning_curve=True)
     found.save(tmp_path / "map.mvcca")
     loaded = Migration.load(tmp_path / "map.mvcca")
-    assert loaded.figures() == found.figures()
+    assert loaded.as_dict() == found.as_dict()
     assert [point.n_pairs for point in loaded.learning_curve] == [75, 150]
     np.testing.assert_array_equal(loaded.map_items(old), found.map_items(old))
     np.testing.assert_array_equal(loaded.map_queries(new), found.map_queries(new))

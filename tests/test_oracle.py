@@ -18,6 +18,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from given_matrices import GivenMatrices
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -42,7 +43,6 @@ from mvcca import (
     config_context,
 )
 from mvcca.base import MultiViewEstimator
-from mvcca.linear import CovarianceCCA
 from mvcca.problem import Rows
 from mvcca.problem import _route as routing
 from mvcca.problem._by_products import solve_by_products
@@ -604,7 +604,7 @@ def test_moving_integers_changes_no_scores(method, wide):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("method", [*METHODS, CovarianceCCA(2)], ids=repr)
+@pytest.mark.parametrize("method", [*METHODS, GivenMatrices(2)], ids=repr)
 def test_the_scale_of_float32_rows_changes_no_scores(method):
     blocks, labels = float32_views(10.0, 0.0)
     expected = clone(method).fit(Views(blocks), labels).transform(blocks)

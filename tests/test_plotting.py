@@ -7,10 +7,8 @@ import sys
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from sklearn.base import BaseEstimator
 from sklearn.datasets import load_linnerud
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import normalize
 
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_multilabel_views
@@ -30,7 +28,6 @@ from matplotlib.text import Text  # noqa: E402
 from mvcca.plotting import (  # noqa: E402
     CorrelationDisplay,
     EmbeddingDisplay,
-    LearningCurveDisplay,
     LoadingsDisplay,
     RecallCurveDisplay,
 )
@@ -356,167 +353,6 @@ def test_given_feature_names_are_used(cca, views):
 def test_loadings_that_cannot_be_drawn_say_why(options, message, cca, views):
     with pytest.raises(ValueError, match=message):
         LoadingsDisplay.from_estimator(cca, views, **options)
-
-
-# ---- learning curves ----------------------------------------------------------------------------
-
-EPOCHS = np.arange(1, 5)
-WATCHED = {
-    "epoch": EPOCHS,
-    "loss": np.array([-0.5, -0.9, -1.2, -1.4]),
-    "valid_loss": np.array([-0.4, -0.8, -0.7, -0.6]),
-    "valid_total_correlation": np.array([0.5, 0.9, 0.8, 0.7]),
-    "learning_rate": np.full(4, 1e-3),
-    "seconds": np.ones(4),
-}
-UNWATCHED = {"epoch": EPOCHS, "loss": np.array([3.0, 2.0, 1.5, 1.4])}
-
-
-class Trained(BaseEstimator):
-    """What a learning curve asks of a model."""
-
-    def __init__(self, history=None):
-        self.history = history
-
-    def fit(self):
-        self.history_, self.best_epoch_ = self.history, 3
-        return self
-
-
-def curves(ax):
-    """The lines of more than a dot, as their figures."""
-    return [line.get_ydata() for line in ax.lines if line.get_linestyle() != "None"]
-
-
-def dots(ax):
-    return [line.get_xydata().tolist() for line in ax.lines if line.get_linestyle() == "None"]
-
-
-def test_loss_and_correlation_are_drawn_in_panels_of_their_own():
-    axes = LearningCurveDisplay.from_history(WATCHED).axes_
-    assert list(axes) == ["loss", "correlation"]
-    np.testing.assert_array_equal(curves(axes["loss"]), [WATCHED["loss"], WATCHED["valid_loss"]])
-    np.testing.assert_array_equal(curves(axes["correlation"]), [WATCHED["valid_total_correlation"]])
-    assert [ax.get_ylabel() for ax in axes.values()] == [
-        "Loss",
-        "Total correlation of validation rows",
-    ]
-    boxes = [ax.get_position() for ax in axes.values()]
-    assert not boxes[0].overlaps(boxes[1])
-
-
-def test_the_epoch_with_the_lowest_validation_loss_is_marked_in_both_panels():
-    display = LearningCurveDisplay.from_history(WATCHED)
-    assert display.best_epochs == {"": 2}
-    assert dots(display.axes_["loss"]) == [[[2, -0.8]]]
-    assert dots(display.axes_["correlation"]) == [[[2, 0.9]]]
-    assert "best epoch, 2" in legend_texts(display.axes_["loss"])
-
-
-def test_the_marked_epoch_of_an_estimator_is_the_one_whose_weights_it_has():
-    display = LearningCurveDisplay.from_estimator(Trained(WATCHED).fit())
-    assert dots(display.axes_["loss"]) == [[[3, -0.7]]]
-    assert legend_texts(display.axes_["loss"])[0] == "Trained"
-
-
-def test_epochs_without_validation_rows_are_gaps_and_no_best_ones():
-    trained_on = WATCHED | {"valid_loss": np.array([-0.4, -0.8, np.nan, np.nan])}
-    assert LearningCurveDisplay.from_history(trained_on).best_epochs == {"": 2}
-    display = LearningCurveDisplay.from_estimator(Trained(trained_on).fit())
-    assert np.isnan(dots(display.axes_["loss"])).tolist() == [[[False, True]]]
-
-
-def test_without_validation_rows_there_is_one_curve_and_no_dot():
-    axes = LearningCurveDisplay.from_history(UNWATCHED).axes_
-    assert list(axes) == ["loss"]
-    np.testing.assert_array_equal(curves(axes["loss"]), [UNWATCHED["loss"]])
-    assert dots(axes["loss"]) == []
-    assert axes["loss"].get_legend() is None
-
-
-def test_models_are_told_by_colour_and_rows_by_strength():
-    models = {"one": Trained(WATCHED).fit(), "other": Trained(WATCHED).fit()}
-    ax = LearningCurveDisplay.from_estimator(models).axes_["loss"]
-    one, other = (
-        [line for line in ax.lines if to_hex(line.get_color()) == tone] for tone in COLORS[:2]
-    )
-    assert len(one) == len(other) == 3
-    for training, validation, _ in (one, other):
-        assert training.get_linewidth() < validation.get_linewidth()
-    expected = ["one", "other", "training rows", "validation rows", "best epoch"]
-    assert legend_texts(ax) == expected
-
-
-def test_a_model_without_correlation_is_in_the_panel_of_losses_alone():
-    axes = LearningCurveDisplay.from_history({"one": WATCHED, "other": UNWATCHED}).axes_
-    assert len(curves(axes["loss"])) == 3
-    assert len(curves(axes["correlation"])) == 1
-
-
-def test_a_data_frame_is_a_history_too():
-    pd = pytest.importorskip("pandas")
-    of_frame = LearningCurveDisplay.from_history(pd.DataFrame(WATCHED)).axes_["loss"]
-    of_history = LearningCurveDisplay.from_history(WATCHED).axes_["loss"]
-    np.testing.assert_array_equal(curves(of_frame), curves(of_history))
-
-
-def test_lists_are_as_good_as_arrays_and_one_epoch_is_seen():
-    axes = LearningCurveDisplay.from_history({"epoch": [1], "loss": [0.5]}).axes_
-    (line,) = axes["loss"].lines
-    assert line.get_xydata().tolist() == [[1, 0.5]]
-    assert line.get_marker() == "o"
-
-
-def test_learning_curves_are_drawn_on_the_axes_they_are_given():
-    figure, pair = plt.subplots(2)
-    display = LearningCurveDisplay.from_history(WATCHED, ax=pair)
-    assert [display.axes_["loss"], display.axes_["correlation"]] == list(pair)
-    assert display.figure_ is figure
-    assert (
-        LearningCurveDisplay.from_estimator(Trained(UNWATCHED).fit(), ax=pair[0]).axes_["loss"]
-        is pair[0]
-    )
-    inside = LearningCurveDisplay.from_history(WATCHED, ax=pair[0])
-    assert {axes.figure for axes in inside.axes_.values()} == {figure}
-    with pytest.raises(ValueError, match="Expected axes for 2 panels, got 3"):
-        LearningCurveDisplay.from_history(WATCHED, ax=plt.subplots(3)[1])
-    with pytest.raises(ValueError, match="must be a subplot"):
-        LearningCurveDisplay.from_history(WATCHED, ax=plt.figure().add_axes((0, 0, 1, 1)))
-
-
-def test_what_has_no_learning_curve_says_why(cca):
-    with pytest.raises(TypeError, match=r"CCA has no training history.* pipeline\[-1\]"):
-        LearningCurveDisplay.from_estimator(cca)
-    with pytest.raises(NotFittedError):
-        LearningCurveDisplay.from_estimator(Trained(WATCHED))
-    with pytest.raises(ValueError, match=r"columns epoch and loss, got \['loss'\]"):
-        LearningCurveDisplay.from_history({"loss": [1, 2]})
-    with pytest.raises(ValueError, match="at least one history"):
-        LearningCurveDisplay.from_estimator({})
-
-
-def test_the_curve_of_a_deep_model_is_its_history(views):
-    pytest.importorskip("torch", reason="needs torch: pip install mvcca[deep]")
-    from mvcca.deep import DCCA
-    from mvcca.deep.callbacks import TotalCorrelation
-
-    model = DCCA(
-        2,
-        hidden_layer_sizes=(4,),
-        batch_size=40,
-        max_epochs=3,
-        callbacks=[TotalCorrelation(2)],
-        device="cpu",
-        random_state=0,
-    ).fit(views[:80], X_val=views[80:])
-    of_estimator = LearningCurveDisplay.from_estimator(model)
-    of_history = LearningCurveDisplay.from_history(model.history_)
-    assert of_estimator.best_epochs == {"DCCA": model.best_epoch_}
-    for panel, ax in of_estimator.axes_.items():
-        np.testing.assert_array_equal(curves(ax), curves(of_history.axes_[panel]))
-        assert dots(ax) == dots(of_history.axes_[panel])
-    (total,) = curves(of_estimator.axes_["correlation"])
-    np.testing.assert_array_equal(total, model.history_["valid_total_correlation"])
 
 
 def test_panels_of_correlations_show_all_components_of_each_method():

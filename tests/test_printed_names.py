@@ -109,7 +109,7 @@ RESULTS = {
 }
 # Classes that print numbers or fixed words, or are parts of the results above.
 PARTS = {"Answer", "CSLS", "Cell", "InvertedSoftmax", "MutualProximity", "QBNorm", "Ranking",
-         "ShownAsTables", "TimeLeft", "Workload", "_MultipleOfMedian"}  # fmt: skip
+         "Result", "ShownAsTables", "TimeLeft", "Workload", "_MultipleOfMedian"}  # fmt: skip
 
 
 def source_of(tmp_path):
@@ -145,7 +145,7 @@ def test_no_control_character_is_in_a_report(suffix, tmp_path):
 
 
 def test_no_control_character_is_on_the_page_of_a_study(tmp_path):
-    RESULTS["Study"](None).write(tmp_path / "study.html")
+    RESULTS["Study"](None).save_page(tmp_path / "study.html")
     assert not CONTROL.search((tmp_path / "study.html").read_text())
 
 
@@ -156,6 +156,6 @@ def test_every_class_that_prints_is_tested():
             if isinstance(node, ast.ClassDef):
                 methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
                 bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
-                if methods & {"__str__", "_repr_html_"} or "ShownAsTables" in bases:
+                if methods & {"__str__", "_repr_html_"} or bases & {"Result", "ShownAsTables"}:
                     printing.add(node.name)
     assert printing - RESULTS.keys() - PARTS == set()

@@ -146,7 +146,6 @@ def test_every_method_states_its_problem_its_source_and_an_example():
         assert ".. math::" in doc, estimator
         assert "\n>>> " in doc.partition("\nExamples\n--------\n")[2], estimator
         if estimator.__name__ not in {
-            "CovarianceCCA",
             "EncoderCCA",
         }:  # they solve the user's problem
             assert "\nReferences\n----------\n.. [1] " in doc, estimator

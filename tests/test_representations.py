@@ -338,7 +338,7 @@ def test_a_measure_that_is_one_for_any_layers_is_undefined(n, p, q, through):
         assert np.isfinite(found[name]).all()
         assert abs(found[name][0, 1]) < 0.5
         assert found[name][0, 0] == pytest.approx(1)
-    ax = found.plot("mean_correlation")
+    ax = found.plot(figure="mean_correlation")
     assert np.ma.getmaskarray(ax.images[0].get_array())[0, 1]
     plt.close(ax.figure)
 
@@ -510,7 +510,7 @@ def test_a_table_lists_pairs_and_draws_a_heat_map():
     for shown in (str(found), found._repr_html_()):
         assert "cka, calibrated, 90% intervals, 120 rows" in shown
         assert f"{found['cka'][0, 1]:.3f} ± {width:.3f}" in shown
-    ax = found.plot("cka")
+    ax = found.plot(figure="cka")
     assert [text.get_text() for text in ax.get_xticklabels()] == ["layer0", "layer1"]
     np.testing.assert_array_equal(ax.images[0].get_array(), found["cka"])
     plt.close(ax.figure)

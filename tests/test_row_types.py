@@ -303,8 +303,6 @@ SHOWN = {
     "RetrievedDisplay": None,  # pictures
     "SamplesDisplay": "points",
     "ScoresDisplay": None,  # several displays
-    "VariatesDisplay": "variates",
-    "ViewPairsDisplay": "values",
 }
 
 

@@ -290,7 +290,7 @@ def test_one_variable_leaves_out_only_the_rows_to_plan(sizes, options, tmp_path)
     assert result.sentences()[2].endswith(reason)
     assert reason in str(result)
     assert reason in result.as_dict()["conclusions"][2]
-    result.write(tmp_path / "page.html")
+    result.save_page(tmp_path / "page.html")
     assert reason in (tmp_path / "page.html").read_text()
     for planned in (lambda: result.rows_needed(0.5), lambda: result.smallest_correlation):
         with pytest.raises(ValueError, match="number of rows that such a study needs is left out"):
@@ -426,7 +426,7 @@ def test_brain_and_cognition_with_a_tenth_of_the_cells_missing(tmp_path):
     text, page = str(result), tmp_path / "study.html"
     count = result.n_missing["thickness"]
     assert f"Missing: {count:,} of 9,452 cells of thickness ({count / 9452:.1%})" in text
-    result.write(page)
+    result.save_page(page)
     assert "from the rows that have both" in page.read_text()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from given_matrices import GivenMatrices
 from numpy.testing import assert_allclose
 from scipy import linalg
 from scipy.sparse import csr_array
@@ -11,7 +12,6 @@ from sklearn.covariance import ledoit_wolf_shrinkage, oas
 from sklearn.model_selection import GridSearchCV, KFold
 
 from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, PLS, Views
-from mvcca.linear import CovarianceCCA
 from mvcca.model_selection import FoldSearchCV
 from mvcca.problem import shrinkages
 
@@ -59,7 +59,7 @@ def test_an_absolute_ridge_is_added_to_the_covariances(shape, center):
     assert_allclose(W.T @ A @ W, np.eye(3), atol=1e-10)
 
 
-@pytest.mark.parametrize("estimator", [CCA, MVCCA, MLCCA, MVMLCCA, CovarianceCCA])
+@pytest.mark.parametrize("estimator", [CCA, MVCCA, MLCCA, MVMLCCA, GivenMatrices])
 def test_an_absolute_ridge_adds_to_the_constraint_of_every_method(estimator):
     # Of one feature per view, the constraint is a number b, and w² (b + r) = 1.
     X, Y = two_views(60)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from given_matrices import GivenMatrices
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_linnerud, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
@@ -35,7 +36,6 @@ from mvcca import (
     Procrustes,
     Views,
 )
-from mvcca.linear import CovarianceCCA
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -81,7 +81,7 @@ UNITS_DECIDE = [
     MLCCA(2),
     MLCCA(2, reg="cv"),
     MVMLCCA(2),
-    CovarianceCCA(2),
+    GivenMatrices(2),
 ]
 UNITS_DO_NOT = [
     CCA(2),

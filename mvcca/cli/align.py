@@ -51,7 +51,7 @@ def run(options: Namespace) -> None:
         raise CommandError(f"{output}: not written, since the alignment failed; --force writes it")
     save(found.model, output)
     facts: dict[str, Any] = {"file": str(output), "failed": found.has_failed}
-    show(options, f"{output}: model of the views x and y", facts | found.figures())
+    show(options, f"{output}: model of the views x and y", facts | found.as_dict())
 
 
 def _rows(file: str, options: Namespace) -> tuple[np.ndarray, dict[str, int]]:

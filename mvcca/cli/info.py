@@ -17,7 +17,7 @@ def run(options: Namespace) -> None:
     if kind_of(file) == "migration":
         migration = Migration.load(file)
         text = f"{file}: migration of {migration.direction}\n{migration}"
-        show(options, text, {"file": file} | migration.figures())
+        show(options, text, {"file": file} | migration.as_dict())
     else:
         found = describe(file)
         show(options, str(found), found)

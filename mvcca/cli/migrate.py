@@ -67,7 +67,7 @@ def run(options: Namespace) -> None:
             n_rows, n_features = _write_mapped(found, old, options.old, output)
             facts |= {"rows": n_rows, "features": n_features}
             summary = f"{n_rows:,} rows, {n_features} features"
-    show(options, f"{output}: {summary}", facts | found.figures())
+    show(options, f"{output}: {summary}", facts | found.as_dict())
 
 
 def _write_mapped(found: Migration, old: Any, name: str, output: Any) -> tuple[int, int]:

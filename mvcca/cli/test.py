@@ -57,7 +57,7 @@ def run(options: Namespace) -> None:
         )
     show(options, str(result), result.as_dict())
     if report is not None:
-        result.write(report, command=f"mvcca {shlex.join(options.arguments)}")
+        result.save_page(report, command=f"mvcca {shlex.join(options.arguments)}")
         note(f"report: {report}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
@@ -13,12 +13,16 @@ from sklearn.utils import check_random_state
 
 from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._tables import frame_of, of_confounds
+from mvcca.inspection._tables import of_confounds
 from mvcca.machine.axes import tidy_axes
-from mvcca.machine.tables import ShownAsTables, Table
+from mvcca.machine.result import Draw, Result
+from mvcca.machine.tables import Table
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NOISE, NEAR_EDGE, OVERLAPS = (
     "not distinguishable from noise",
@@ -35,8 +39,11 @@ _HEADER = (
 
 
 @dataclass(frozen=True, eq=False)
-class CorrelationIntervals(ShownAsTables):
+class CorrelationIntervals(Result):
     """Confidence intervals of canonical correlations; printed as a table.
+
+    ``to_frame`` has a row per component: its number from 1, in_sample, estimate, low, high,
+    held_out, held_out_low, held_out_high and note.
 
     Attributes
     ----------
@@ -80,24 +87,8 @@ class CorrelationIntervals(ShownAsTables):
     ranks: tuple[int, int]
     coding: tuple[str, ...] = ()
 
-    def to_frame(self) -> Any:
-        """Table as a pandas DataFrame, with a row per component.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns component (from 1), in_sample, estimate, low, high, held_out, held_out_low,
-            held_out_high and note.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        return frame_of(_HEADER, list(self._rows()))
-
-    def _tables(self) -> list[Table]:
-        """The table that is printed, and shown in notebooks."""
+    def tables(self) -> list[Table]:
+        """Return the table of the components."""
         notes = [
             f"{self.level:.0%} intervals ({self.method}) from {self.n_rows} rows of "
             f"{self.ranks[0]} and {self.ranks[1]} features. Noise edge: {self.edge:.3f}.",
@@ -105,18 +96,11 @@ class CorrelationIntervals(ShownAsTables):
         ]
         return [Table.of("Canonical correlations", _HEADER, self._rows(), notes)]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw estimates with their intervals, in-sample and held-out correlations, and the edge.
+    def figures(self) -> dict[str, Draw]:
+        """Return the figure of estimates and intervals beside sample and held-out correlations."""
+        return {"Correlations": Draw(self._draw)}
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
+    def _draw(self, ax: Axes | None) -> Axes:
         ax = tidy_axes(ax, grid="y")
         place = np.arange(1, len(self.estimate) + 1)
         lengths = np.maximum([self.estimate - self.low, self.high - self.estimate], 0)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._tables import frame_of, of_confounds
-from mvcca.machine.tables import ShownAsTables, Table
+from mvcca.inspection._tables import of_confounds
+from mvcca.machine.result import Result
+from mvcca.machine.tables import Table
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
 _HEADER = ("test", "components", "value", "approximation", "statistic", "df1", "df2", "p_value")
@@ -42,8 +43,11 @@ class ParametricTest:
 
 
 @dataclass(frozen=True, eq=False)
-class ParametricTests(ShownAsTables):
+class ParametricTests(Result):
     """Parametric tests of the canonical correlations of two views; printed as a table.
+
+    ``to_frame`` has a row per test and step: test, components, value, approximation, statistic,
+    df1, df2 and p_value.
 
     Attributes
     ----------
@@ -71,23 +75,8 @@ class ParametricTests(ShownAsTables):
     roy: ParametricTest
     coding: tuple[str, ...] = ()
 
-    def to_frame(self) -> Any:
-        """Table as a pandas DataFrame, with a row per test and step.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns test, components, value, approximation, statistic, df1, df2 and p_value.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        return frame_of(_HEADER, list(self._rows()))
-
-    def _tables(self) -> list[Table]:
-        """The table that is printed, and shown in notebooks."""
+    def tables(self) -> list[Table]:
+        """Return the table of all tests."""
         notes = ["The p-value of Roy's largest root is a lower bound.", *of_confounds(self.coding)]
         return [Table.of("Parametric tests", _HEADER, self._rows(), notes)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -14,22 +14,26 @@ from sklearn.utils import check_random_state
 from mvcca.inspection._correlations import loadings, projected
 from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._given_rows import positions_of
-from mvcca.inspection._tables import frame_of
 from mvcca.inspection._two_views import views_of
-from mvcca.machine.axes import tidy_axes
-from mvcca.machine.tables import ShownAsTables, Table
+from mvcca.machine.axes import literal, tidy_axes
+from mvcca.machine.result import Draw, Result
+from mvcca.machine.tables import Table
 from mvcca.measures import column_correlations
 from mvcca.views.typing import MatrixLike, ViewsLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _FEWEST_VARIABLES = 3  # whose loadings have a correlation other than 1
 _HEADER = ("view", "component", "weights", "weights_low", "loadings", "loadings_low")
 
 
 @dataclass(frozen=True, eq=False)
-class Stability(ShownAsTables):
+class Stability(Result):
     """Agreement of the components of two halves of the rows, over many splits.
 
-    Printed as a table of medians, and of the 5th percentiles of the splits.
+    Printed as a table of medians, and of the 5th percentiles of the splits. ``to_frame`` has a row
+    per view and component, numbered from 1: weights, weights_low, loadings and loadings_low.
 
     Attributes
     ----------
@@ -44,45 +48,24 @@ class Stability(ShownAsTables):
     weights: dict[str, np.ndarray]
     loadings: dict[str, np.ndarray]
 
-    def to_frame(self) -> Any:
-        """Table as a pandas DataFrame, with a row per view and component.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns view, component (from 1), weights, weights_low, loadings and loadings_low:
-            medians and 5th percentiles.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        return frame_of(_HEADER, list(self._rows()))
-
-    def _tables(self) -> list[Table]:
-        """The table that is printed, and shown in notebooks."""
+    def tables(self) -> list[Table]:
+        """Return the table of medians and 5th percentiles."""
         n_splits = len(next(iter(self.weights.values())))
         note = f"Medians and 5th percentiles over {n_splits} splits into halves."
         return [Table.of("Agreement of two halves of the rows", _HEADER, self._rows(), [note])]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw medians and 5th percentiles of the agreement of weights by component.
+    def figures(self) -> dict[str, Draw]:
+        """Return the figure of medians and 5th percentiles of the agreement of weights."""
+        return {"Agreement of weights": Draw(self._draw)}
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
+    def _draw(self, ax: Axes | None) -> Axes:
         ax = tidy_axes(ax, grid="y")
         for name, found in self.weights.items():
             place = np.arange(1, found.shape[1] + 1)
             low, middle = np.percentile(found, [5, 50], axis=0)
-            ax.errorbar(place, middle, [middle - low, 0 * low], fmt="o", capsize=3, label=name)
+            ax.errorbar(
+                place, middle, [middle - low, 0 * low], fmt="o", capsize=3, label=literal(name)
+            )
         ax.set(xlabel="Component", ylabel="|cos| of weights of two halves", ylim=(0, 1.02))
         ax.legend()
         return ax

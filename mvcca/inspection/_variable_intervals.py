@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
@@ -17,11 +17,15 @@ from mvcca.inspection._intervals import (
     warn_near_edge,
 )
 from mvcca.inspection._pair import Components, Pair
-from mvcca.inspection._tables import frame_of, of_confounds
-from mvcca.machine.axes import tidy_axes
-from mvcca.machine.tables import ShownAsTables, Table
+from mvcca.inspection._tables import of_confounds
+from mvcca.machine.axes import literal, tidy_axes
+from mvcca.machine.result import Draw, Result
+from mvcca.machine.tables import Table
 from mvcca.machine.warnings import warn
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _BATCH = 32  # resamples that are decomposed together
 _LARGEST = 1 - 1e-12  # correlation whose artanh is finite
@@ -50,8 +54,11 @@ class Subspace:
 
 
 @dataclass(frozen=True, eq=False)
-class VariableIntervals(ShownAsTables):
+class VariableIntervals(Result):
     """Confidence intervals of loadings or weights; printed as a table.
+
+    ``to_frame`` has a row per view, variable and component, numbered from 1: in_sample, estimate,
+    low, high and note. ``plot`` draws one component, ``component=0`` (the first) by default.
 
     Attributes
     ----------
@@ -87,25 +94,14 @@ class VariableIntervals(ShownAsTables):
     level: float
     coding: tuple[str, ...] = ()
 
-    def to_frame(self) -> Any:
-        """Table as a pandas DataFrame, with a row per view, variable and component.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns view, variable, component (from 1), in_sample, estimate, low, high and note.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        return frame_of(_HEADER, list(self._rows(range(len(self.flags)))))
-
-    def _tables(self) -> list[Table]:
-        """The tables that are printed, and shown in notebooks."""
+    def tables(self) -> list[Table]:
+        """Return the tables of all components, of those that are shown, and of subspaces."""
         known = [i for i, flag in enumerate(self.flags) if flag != NOISE]
-        found = [Table.of(self.of.capitalize(), _HEADER, self._rows(known))]
+        everything, caption = self._rows(range(len(self.flags))), self.of.capitalize()
+        found = [
+            Table.of(f"All {self.of}", _HEADER, everything, shown=()),
+            Table.of(caption, _HEADER, self._rows(known)),
+        ]
         found += [
             Table.of("Components that cannot be separated", _SUBSPACE_HEADER, self._rows_of(one))
             for one in self.subspaces
@@ -116,20 +112,11 @@ class VariableIntervals(ShownAsTables):
             notes.insert(0, f"Not distinguishable from noise: components {left_out}.")
         return [*found[:-1], replace(found[-1], notes=notes)]
 
-    def plot(self, ax: Any = None, *, component: int = 0) -> Any:
-        """Draw the intervals of a component, a bar per variable, in the order of the views.
+    def figures(self) -> dict[str, Draw]:
+        """Return the figure of a component: a bar per variable, in the order of the views."""
+        return {"Intervals": Draw(self._draw)}
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        component : int, default=0
-            The component, from 0.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
+    def _draw(self, ax: Axes | None, *, component: int = 0) -> Axes:
         ax = tidy_axes(ax, grid="y")
         names = [column for own in self.columns.values() for column in own]
         low, high, sample, estimate = (
@@ -142,7 +129,7 @@ class VariableIntervals(ShownAsTables):
         ax.plot(sample, place, "|", label="in-sample")
         ax.axvline(0, color="0.6", linewidth=0.8)
         ax.set(xlabel=f"{self.of.capitalize()}, component {component + 1}", yticks=place)
-        ax.set_yticklabels(names)
+        ax.set_yticklabels(list(map(literal, names)))
         ax.invert_yaxis()
         ax.legend()
         return ax

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mvcca.machine.tables import Table, in_notebook
+from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
 from mvcca.machine.written_files import write_npy, write_table
 from mvcca.retrieval import RetrievalIndex
@@ -22,7 +22,7 @@ _SHOWN_QUERIES, _SHOWN_RANKS = 3, 5  # in notebooks
 Block = tuple[int, np.ndarray, np.ndarray]  # first query, scores and items (n, k)
 
 
-class Hits:
+class Hits(ShownAsTables):
     """The best items of galleries for queries, searched in blocks as they are written.
 
     A notebook shows the first hits of the first queries.
@@ -179,14 +179,15 @@ class Hits:
             "score": scores.ravel(),
         }
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> list[Table]:
+        """Return the table that notebooks show: the first hits of the first queries."""
         n_queries, k = self.shape
         shown = self._table(*self._find(slice(0, min(n_queries, _SHOWN_QUERIES))))
         kept = shown["rank"] <= _SHOWN_RANKS
         columns = [column[kept].tolist() for column in shown.values()]
         few = n_queries > _SHOWN_QUERIES or k > _SHOWN_RANKS
         caption = f"{'First hits' if few else 'Hits'} of {n_queries:,} queries, {k} each"
-        return in_notebook([Table.of(caption, list(shown), zip(*columns, strict=True))])
+        return [Table.of(caption, list(shown), zip(*columns, strict=True))]
 
     def _view_and_row(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """View and row of every item of the concatenated galleries; "" and -1 of no item."""

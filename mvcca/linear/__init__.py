@@ -10,7 +10,6 @@ from mvcca.linear._affine_map import AffineMap
 from mvcca.linear._cca import CCA, MVCCA, with_labels_as_view
 from mvcca.linear._cell_cca import CellCCA, cell_cca
 from mvcca.linear._cmolrs import CMOLRS
-from mvcca.linear._covariance_cca import CovarianceCCA
 from mvcca.linear._gcca import GCCA
 from mvcca.linear._jrl import JRL
 from mvcca.linear._lgcfl import LGCFL
@@ -32,7 +31,6 @@ __all__ = [
     "PLS",
     "AffineMap",
     "CellCCA",
-    "CovarianceCCA",
     "Procrustes",
     "cell_cca",
     "with_labels_as_view",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from mvcca.machine.optional import optional
+from mvcca.machine.printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,3 +61,8 @@ def tidy_axes(
 def color(number: int) -> str:
     """Colour of a line or group, in a cycle of ten."""
     return COLORS[number % len(COLORS)]
+
+
+def literal(text: str) -> str:
+    """Escape dollar signs, which matplotlib would read as math, and control characters."""
+    return printable(text).replace("$", r"\$")

@@ -8,6 +8,8 @@ from numbers import Integral
 from textwrap import fill
 from typing import Any
 
+import numpy as np
+
 from mvcca.machine.pages import template
 from mvcca.machine.printable import in_one_line
 
@@ -58,6 +60,14 @@ class Table:
         Columns of words, which are aligned to the left.
     notes : sequence of str
         Sentences below the table.
+    names, values : sequence
+        Columns and rows of the same table in data frames and JSON, where nothing is rounded.
+    index : int
+        Number of leading columns that are the index of data frames.
+    shown : collection of {"text", "notebook", "page", "folded"}
+        Where a result shows it, if anywhere; a page unfolds it on a click if it is "folded".
+    has_title : bool
+        Whether it has its caption in text, too.
     """
 
     caption: str
@@ -65,6 +75,11 @@ class Table:
     lines: Sequence[Line]
     words: Collection[str] = ()
     notes: Sequence[str] = ()
+    names: Sequence[str] = ()
+    values: Sequence[Sequence[Any]] = ()
+    index: int = 0
+    shown: Collection[str] = ("text", "notebook", "page")
+    has_title: bool = False
 
     @classmethod
     def of(
@@ -76,13 +91,14 @@ class Table:
         *,
         spec: str = ".4g",
         words: Collection[str] | None = None,
+        **options: Any,
     ) -> Table:
         """A table of values; by default, columns that contain text are words.
 
         Floating-point numbers are formatted by `spec`. NaN and None are empty. Control characters
-        of names are escaped.
+        of names are escaped, except in data frames. Options are `index`, `shown` and `has_title`.
         """
-        columns = list(map(in_one_line, columns))
+        names, columns = list(columns), list(map(in_one_line, columns))
         caption, notes = in_one_line(caption), list(map(in_one_line, notes))
         words = None if words is None else set(map(in_one_line, words))
         values = [list(row) for row in rows]
@@ -91,7 +107,17 @@ class Table:
             words = [name for name, is_text in zip(columns, texts_in, strict=True) if is_text]
         texts = [[text_of(value, spec) for value in row] for row in values]
         lines = [Line(name, list(map(Cell, cells))) for name, *cells in texts]
-        return cls(caption, columns, lines, words, notes)
+        return cls(caption, columns, lines, words, notes, names, values, **options)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as JSON-compatible mappings."""
+        return [
+            {
+                name: value.item() if isinstance(value, np.generic) else value
+                for name, value in zip(self.names, row, strict=True)
+            }
+            for row in self.values
+        ]
 
     def parts(self, width: int = PAGE_WIDTH, breaks: bool = True) -> Iterator[Table]:
         """Tables whose columns after the first take at most `width` characters, or are alone.
@@ -183,14 +209,15 @@ def text_of(value: Any, spec: str) -> str:
 
 
 class ShownAsTables:
-    """Results that print as tables, and show them in notebooks."""
+    """What notebooks show as tables."""
 
-    def _tables(self) -> Sequence[Table]:
-        """The tables to show."""
+    def tables(self) -> list[Table]:
+        """Return the tables, with everything that is shown as a number in one of them."""
         raise NotImplementedError
 
-    def __str__(self) -> str:
-        return "\n\n".join(table.as_text() for table in self._tables())
+    def _words(self) -> Sequence[str]:
+        """Sentences above the tables."""
+        return ()
 
     def _repr_html_(self) -> str:
-        return in_notebook(self._tables())
+        return in_notebook([t for t in self.tables() if "notebook" in t.shown], self._words())

@@ -62,7 +62,7 @@ class FoldSearchCV(BaseSearchCV):
     without fitting each candidate to each training part: rows are summed up once per fold, sums of
     the other folds are merged, and all candidates are solved from these. It takes the estimators
     whose statistic adds, those with ``partial_fit`` and a closed form: `CCA`, `MVCCA`, `MLCCA`,
-    `MVMLCCA`, `PLS`, `CFA`, `AffineMap`, `Procrustes`, `LGCFL`, `CovarianceCCA`, and `KCCA` with an
+    `MVMLCCA`, `PLS`, `CFA`, `AffineMap`, `Procrustes`, `LGCFL`, and `KCCA` with an
     approximation.
 
     Parameters
@@ -118,7 +118,6 @@ class FoldSearchCV(BaseSearchCV):
     See Also
     --------
     mvcca.CCA : ``reg="cv"`` chooses ridge and ranking without a grid.
-    mvcca.plotting.ValidationCurveDisplay : Scores over the ridge, with a line per ranking.
 
     Notes
     -----

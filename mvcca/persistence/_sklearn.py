@@ -35,7 +35,6 @@ from mvcca.persistence._estimators import (
     make_estimator,
     parts_of_estimator,
 )
-from mvcca.statistics import Moments
 
 _OF_TRANSFORMERS = (
     "cluster compose cross_decomposition decomposition discriminant_analysis ensemble "
@@ -57,7 +56,6 @@ FUNCTIONS: Mapping[str, Any] = {
        if isinstance(f, np.ufunc) or re.fullmatch(_REDUCTIONS, name)},
     **{f"sklearn.feature_selection.{name}": f for name, f in vars(feature_selection).items()
        if re.fullmatch(r"chi2|[fr]_\w+|mutual_info_\w+", name)},
-    "mvcca.statistics.Moments.covariance": Moments.covariance,  # a default of CovarianceCCA
 }  # fmt: skip
 NAMES_OF_FUNCTIONS = {id(function): name for name, function in FUNCTIONS.items()}
 _MOST_THREADS = 1024

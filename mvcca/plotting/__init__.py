@@ -3,10 +3,10 @@
 A `Display` contains plain arrays. ``from_estimator`` computes them from a fitted model and rows,
 ``from_scores`` from projected rows; ``plot`` draws them with a title, with keywords of matplotlib,
 on given axes or new ones; ``frame`` lists them in a DataFrame. Artists are kept as ``line_``,
-``scatter_``, ``im_``, ``text_``, ``ax_`` and ``figure_``. Learning curves, margins and searches are
-read from a model without rows. Values are computed by `mvcca.inspection` and `mvcca.retrieval`;
-matplotlib is imported when drawing. Colours and axes for other figures are in
-`mvcca.plotting.style`.
+``scatter_``, ``im_``, ``text_``, ``ax_`` and ``figure_``. Values are computed by `mvcca.inspection`
+and `mvcca.retrieval`; matplotlib is imported when drawing. Colours and axes for other figures are
+in `mvcca.plotting.style`. Training histories, searches and margins are arrays of the models, which
+scikit-learn, pandas and matplotlib draw: the guide to plots has the lines.
 """
 
 from mvcca.plotting._arrows import ArrowsDisplay
@@ -18,45 +18,31 @@ from mvcca.plotting._correlations import CorrelationDisplay
 from mvcca.plotting._display import Display, ScoresDisplay
 from mvcca.plotting._embedding import EmbeddingDisplay
 from mvcca.plotting._explained_variance import ExplainedVarianceDisplay
-from mvcca.plotting._grid_search import GridSearchDisplay
 from mvcca.plotting._heatmap import (
     draw_heatmap as draw_heatmap,
 )
-from mvcca.plotting._learning_curve import LearningCurveDisplay
 from mvcca.plotting._loadings import LoadingsDisplay
-from mvcca.plotting._margins import CategoryMarginsDisplay
 from mvcca.plotting._network import NetworkDisplay
 from mvcca.plotting._recall import RecallCurveDisplay
 from mvcca.plotting._retrieved import RetrievedDisplay
 from mvcca.plotting._samples import SamplesDisplay
-from mvcca.plotting._scales import ScalesDisplay
 from mvcca.plotting._scree import ScreeDisplay
-from mvcca.plotting._validation_curve import ValidationCurveDisplay
-from mvcca.plotting._variates import VariatesDisplay
-from mvcca.plotting._view_pairs import ViewPairsDisplay
 
 __all__ = [
     "ArrowsDisplay",
     "AurocDisplay",
     "BiplotDisplay",
-    "CategoryMarginsDisplay",
     "CircosDisplay",
     "ClusteredHeatmapDisplay",
     "CorrelationDisplay",
     "Display",
     "EmbeddingDisplay",
     "ExplainedVarianceDisplay",
-    "GridSearchDisplay",
-    "LearningCurveDisplay",
     "LoadingsDisplay",
     "NetworkDisplay",
     "RecallCurveDisplay",
     "RetrievedDisplay",
     "SamplesDisplay",
-    "ScalesDisplay",
     "ScoresDisplay",
     "ScreeDisplay",
-    "ValidationCurveDisplay",
-    "VariatesDisplay",
-    "ViewPairsDisplay",
 ]

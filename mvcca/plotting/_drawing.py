@@ -103,9 +103,9 @@ def draw_origin(ax: Axes) -> None:
     ax.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
 
 
-def component_title(component: int, *, of: str = "") -> str:
+def component_title(component: int) -> str:
     """Title of a component, which readers number from 1."""
-    return f"Component {component + 1}" + (f" of {literal(of)}" if of else "")
+    return f"Component {component + 1}"
 
 
 def check_component(component: int, n_components: int) -> None:

@@ -70,7 +70,6 @@ class SamplesDisplay(ScoresDisplay):
     See Also
     --------
     ArrowsDisplay : How far the views of an object are apart.
-    VariatesDisplay : One component of two views, one against the other.
 
     Examples
     --------

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mvcca.machine.axes import COLORS, FAINT, GREY, color, tidy_axes
-from mvcca.machine.printable import printable
+from mvcca.machine.axes import COLORS, FAINT, GREY, color, literal, tidy_axes
 
 __all__ = [
     "COLORS",
@@ -26,11 +25,6 @@ MARKERS = "o^sDvPX*<>"
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"  # colour maps; the second for values around a middle
 POSITIVE, NEGATIVE = "#b2182b", "#2166ac"  # lines, in tones of the second map
 RIGHT, WRONG = "#1a7f5a", "#b83a08"  # frames and marks of relevant and irrelevant items
-
-
-def literal(text: str) -> str:
-    """Escape dollar signs, which matplotlib would read as math, and control characters."""
-    return printable(text).replace("$", r"\$")
 
 
 def marker(number: int) -> str:

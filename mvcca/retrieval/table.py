@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from mvcca.machine.optional import optional
-from mvcca.machine.printable import in_one_line
-from mvcca.machine.tables import ShownAsTables, Table
+from mvcca.machine.result import Result
+from mvcca.machine.tables import Table
 from mvcca.retrieval.runs import QrelsDict, Run, RunDict
 
 
@@ -64,8 +62,10 @@ def check_several_items(table: RetrievalTable) -> None:
 
 
 @dataclass(frozen=True)
-class RetrievalTable(ShownAsTables):
+class RetrievalTable(Result):
     """Retrieval measures in several directions.
+
+    ``to_frame`` is indexed by query and target, with a column per measure.
 
     Attributes
     ----------
@@ -174,37 +174,21 @@ class RetrievalTable(ShownAsTables):
         names = self.rows[0].values
         return {name: float(np.mean([row.values[name] for row in self.rows])) for name in names}
 
-    def to_frame(self) -> Any:
-        """Table as a pandas DataFrame, indexed by query and target.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One column per measure.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        pd = optional("pandas", "to_frame", "pandas")
-        index = [(row.query, row.target) for row in self.rows]
-        return pd.DataFrame(
-            [row.values for row in self.rows],
-            index=pd.MultiIndex.from_tuples(index, names=["query", "target"]),
-        )
-
-    def _tables(self) -> list[Table]:
-        """Directions and, if there are several, their mean."""
+    def tables(self) -> list[Table]:
+        """Return the measures, and the directions with, if there are several, their mean."""
+        measures = [(row.query, row.target, *row.values.values()) for row in self.rows]
         rows: list[tuple[str, ...]] = [
             (row.query, row.target, str(row.n_queries), str(row.n_gallery), *_formatted(row.values))
             for row in self.rows
         ]
         if len(self.rows) > 1:
             rows.append(("mean", "", "", "", *_formatted(self.mean())))
-        columns = ("query", "target", "queries", "gallery", *self.rows[0].values)
-        notes = list(map(in_one_line, self.notes))
-        return [Table.of("Retrieval across views", columns, rows, notes, words=columns[:2])]
+        direction, names = ("query", "target"), tuple(self.rows[0].values)
+        columns, caption = (*direction, "queries", "gallery", *names), "Retrieval across views"
+        return [
+            Table.of("Measures", (*direction, *names), measures, index=2, shown=()),
+            Table.of(caption, columns, rows, self.notes, words=direction),
+        ]
 
 
 def _formatted(values: dict[str, float]) -> list[str]:

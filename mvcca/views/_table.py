@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import Block
-from mvcca.machine.tables import Table, in_notebook
+from mvcca.machine.tables import Table
 
 _MOST_PATTERNS = 8
 
 
-def html_table(blocks: Mapping[str, Block], seen: np.ndarray, pattern: np.ndarray) -> str:
+def table_of(blocks: Mapping[str, Block], seen: np.ndarray, pattern: np.ndarray) -> Table:
     """One row per view; below it, how many objects are seen in which views."""
     rows = [
         (
@@ -26,14 +26,13 @@ def html_table(blocks: Mapping[str, Block], seen: np.ndarray, pattern: np.ndarra
         )
         for name, block in blocks.items()
     ]
-    table = Table.of(
+    return Table.of(
         f"Views of {len(seen):,} objects",
         ("view", "rows", "features", "type", "storage"),
         rows,
         [] if seen.all() else [_patterns(pattern)],
         words=("view", "type", "storage"),
     )
-    return in_notebook([table])
 
 
 def _share(block: Block, seen: np.ndarray) -> str:

@@ -28,14 +28,15 @@ from mvcca.blocks.checks import (
     row_labels,
 )
 from mvcca.machine.printable import in_one_line
+from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
-from mvcca.views._table import html_table
+from mvcca.views._table import table_of
 from mvcca.views.shared_ids import unmatched, why_unmatched
 
 __all__ = ["Views"]
 
 
-class Views:
+class Views(ShownAsTables):
     """Feature matrices of the same objects in several views.
 
     Parameters
@@ -414,8 +415,9 @@ class Views:
         widths = ", ".join(f"{name}: {width}" for name, width in self.widths.items())
         return in_one_line(f"Views({len(self)} objects, {widths})")
 
-    def _repr_html_(self) -> str:
-        return html_table(self.blocks, self.seen, self.pattern)
+    def tables(self) -> list[Table]:
+        """Return the table that notebooks show: a line per view."""
+        return [table_of(self.blocks, self.seen, self.pattern)]
 
     def _ipython_key_completions_(self) -> tuple[str, ...]:
         return self.names

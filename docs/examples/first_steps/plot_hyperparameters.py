@@ -13,11 +13,10 @@ measure compares all combinations.
 # finds, from one pass over the rows.
 
 import matplotlib.pyplot as plt
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import ValidationCurveDisplay, train_test_split
 
 from mvcca import CCA, FoldSearchCV, evaluate_retrieval, retrieval_scorer
 from mvcca.datasets import load_digits_views
-from mvcca.plotting import GridSearchDisplay, ValidationCurveDisplay
 
 views = load_digits_views("halves").views
 train, test = train_test_split(views, test_size=1 / 3, random_state=0)
@@ -32,19 +31,35 @@ search = FoldSearchCV(
 search.fit(train)
 
 # %%
-# The frame marks the best combination. By the mean correlation, it has the fewest components; by
+# The dot marks the best combination. By the mean correlation, it has the fewest components; by
 # recall, many.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
 for ax, measure in zip(axes, ("correlation", "r@10"), strict=True):
-    GridSearchDisplay.from_estimator(search, measure=measure, ax=ax)
+    scores = search.cv_results_[f"mean_test_{measure}"].reshape(len(grid["n_components"]), -1)
+    figure.colorbar(ax.imshow(scores), label=measure)
+    row, column = divmod(scores.argmax(), len(grid["reg"]))
+    ax.plot(column, row, "o", color="black")
+    ax.set_xticks(range(len(grid["reg"])), grid["reg"])
+    ax.set_yticks(range(len(grid["n_components"])), grid["n_components"])
+    ax.set(title=measure, xlabel="reg", ylabel="n_components")
 plt.show()
 
 # %%
-# One parameter at a time, at the best value of the other. Recall is lower on both sides of the
-# chosen ridge, so the grid was wide enough.
+# One parameter at a time, at the best value of the other, with scikit-learn's display. Recall is
+# lower on both sides of the chosen ridge, so the grid was wide enough.
 
-ValidationCurveDisplay.from_estimator(search, measure="r@10", parameter="reg")
+ValidationCurveDisplay.from_estimator(
+    search.best_estimator_,
+    train,
+    None,
+    param_name="reg",
+    param_range=grid["reg"],
+    scoring=retrieval_scorer("r@10"),
+    score_name="R@10",
+    score_type="test",
+    cv=3,
+)
 plt.show()
 
 # %%

@@ -14,19 +14,19 @@ can be changed afterwards, and ``frame`` lists it in a DataFrame.
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
 from mvcca import CCA, MVCCA, Views, evaluate_retrieval
 from mvcca.datasets import load_digits_views
+from mvcca.inspection import component_correlations
 from mvcca.plotting import (
     BiplotDisplay,
     CorrelationDisplay,
     EmbeddingDisplay,
     LoadingsDisplay,
     RetrievedDisplay,
-    VariatesDisplay,
-    ViewPairsDisplay,
 )
 
 wine = load_wine(as_frame=True)
@@ -43,7 +43,13 @@ model = CCA(4, reg=0.01).fit(train)
 # The variates of one component in both views, a point per wine. The correlation comes from the
 # difference between growers, not from outliers.
 
-VariatesDisplay.from_estimator(model, test, groups=growers_test)
+scores = model.transform(test)
+figure, ax = plt.subplots(layout="constrained")
+for grower in np.unique(growers_test):
+    own = growers_test == grower
+    ax.scatter(scores["taste"][own, 0], scores["colour"][own, 0], label=grower)
+ax.set(xlabel="Component 1 of taste", ylabel="Component 1 of colour")
+ax.legend(frameon=False)
 plt.show()
 
 # %%
@@ -87,9 +93,16 @@ plt.show()
 quadrants = load_digits_views("quadrants")
 four = MVCCA(8, reg=0.1).fit(quadrants.views[:1200])
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="compressed")
-ViewPairsDisplay.from_estimator(four, quadrants.views[1200:], ax=axes[0])
+correlations = pd.Series(
+    {pair: r.mean() for pair, r in component_correlations(four, quadrants.views[1200:]).items()}
+)
 table = evaluate_retrieval(quadrants.views[1200:], estimator=four, measures="r@10")
-ViewPairsDisplay.from_table(table, "r@10", ax=axes[1], cmap="cividis")
+panels = {"Mean correlation": correlations.unstack(), "R@10": table.to_frame()["r@10"].unstack()}
+for ax, (title, values) in zip(axes, panels.items(), strict=True):
+    figure.colorbar(ax.imshow(values))
+    ax.set_xticks(range(len(values.columns)), values.columns, rotation=30)
+    ax.set_yticks(range(len(values)), values.index)
+    ax.set_title(title)
 plt.show()
 
 # %%

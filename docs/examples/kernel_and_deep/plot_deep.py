@@ -13,12 +13,12 @@ other.
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import LinearRegression
 
 from mvcca import CCA, RetrievalIndex, Views, evaluate_retrieval
 from mvcca.deep import DCCA
 from mvcca.deep.callbacks import TotalCorrelation
-from mvcca.plotting import LearningCurveDisplay
 
 rng = np.random.default_rng(0)
 n, side = 2600, 12
@@ -79,7 +79,10 @@ for model in (linear, deep):
 # The loss is the negative total correlation of a batch, at least -8 for eight components. It is
 # optimistic; the validation rows show how much of the correlation generalizes.
 
-LearningCurveDisplay.from_estimator(deep)
+figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+history = pd.DataFrame(deep.history_).set_index("epoch")
+history[["loss", "valid_loss"]].plot(ax=axes[0], ylabel="Loss")
+history[["valid_total_correlation"]].plot(ax=axes[1], ylabel="Total correlation")
 plt.show()
 
 # %%

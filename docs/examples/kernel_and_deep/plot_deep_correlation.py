@@ -18,7 +18,7 @@ from mvcca import CCA
 from mvcca.datasets import load_digits_views
 from mvcca.deep import DCCA, DCCAE, DSDCCA, L0CCA, SoftCCA, SoftHGR
 from mvcca.deep.callbacks import TotalCorrelation
-from mvcca.plotting import CorrelationDisplay, LearningCurveDisplay, ScalesDisplay
+from mvcca.plotting import CorrelationDisplay
 
 views = load_digits_views("halves").views
 train, validation, test = views[:1000], views[1000:1200], views[1200:]
@@ -34,7 +34,11 @@ models = {
     ).fit(train, X_val=validation)
     for method in (DCCA, DCCAE, SoftCCA, SoftHGR, L0CCA, DSDCCA)
 }
-LearningCurveDisplay.from_estimator(models, panels=["correlation"])
+figure, ax = plt.subplots(layout="constrained")
+for name, model in models.items():
+    ax.plot(model.history_["epoch"], model.history_["valid_total_correlation"], label=name)
+ax.set(xlabel="Epoch", ylabel="Total correlation of validation rows")
+ax.legend(frameon=False)
 plt.show()
 
 # %%
@@ -52,7 +56,10 @@ for name, model in (linear | models).items():
 # the row. Scaling starts in the middle of training. The factors of one row lie around 1, and the
 # standard deviation over rows shows the parameters that depend on the input.
 
+scales = models["DSDCCA"].scales(test[:100])["left"]
 figure, axes = plt.subplots(1, 2, figsize=(10, 3), layout="constrained")
-ScalesDisplay.from_estimator(models["DSDCCA"], test[:100], view="left", row=0, ax=axes[0])
-ScalesDisplay.from_estimator(models["DSDCCA"], test[:100], view="left", ax=axes[1], cmap="cividis")
+panels = {"Scales of one row": scales[0], "Standard deviation of scales": scales.std(axis=0)}
+for ax, (title, values) in zip(axes, panels.items(), strict=True):
+    figure.colorbar(ax.imshow(values, aspect="auto"))
+    ax.set(title=title, xlabel="Hidden unit; the last is the bias", ylabel="Component")
 plt.show()

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 from mvcca import CCA, evaluate_retrieval
 from mvcca.datasets import load_digits_views
 from mvcca.deep import CCAL, DCCA, SAM, LearnedRanking
-from mvcca.plotting import CategoryMarginsDisplay, LearningCurveDisplay, RecallCurveDisplay
+from mvcca.plotting import RecallCurveDisplay
 
 digits = load_digits_views()
 train, validation, test = digits.views[:1000], digits.views[1000:1300], digits.views[1300:]
@@ -57,14 +57,17 @@ plt.show()
 # %%
 # The ranking models are monitored by the mean reciprocal rank (MRR) of the validation rows.
 
-ranking = {name: models[name] for name in ("LearnedRanking", "CCAL")}
-LearningCurveDisplay.from_estimator(ranking)
+figure, ax = plt.subplots(layout="constrained")
+for name in ("LearnedRanking", "CCAL"):
+    ax.plot(models[name].history_["epoch"], models[name].history_["valid_mrr"], label=name)
+ax.set(xlabel="Epoch", ylabel="MRR of validation rows")
+ax.legend(frameon=False)
 plt.show()
 
 # %%
 # :class:`~mvcca.deep.SAM` learns from labels, with margins that move from a fixed value to
-# distances of categories as training proceeds. ``panels`` selects columns of the history;
-# ``adaptation`` is the share of the distances in the margins.
+# distances of categories as training proceeds. In the history, ``adaptation`` is the share of the
+# distances in the margins.
 
 sam = SAM(
     16,
@@ -80,11 +83,17 @@ sam = SAM(
 sam.fit(train, labels, X_val=validation, y_val=labels_validation)
 table = evaluate_retrieval(test, labels_test, estimator=sam, measures=["r@10", "map"])
 print("SAM", {measure: round(value, 2) for measure, value in table.mean().items()})
-LearningCurveDisplay.from_estimator(sam, panels=["margin", "adaptation"])
+figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+for ax, column in zip(axes, ("margin", "adaptation"), strict=True):
+    ax.plot(sam.history_["epoch"], sam.history_[column])
+    ax.set(xlabel="Epoch", ylabel=column.capitalize())
 plt.show()
 
 # %%
 # Digits that the networks place close to each other have small margins.
 
-CategoryMarginsDisplay.from_estimator(sam)
+figure, ax = plt.subplots(layout="constrained")
+figure.colorbar(ax.imshow(sam.category_margins_), label="Margin")
+ax.set_xticks(range(len(sam.categories_)), sam.categories_)
+ax.set_yticks(range(len(sam.categories_)), sam.categories_)
 plt.show()

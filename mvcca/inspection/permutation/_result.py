@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mvcca.inspection._tables import frame_of, of_confounds
+from mvcca.inspection._tables import of_confounds
 from mvcca.machine.axes import GREY, color, tidy_axes
-from mvcca.machine.tables import ShownAsTables, Table
+from mvcca.machine.result import Draw, Result
+from mvcca.machine.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 _TIE = 1e-10  # values closer than this count as equal, relative to those above 1
 _HEADER = ("component", "correlation", "statistic", "null_95", "p_value")
@@ -26,10 +26,13 @@ _LABELS = {
 
 
 @dataclass(frozen=True, eq=False)
-class PermutationTest(ShownAsTables):
+class PermutationTest(Result):
     """Result of `permutation_test`.
 
-    ``print`` shows it as a table.
+    ``print`` shows it as a table. ``to_frame`` has a row per tested component: its number from 1,
+    correlation, statistic, null_95 (95th percentile of the null distribution) and p_value.
+    ``plot`` draws the null distribution of one component, ``component=1`` by default, and passes
+    other keywords to `matplotlib.axes.Axes.hist`.
 
     Attributes
     ----------
@@ -73,45 +76,11 @@ class PermutationTest(ShownAsTables):
     loading_p_values: dict[str, np.ndarray] | None = field(default=None, repr=False)
     coding: tuple[str, ...] = ()
 
-    def to_frame(self) -> DataFrame:
-        """Table of the tested components.
+    def figures(self) -> dict[str, Draw]:
+        """Return the figure of a component's null distribution, with the observed value."""
+        return {"Null distribution": Draw(self._draw)}
 
-        Returns
-        -------
-        pandas.DataFrame
-            One row per component: its number from 1, correlation, statistic, 95th percentile of the
-            null distribution, and p-value.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        return frame_of(_HEADER, self._rows())
-
-    def plot(self, ax: Axes | None = None, *, component: int = 1, **kwargs: Any) -> Axes:
-        """Draw the null distribution of a component's statistic, and the observed value as a line.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        component : int, default=1
-            Number of the component, from 1.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.hist`.
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Raises
-        ------
-        ValueError
-            If the component was not tested.
-        ImportError
-            If matplotlib is not installed.
-        """
+    def _draw(self, ax: Axes | None, *, component: int = 1, **kwargs: Any) -> Axes:
         if not 1 <= component <= len(self.observed):
             raise ValueError(
                 f"Expected a tested component, from 1 to {len(self.observed)}, got {component}."
@@ -128,8 +97,8 @@ class PermutationTest(ShownAsTables):
         ax.legend(frameon=False)
         return ax
 
-    def _tables(self) -> list[Table]:
-        """The table that is printed, and shown in notebooks."""
+    def tables(self) -> list[Table]:
+        """Return the table of the tested components."""
         rows = f"{len(self.permuted)} permutations of {self.n_rows} rows"
         if len(self.dropped_rows):
             rows += f"; {len(self.dropped_rows)} rows left out"

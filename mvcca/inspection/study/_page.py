@@ -1,22 +1,15 @@
-"""The HTML page of a study, and its figures."""
+"""Tables of the page of a study, and figures."""
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
-from importlib.metadata import version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mvcca.inspection._intervals import CorrelationIntervals
-from mvcca.machine.axes import GREY, color, tidy_axes
-from mvcca.machine.pages import template
-from mvcca.machine.pictures import Illustration
-from mvcca.machine.printable import printable
+from mvcca.machine.axes import GREY, color, literal, tidy_axes
 from mvcca.machine.tables import Table
 
 if TYPE_CHECKING:
@@ -31,27 +24,6 @@ _HEADINGS = {
     "held_out": "held out",
     "cross_loading": "cross-loading",
 }
-
-
-def study_page(
-    title: str,
-    conclusions: list[str],
-    steps: list[str],
-    components: list[Table],
-    loadings: Table,
-    illustrations: Iterator[Illustration],
-    command: str = "",
-) -> str:
-    """The page of a study, with figures if matplotlib is installed."""
-    return template("mvcca.inspection.study", "study.html").render(
-        title=title,
-        conclusions=conclusions,
-        steps=steps,
-        tables=[part for table in components for part in table.parts()],
-        loadings=list(loadings.parts()),
-        illustrations=list(illustrations) if find_spec("matplotlib") else [],
-        facts=list(_facts(command)),
-    )
 
 
 def component_tables(
@@ -82,7 +54,7 @@ def component_tables(
     ):
         names = [_heading(header[j]) for j in columns]
         values = [[line[j] for j in columns] for line in lines]
-        table = Table.of(caption, names, values, [note], spec=".3f")
+        table = Table.of(caption, names, values, [note], spec=".3f", shown=("page",))
         marked = [
             replace(line, kind="best" if is_significant else "")
             for line, is_significant in zip(table.lines, significant, strict=True)
@@ -95,8 +67,8 @@ def loading_table(loadings: Iterator[tuple[Any, ...]]) -> Table:
     """All variables; the first column is that of their names."""
     lines = [(name, view, *values) for view, name, *values in loadings]
     columns = ("variable", "view", "loading", "low", "high", "cross_loading")
-    caption = "Correlations of the variables with the variates"
-    return Table.of(caption, list(map(_heading, columns)), lines, spec=".3f")
+    caption = "All loadings of component 1: correlations of the variables with the variates"
+    return Table.of(caption, list(map(_heading, columns)), lines, spec=".3f", shown=("folded",))
 
 
 def _heading(column: str) -> str:
@@ -144,23 +116,14 @@ def draw_loadings(lines: list[tuple[Any, ...]], interval: str, ax: Axes | None =
     if interval:
         ax.hlines(place, low, high, color=GREY, label=interval)
     ax.plot(cross, place, "o", color=color(1), label="cross-loading")
-    ax.set_yticks(place, [_literal(line[1]) for line in lines])
+    ax.set_yticks(place, [_short(line[1]) for line in lines])
     ax.set(xlabel="Loading, component 1", xlim=(-1, 1))
     ax.legend(frameon=False)
     return ax
 
 
-def _literal(name: str) -> str:
+def _short(name: str) -> str:
     """A name as it is, in one line, without the middle of a long one: dollar signs are no math."""
     if len(name) > _LONGEST_NAME:
         name = f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"
-    return printable(name).replace("$", r"\$")
-
-
-def _facts(command: str) -> Iterator[tuple[str, str]]:
-    """Names and values of settings."""
-    if command:
-        yield "command", command
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("mvcca", "numpy", "scikit-learn"))
-    yield "versions", f"Python {platform.python_version()}, {libraries}"
-    yield "date", datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")
+    return literal(name)

@@ -5,30 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
 from mvcca.inspection._intervals import CorrelationIntervals
-from mvcca.inspection._tables import frame_of, of_confounds
+from mvcca.inspection._tables import of_confounds
 from mvcca.inspection.permutation import PermutationTest
 from mvcca.inspection.study._page import (
     component_tables,
     draw_correlations,
     draw_loadings,
     loading_table,
-    study_page,
 )
-from mvcca.machine.pictures import Illustration, Picture
-from mvcca.machine.printable import in_one_line
-from mvcca.machine.replacing import replacing
-from mvcca.machine.tables import TERMINAL_WIDTH, Table, in_notebook
+from mvcca.machine.result import Draw, Result, frame_of
+from mvcca.machine.tables import TERMINAL_WIDTH, Table
 from mvcca.model_selection import required_correlation, sample_size
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 _ALPHA = 0.05
@@ -43,10 +38,15 @@ _LOADINGS = ("view", "variable", "loading", "low", "high", "cross_loading")
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class Study(Result):
     """What two sets of variables share: correlations, how certain they are, what drives them.
 
-    ``print`` shows it as tables and sentences.
+    ``print`` shows it as tables and sentences, and ``save_page`` writes a page with figures.
+    ``to_frame`` has a row per component: its number from 1, correlation in these rows, 95th
+    percentile of permuted rows, p-value, estimate for the population with its interval, correlation
+    of held-out rows, the redundancy of each view, and a note, as in `CorrelationIntervals`. With
+    groups there is a column "tested" if the correlations that the test compares with permuted rows
+    are not those of all rows: see `tests_these_rows`.
 
     Attributes
     ----------
@@ -106,8 +106,9 @@ class Study:
     decay: Mapping[str, float | None]
     within: bool = False
     coding: tuple[str, ...] = ()
+    _text_width: ClassVar[int] = TERMINAL_WIDTH
 
-    # ---- figures ---------------------------------------------------------------------------------
+    # ---- numbers ---------------------------------------------------------------------------------
 
     @property
     def held_out(self) -> np.ndarray:
@@ -191,25 +192,6 @@ class Study:
 
     # ---- tables ----------------------------------------------------------------------------------
 
-    def to_frame(self) -> DataFrame:
-        """Table of the components.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per component: its number from 1, correlation in these rows, 95th percentile of
-            permuted rows, p-value, estimate for the population with its interval, correlation of
-            held-out rows, the redundancy of each view, and a note, as in `CorrelationIntervals`.
-            With groups there is a column "tested" if the correlations that the test compares with
-            permuted rows are not those of all rows: see `tests_these_rows`.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        return frame_of(*self.table())
-
     def loadings_frame(self, component: int = 1) -> DataFrame:
         """Table of the variables of both views.
 
@@ -224,7 +206,7 @@ class Study:
             One row per variable: view, name, loading with its interval, and cross-loading, those of
             each view in decreasing order of the loading's absolute value.
         """
-        return frame_of(_LOADINGS, list(self.sorted_loadings(component)))
+        return frame_of(Table.of("", _LOADINGS, self.sorted_loadings(component)))
 
     def columns(self) -> dict[str, np.ndarray]:
         """The columns of `to_frame`."""
@@ -264,7 +246,7 @@ class Study:
     # ---- words -----------------------------------------------------------------------------------
 
     def sentences(self) -> list[str]:
-        """What the study found, in words."""
+        """Return what the study found, in words."""
         return [self._verdict(), self._generalization(), self._power()]
 
     @property
@@ -348,22 +330,27 @@ class Study:
             f"most 10 %): {needed}."
         )
 
-    def __str__(self) -> str:
-        correlations, loadings = self._tables()
-        sentences, steps = (map(in_one_line, part) for part in (self.sentences(), self.steps()))
-        parts = [*sentences, "", correlations.as_text(TERMINAL_WIDTH)]
-        parts += ["", loadings.caption, loadings.as_text(TERMINAL_WIDTH)]
-        return "\n".join([*parts, "", *steps])
-
-    def _repr_html_(self) -> str:
-        return in_notebook(self._tables(), [*self.sentences(), *self.steps()])
-
-    def _tables(self) -> list[Table]:
-        """The correlations of all components, and the largest loadings of the first."""
+    def tables(self) -> list[Table]:
+        """Return the correlations of all components, and loadings of the first."""
+        in_words = ("text", "notebook")
+        of_page = component_tables(
+            *self.table(), self.significant, self.intervals.level, self._rows_of_intervals
+        )
+        caption = "Largest loadings of component 1"
         return [
-            Table.of("Correlations by component", *self.table()),
-            Table.of("Largest loadings of component 1", _LOADINGS, self._listed()),
+            Table.of("Correlations by component", *self.table(), shown=in_words),
+            Table.of(caption, _LOADINGS, self._listed(), shown=in_words, has_title=True),
+            *of_page,
+            loading_table(self.sorted_loadings()),
         ]
+
+    def remarks(self) -> list[str]:
+        """Return `steps`."""
+        return self.steps()
+
+    def _title(self) -> str:
+        first, second = self.variables
+        return f"Is {first} correlated with {second}?"
 
     def _listed(self) -> Iterator[tuple[Any, ...]]:
         """The largest loadings of each view."""
@@ -435,49 +422,7 @@ class Study:
             "noise_edge": self.intervals.edge,
         }
 
-    # ---- figure and page -------------------------------------------------------------------------
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the correlations of each component: these rows, chance, population and held-out.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        return draw_correlations(*self._drawn(), ax)
-
-    def write(self, path: str | Path, *, command: str = "") -> None:
-        """Write an HTML page.
-
-        Parameters
-        ----------
-        path : str or Path
-            A name ending in .html.
-        command : str, optional
-            The command that made it, to be named.
-        """
-        path = Path(path)
-        if path.suffix.lower() not in (".html", ".htm"):
-            raise ValueError(f"Expected a name ending in .html, got {str(path)!r}.")
-        first, second = self.variables
-        page = study_page(
-            f"Is {first} correlated with {second}?",
-            self.sentences(),
-            self.steps(),
-            component_tables(
-                *self.table(), self.significant, self.intervals.level, self._rows_of_intervals
-            ),
-            loading_table(self.sorted_loadings()),
-            self._illustrations(),
-            command,
-        )
-        with replacing(path) as file:
-            file.write(page.encode(errors="backslashreplace"))
+    # ---- figures ---------------------------------------------------------------------------------
 
     @property
     def _rows_of_intervals(self) -> str:
@@ -492,25 +437,29 @@ class Study:
             shown, label = self.in_sample, "these rows"
         return self.intervals, self.chance, shown, label, self._rows_of_intervals
 
-    def _illustrations(self) -> Iterator[Illustration]:
+    def figures(self) -> dict[str, Draw]:
+        """Return the correlations of each component, and the largest loadings of each view."""
         rows = f"{self.n_rows:,} rows"
-        yield Illustration(
-            "Correlations",
-            [Picture.of(partial(draw_correlations, *self._drawn()), 4.1, 3.0)],
-            "A component is real if its correlation (line) lies above those of shuffled pairs. "
-            "Correlations of fitted rows are too large; the interval is of the population.",
-            f"{rows}, and {len(self.test.permuted):,} permutations of them; held-out rows were "
-            "left out of every step",
+        correlations = Draw(
+            partial(draw_correlations, *self._drawn()),
+            caption="A component is real if its correlation (line) lies above those of shuffled "
+            "pairs. Correlations of fitted rows are too large; the interval is of the population.",
+            source=f"{rows}, and {len(self.test.permuted):,} permutations of them; held-out rows "
+            "were left out of every step",
         )
+        return {"Correlations": correlations} | {
+            f"Loadings of {view}": self._loadings_figure(view, rows) for view in self.variables
+        }
+
+    def _loadings_figure(self, view: str, rows: str) -> Draw:
+        lines = [line for line in self.sorted_loadings() if line[0] == view][:_DRAWN]
         interval = f"{self.intervals.level:.0%} interval{self._rows_of_intervals}"
-        for view, names in self.variables.items():
-            lines = [line for line in self.sorted_loadings() if line[0] == view][:_DRAWN]
-            few = f"; the {len(lines)} largest of {len(names)} loadings" * (len(lines) < len(names))
-            draw = partial(draw_loadings, lines, interval if self.intervals.estimate[0] else "")
-            yield Illustration(
-                f"Loadings of {view}",
-                [Picture.of(draw, 4.1, 0.7 + 0.2 * len(lines))],
-                "Correlations between the variables and the variate of their own view (bars) or of "
-                "the other view (circles). Do not interpret a component that is not significant.",
-                f"{rows}{few}",
-            )
+        n = len(self.variables[view])
+        few = f"; the {len(lines)} largest of {n} loadings" * (len(lines) < n)
+        return Draw(
+            partial(draw_loadings, lines, interval if self.intervals.estimate[0] else ""),
+            0.7 + 0.2 * len(lines),
+            "Correlations between the variables and the variate of their own view (bars) or of "
+            "the other view (circles). Do not interpret a component that is not significant.",
+            f"{rows}{few}",
+        )

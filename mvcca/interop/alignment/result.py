@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mvcca.machine.axes import tidy_axes
-from mvcca.machine.optional import optional
-from mvcca.machine.tables import Table, in_notebook
+from mvcca.machine.result import Draw, Result
+from mvcca.machine.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame
 
     from mvcca.linear import CCA, Procrustes
 
@@ -45,8 +44,11 @@ class AlignmentStep(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
+class Alignment(Result):
     """Two sets of vectors in one space, with what is known of how well they match.
+
+    ``to_frame`` has a row per model on the way: its step, stage and n_pairs. ``plot`` draws the
+    number of pairs by step: a good alignment finds more and more of them.
 
     Attributes
     ----------
@@ -93,7 +95,7 @@ class Alignment:
             return self.found_first <= 2 * self.found_first_error
         return False
 
-    def figures(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the figures that tell how well rows match.
 
         Returns
@@ -106,52 +108,27 @@ class Alignment:
         facts = {"n_pseudo_pairs": len(self.pairs), "gallery_size": self.gallery_size}
         return facts | {name: value for name, value in known.items() if value is not None}
 
-    def _repr_html_(self) -> str:
-        figures = [(_IN_WORDS[name], value) for name, value in self.figures().items()]
-        verdict = "The alignment has failed." if self.has_failed else ""
+    def tables(self) -> list[Table]:
+        """Return the models on the way, and the figures that tell how well rows match."""
         steps = [(i, step.stage, step.n_pairs) for i, step in enumerate(self.steps)]
-        tables = [
-            Table.of("How well rows match", ("figure", "value"), figures, spec=".3f"),
-            Table.of("Models on the way", ("step", "stage", "pairs"), steps),
+        known = [(_IN_WORDS[name], value) for name, value in self.as_dict().items()]
+        return [
+            Table.of("Models", ("step", "stage", "n_pairs"), steps, shown=()),
+            Table.of("How well rows match", ("figure", "value"), known, spec=".3f"),
+            Table.of("Models on the way", ("step", "stage", "pairs"), steps, has_title=True),
         ]
+
+    def sentences(self) -> list[str]:
+        """Return the model, and whether the alignment has failed."""
         model = " ".join(str(self.model).split())
-        return in_notebook(tables, filter(None, (f"Alignment by {model}.", verdict)))
+        verdict = ["The alignment has failed."] if self.has_failed else []
+        return [f"Alignment by {model}.", *verdict]
 
-    def to_frame(self) -> DataFrame:
-        """Table of the steps.
+    def figures(self) -> dict[str, Draw]:
+        """Return the figure of the number of pairs by step."""
+        return {"Pairs by step": Draw(self._draw)}
 
-        Returns
-        -------
-        pandas.DataFrame
-            A row per model: its number, stage and number of pairs.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        pandas = optional("pandas", "to_frame", "pandas")
-        table = pandas.DataFrame(self.steps, columns=["stage", "n_pairs"])
-        table.insert(0, "step", range(len(table)))
-        return table
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the number of pairs by step. A good alignment finds more and more of them.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
+    def _draw(self, ax: Axes | None) -> Axes:
         ax = tidy_axes(ax, grid="y")
         for stage in dict.fromkeys(step.stage for step in self.steps):
             numbers = [i for i, step in enumerate(self.steps) if step.stage == stage]

@@ -13,14 +13,13 @@ from mvcca.blocks.checks import matrix_of_numbers, to_array
 from mvcca.interop.row_maps import CentredMap, LocalMaps, RowMap
 from mvcca.machine.archive import not_ours, read_archive, write_archive
 from mvcca.machine.axes import tidy_axes
-from mvcca.machine.optional import optional
-from mvcca.machine.tables import Table, in_notebook
+from mvcca.machine.result import Draw, Result
+from mvcca.machine.tables import Table
 from mvcca.measures import unit_rows
 from mvcca.views import Views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 _KIND, _FORMAT = "migration", 1
 _PARTS = ("center", "W", "offset")
@@ -60,13 +59,16 @@ class Drift(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Migration:
+class Migration(Result):
     """A map between the vectors of an old model and those of a new one, with what it keeps.
 
     All figures compare by cosine and are of pairs that the map was not fitted to. The functions of
     `mvcca.interop` that export maps (`mvcca.interop.affine_map`, `mvcca.interop.to_linear`,
     `mvcca.interop.save_onnx`, `mvcca.interop.save_dense`) take a migration; its views are "old" and
     "new".
+
+    ``to_frame`` and ``plot`` show `found_first` by number of pairs: a row or bar for each point of
+    the learning curve, and the last one for all pairs. Bars are of two standard errors.
 
     Attributes
     ----------
@@ -128,8 +130,8 @@ class Migration:
     _items: RowMap | None = field(repr=False)
     _queries: RowMap | None = field(repr=False)
 
-    def __str__(self) -> str:
-        """The report that `mvcca migrate` prints."""
+    def sentences(self) -> list[str]:
+        """Return the report that `mvcca migrate` prints."""
         mapped = {"items": "migrated row", "queries": "row", "both": "row"}[self.direction]
         lines = [
             f"{self._name}: fitted to {self.n_pairs:,} pairs; the figures are of pairs left out of "
@@ -144,7 +146,7 @@ class Migration:
             f"{2 * point.found_first_error:.3f}"
             for point in self.learning_curve
         ]
-        return "\n".join(lines)
+        return lines
 
     @property
     def _name(self) -> str:
@@ -262,40 +264,11 @@ class Migration:
         z = difference / max(float(error), np.finfo(float).tiny)
         return Drift(float(cosines.mean()), self.cosine, z, z < -_WORN)
 
-    def to_frame(self) -> DataFrame:
-        """Table of `found_first` by number of pairs.
+    def figures(self) -> dict[str, Draw]:
+        """Return the figure of the learning curve."""
+        return {"Own row found first": Draw(self._draw)}
 
-        Returns
-        -------
-        pandas.DataFrame
-            Columns n_pairs, found_first and found_first_error; a row for each point of the learning
-            curve, and the last one for all pairs.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        pandas = optional("pandas", "to_frame", "pandas")
-        return pandas.DataFrame(self._curve(), columns=CurvePoint._fields)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw `found_first` by number of pairs, with bars of two standard errors.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
+    def _draw(self, ax: Axes | None) -> Axes:
         ax = tidy_axes(ax, grid="y")
         n_pairs, first, errors = np.array(self._curve()).T
         ax.errorbar(n_pairs, first, 2 * errors, marker="o", capsize=3)
@@ -342,7 +315,7 @@ class Migration:
             for name, own in zip(_MAPS, (self._items, self._queries), strict=True)
             for part, array in _arrays_of(own).items()
         }
-        content = {"kind": _KIND, "migration": _FORMAT, "figures": self.figures()}
+        content = {"kind": _KIND, "migration": _FORMAT, "figures": self.as_dict()}
         write_archive(path, arrays, content)
 
     @classmethod
@@ -373,13 +346,14 @@ class Migration:
         figures["learning_curve"] = tuple(map(_curve_point, figures["learning_curve"]))
         return cls(**figures, **maps)
 
-    def figures(self) -> dict[str, Any]:
-        """Everything but the maps, as numbers and text."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything but the maps, as numbers and text."""
         names = [field.name for field in fields(self) if not field.name.startswith("_")]
         found = {name: getattr(self, name) for name in names}
         return found | {"learning_curve": [point._asdict() for point in self.learning_curve]}
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> list[Table]:
+        """Return the learning curve, and the table of what the map keeps."""
         error = 2 * self.found_first_error
         nearest = f"nearest {self.nearest_share:.1%} of rows that are still nearest"
         figures = [
@@ -398,14 +372,18 @@ class Migration:
             "left out of the fit. ±: two standard errors; of the cosine, its standard deviation."
         )
         caption = f"Migration of {self.direction}: {self._name}"
-        found = [Table.of(caption, ("figure", "value"), figures, [note], words=("figure",))]
+        shown = ("notebook", "page")  # in text, sentences say it
+        found = [
+            Table.of("Learning curve", CurvePoint._fields, self._curve(), shown=()),
+            Table.of(caption, ("figure", "value"), figures, [note], words=("figure",), shown=shown),
+        ]
         if self.learning_curve:
             columns = ("pairs", "own row first", "± two standard errors")
             points = [
                 (p.n_pairs, p.found_first, 2 * p.found_first_error) for p in self.learning_curve
             ]
-            found.append(Table.of("Maps of fewer pairs", columns, points, spec=".3f"))
-        return in_notebook(found)
+            found.append(Table.of("Maps of fewer pairs", columns, points, spec=".3f", shown=shown))
+        return found
 
     def _mapped(self, own: RowMap | None, rows: Any, name: str) -> np.ndarray:
         rows = to_array(rows)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from itertools import chain
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +26,9 @@ from mvcca.interop.representations._measures import (
     spectrum_of,
 )
 from mvcca.interop.representations._sources import LayerRows, LayerSums, Source
-from mvcca.machine.optional import optional
-from mvcca.machine.printable import in_one_line
 from mvcca.machine.progress import steps
-from mvcca.machine.tables import Table, in_notebook
+from mvcca.machine.result import Draw, Result
+from mvcca.machine.tables import Table
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.plotting import draw_heatmap
@@ -39,7 +37,6 @@ from mvcca.views import Views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 _FEWEST_ROWS = 5
 _N_GROUPS = 10  # that intervals leave out, one after the other
@@ -48,10 +45,12 @@ _ADVICE = "Use more rows, a ridge (reg) for the mean correlations, or cka_unbias
 
 
 @dataclass(frozen=True, eq=False)
-class SimilarityTable:
+class SimilarityTable(Result):
     """How alike layers are, and how alike they would be if they were unrelated.
 
-    ``table["cka"]`` is the matrix of one measure, (n_layers, n_others).
+    ``table["cka"]`` is the matrix of one measure, (n_layers, n_others), and
+    ``plot(figure="cka")`` its heat map. ``to_frame`` has a row per measure and pair of layers:
+    layer, other, measure, value, raw, expected, z; and low and high if a level was given.
 
     Attributes
     ----------
@@ -146,33 +145,30 @@ class SimilarityTable:
     def _is_one_for_any(self, measure: str) -> np.ndarray:
         return is_one_for_any(self.expected[measure])
 
-    def __str__(self) -> str:
-        names, others = (list(map(in_one_line, part)) for part in (self.names, self.other))
-        left = max(map(len, names))
-        lines = []
-        for measure in self.raw:
-            cells = self._cells(measure)
-            width = max(map(len, (*others, *chain(*cells)))) + 2
-            lines.append(self._caption(measure))
-            lines.append(" " * left + "".join(f"{name:>{width}}" for name in others))
-            lines += [
-                f"{name:<{left}}" + "".join(f"{cell:>{width}}" for cell in row)
-                for name, row in zip(names, cells, strict=True)
-            ]
-            lines.append("")
-        return "\n".join([*lines[:-1], *self.notes])
-
-    def _repr_html_(self) -> str:
-        tables = (
+    def tables(self) -> list[Table]:
+        """Return the table of all pairs, and a matrix per measure."""
+        columns, *_ = pairs = list(self.rows())
+        values = [tuple(line.values()) for line in pairs]
+        everything = Table.of("Pairs of layers", tuple(columns), values, shown=())
+        matrices = [
             Table.of(
                 self._caption(measure),
                 ("layer", *self.other),
                 ((name, *row) for name, row in zip(self.names, self._cells(measure), strict=True)),
                 words=("layer",),
+                has_title=True,
             )
             for measure in self.raw
-        )
-        return in_notebook(tables, self.notes)
+        ]
+        return [everything, *matrices[:-1], replace(matrices[-1], notes=self.notes)]
+
+    def figures(self) -> dict[str, Draw]:
+        """Return a heat map per measure."""
+        return {measure: Draw(partial(self._draw, measure)) for measure in self.raw}
+
+    def _draw(self, measure: str, ax: Axes | None) -> Axes:
+        options = {"vmin": 0, "vmax": 1, "aspect": "equal"}
+        return draw_heatmap(ax, self[measure], (self.names, self.other), measure, options, {})[0]
 
     def _caption(self, measure: str) -> str:
         kind = "calibrated" if self.is_calibrated else "not calibrated"
@@ -189,23 +185,6 @@ class SimilarityTable:
             [f"{text} ± {half:.3f}" for text, half in zip(*row, strict=True)]
             for row in zip(texts, widths, strict=True)
         ]
-
-    def to_frame(self) -> DataFrame:
-        """Table of a row per pair of layers and measure.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns layer, other, measure, value, raw, expected, z; and low and high if a level was
-            given.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        pandas = optional("pandas", "to_frame", "pandas")
-        return pandas.DataFrame(list(self.rows()))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield what `to_frame` lists, as mappings.
@@ -232,29 +211,6 @@ class SimilarityTable:
                     width = float(self.half_width[measure][i, j])
                     line |= {"low": float(value) - width, "high": float(value) + width}
                 yield line
-
-    def plot(self, measure: str | None = None, ax: Axes | None = None) -> Axes:
-        """Draw a heat map of one measure.
-
-        Parameters
-        ----------
-        measure : str, optional
-            The measure; by default the first.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        measure = next(iter(self.raw)) if measure is None else measure
-        options = {"vmin": 0, "vmax": 1, "aspect": "equal"}
-        return draw_heatmap(ax, self[measure], (self.names, self.other), measure, options, {})[0]
 
 
 def compare_representations(
@@ -356,7 +312,7 @@ def compare_representations(
     >>> layers = {"first": first, "rotated": rotated, "unrelated": unrelated}
     >>> print(compare_representations(layers, measures="cka"))
     cka, calibrated, 500 rows
-                   first    rotated  unrelated
+    layer      first  rotated  unrelated
     first          1.000      1.000      0.002
     rotated        1.000      1.000      0.002
     unrelated      0.002      0.002      1.000

@@ -20,7 +20,7 @@ from mvcca.blocks.checks import reject_masks, reject_missing_ids
 from mvcca.machine.config import block_slices
 from mvcca.machine.memory import readable
 from mvcca.machine.printable import printable
-from mvcca.machine.tables import Table, in_notebook
+from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
 from mvcca.retrieval.empty_rows import note_on, without_empty
 from mvcca.retrieval.hubs import BankOfViews, HubCorrection
@@ -37,7 +37,7 @@ from mvcca.views.typing import ViewsLike
 _PARAMETERS = ("estimator", "similarity", "backend", "weighting")  # those that are stored
 
 
-class RetrievalIndex:
+class RetrievalIndex(ShownAsTables):
     """Search index: a gallery of one or several views, for queries of any view of an estimator.
 
     `mvcca.save` and `mvcca.load` store an index whole; ``load(path, mmap=True)`` leaves the gallery
@@ -418,7 +418,8 @@ class RetrievalIndex:
         held = ", ".join(f"{name}: {view.n_ranked}" for name, view in views) or "empty"
         return printable(f"RetrievalIndex({self.estimator!r}, {held})")
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> list[Table]:
+        """Return the table that notebooks show: a line per view."""
         views = self._contents.views
         rows = [
             (
@@ -438,7 +439,7 @@ class RetrievalIndex:
             [f"{model}; ranked by {self._ranking}; {self.backend} search"],
             words=("view", "type"),
         )
-        return in_notebook([table])
+        return [table]
 
     def _search_with_faiss(
         self, key: Any, gallery: Gallery, rows: np.ndarray, k: int
