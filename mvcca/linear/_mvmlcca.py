@@ -259,9 +259,10 @@ class MVMLCCA(LabelWeightedEstimator):
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
         if isinstance(statistic.sums, LabelSums):
             self.n_label_vectors_ = len(statistic.sums.labels)
-        if lacking := problem.reasons:
+        lacking = [own.why for own in problem.ranks.values() if own.why is not None]
+        if lacking:
             warn(
-                f"View {', '.join(lacking.values())}: there are too few label sets for this many "
+                f"View {', '.join(lacking)}: there are too few label sets for this many "
                 'features, and results depend mostly on reg. Set within="sample", use MLCCA, or '
                 "raise reg."
             )

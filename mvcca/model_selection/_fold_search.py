@@ -435,7 +435,7 @@ class _TrainingPart:
             model = problem[0].of(self.opened)
             path = RidgePath.of(model.posed(self.rows, self.statistic), exact=True)
             z = path.regression
-            pairs = self.held_out if path.problem.is_cca else ()
+            pairs = self.held_out if path.problem.between is None else ()
             pairs = pairs if z is None else z.residual(pairs)
             for own in _grouped(problem, lambda own: own.params.get("reg")):
                 try:

@@ -10,7 +10,6 @@ import numpy as np
 
 from mvcca.problem._rows import OF_COVARIANCES, Exactness
 from mvcca.problem._shared_rows import SharedRows
-from mvcca.problem.linalg import rounding_of
 from mvcca.statistics import Moments, PairCovariance, PairMoments, Recovered, Regression
 
 Blocks = dict[tuple[str, str], Any]
@@ -49,18 +48,9 @@ class Estimate:
         return cls(moments.mean(), (Sigma, Sigma), moments, **options)
 
     @property
-    def is_of_moments(self) -> bool:
-        """Whether the covariances are those of moments, which count the rows."""
-        return isinstance(self.pairs, Moments | PairMoments)
-
-    @property
     def regression(self) -> Regression | None:
         """The regression on confounds, of whose residuals this is said."""
         return self.pairs.regression if isinstance(self.pairs, Moments) else None
-
-    def rounding_of(self, name: str) -> np.ndarray:
-        """Deviations that rounding may give to the features of a view, (n_features,)."""
-        return self.exactness.rounding.get(name, rounding_of(self.means[name]))
 
     def by_pair(self) -> list[PairCovariance]:
         """Covariances of the rows of each two views that share objects, if they are known."""

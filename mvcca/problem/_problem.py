@@ -31,11 +31,9 @@ from mvcca.problem.linalg import (
     Whitener,
     canonical_directions,
     ridge_in,
+    rounding_of,
 )
-from mvcca.statistics import (
-    Moments,
-    column_slices,
-)
+from mvcca.statistics import Moments, PairMoments, column_slices
 
 _ROWS_PER_RANK = 5  # below, a ridge chosen by folds retrieves much better; above, hardly
 _LEAST_SHARE = 1e-8  # of the largest correlation, up to which one is rounding
@@ -95,16 +93,6 @@ class Problem:
     with_patterns: bool = False
     ranks: Mapping[str, KnownRank] = field(default_factory=dict)
 
-    @property
-    def is_cca(self) -> bool:
-        """Whether A and B are the covariances of the rows."""
-        return self.between is None and self.within is None
-
-    @property
-    def reasons(self) -> dict[str, str]:
-        """Why constraints lack rank by construction, by view."""
-        return {name: own.why for name, own in self.ranks.items() if own.why is not None}
-
     def solve(self, n_components: int | None, *, expected: bool = True, lift: bool = True) -> Maps:
         """Find the leading maps, as weights of the original features.
 
@@ -126,7 +114,7 @@ class Problem:
             If a view never varies, or overflows.
         """
         between, within = self.blocks()
-        about, is_cca = self.about, self.is_cca
+        about, is_cca = self.about, self.between is None
         with_diagonal = self.with_diagonal
         if with_diagonal and is_cca and not any(self.rows.reg[name] for name in within):
             # A_pp = B_p only adds 1 to the eigenvalues, and more is known of new rows without it.
@@ -139,7 +127,8 @@ class Problem:
         ranks_of_rows = {name: own.rank for name, own in bases if isinstance(own, Reduced)}
         with threads_to_factorise(max(map(len, about.means.values()))):
             whiteners, slopes = self._whiteners(within, variances)
-            self.rows.check(whiteners, self.reasons, about.exactness)
+            lacking = [name for name, own in self.ranks.items() if own.why is not None]
+            self.rows.check(whiteners, lacking, about.exactness)
             all_of_cca = expected and is_cca and len(whiteners) == 2 and not with_diagonal
             found = canonical_directions(
                 between,
@@ -227,7 +216,9 @@ class Problem:
             if B.ndim == 1:
                 whiteners[name] = Scaling.of(B)
             else:
-                whiteners[name] = Whitener.of(B, self.about.rounding_of(name))
+                about = self.about
+                rounding = about.exactness.rounding.get(name, rounding_of(about.means[name]))
+                whiteners[name] = Whitener.of(B, rounding)
         regs = [self.rows.reg[name] for name in whiteners]
         slopes = [1.0 - reg if isinstance(reg, Shrinkage) else 1.0 for reg in regs]
         if not any(isinstance(reg, Shrinkage) for reg in regs):
@@ -244,8 +235,9 @@ class Problem:
     def _warn_of_few_rows(self, ranks: Mapping[str, int]) -> None:
         """Warn if views without a ridge, of these ranks, have so few rows that maps fit noise."""
         rows, about, n_independent = self.rows, self.about, sum(ranks.values())
+        is_counted = isinstance(about.pairs, Moments | PairMoments)
         remedy = 'set reg="cv" to choose a ridge by folds, or ' if rows.needs_many else "set "
-        for (p, q), _, _, count in about.by_pair() if about.is_of_moments else ():
+        for (p, q), _, _, count in about.by_pair() if is_counted else ():
             if {p, q} <= ranks.keys() and count <= (width := ranks[p] + ranks[q]):
                 warn(
                     f"n <= p + q and reg=0: {count:g} objects against {width} independent "

@@ -107,7 +107,7 @@ class RidgePath:
         # Of rows that all views share, each pair has the matrices of the problem.
         about = problem.about
         is_of_all = isinstance(about.pairs, Moments)
-        vanishes = problem.is_joint or problem.is_cca  # A, where B does
+        vanishes = problem.is_joint or problem.between is None  # A, where B does
         reduced: dict[str, Tridiagonal] = {}
         axes: dict[str, Any] = {}
         with threads_to_factorise(max(map(len, within.values()))):
@@ -136,7 +136,9 @@ class RidgePath:
                 pairs.append(PairCovariance((p, q), C, within_pair, count))
         means = {name: about.means[name] @ axes[name].vectors for name in axes}
         about = replace(about, means=means, covariance=(turned, reduced), pairs=pairs)
-        own: dict[str, Any] = {} if problem.is_cca else {"between": turned, "within": reduced}
+        own: dict[str, Any] = {}
+        if problem.between is not None:
+            own = {"between": turned, "within": reduced}
         rows = replace(rows, bases=axes)
         return cls(
             replace(problem, rows=rows, about=about, with_patterns=False, **own),
@@ -155,7 +157,8 @@ class RidgePath:
             smallest, largest = np.sqrt(np.maximum(T.extremes, 0) + ridge)
             noise = self._rounding(name) / smallest
             conditions[name] = _Conditioned(len(T.diagonal), largest / smallest, noise)
-        self.problem.rows.check(conditions, self.problem.reasons, self.problem.about.exactness)
+        lacking = [name for name, own in self.problem.ranks.items() if own.why is not None]
+        self.problem.rows.check(conditions, lacking, self.problem.about.exactness)
 
     def _rounding(self, name: str) -> float:
         """Deviation that rounding may give to a feature, where sums about zero lose digits."""
