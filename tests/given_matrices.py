@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mvcca.base import Requirements, StatisticEstimator
-from mvcca.problem import Problem
+from mvcca.problem import Estimate, Problem
 from mvcca.statistics import Moments
 
 
@@ -35,4 +35,5 @@ class GivenMatrices(StatisticEstimator):
             for function in (self.between, self.within)
         )
         is_joint = self.between is self.within is Moments.covariance
-        return Problem(rows, statistic.mean(), between=A, within=B, is_joint=is_joint)
+        about = Estimate(statistic.mean())
+        return Problem(rows, about, between=A, within=B, is_joint=is_joint)
