@@ -122,8 +122,8 @@ def study(
     Returns
     -------
     Study
-        Printed as tables; ``result.write("report.html")`` writes a page, ``result.to_frame()`` and
-        ``result.loadings_frame()`` return DataFrames.
+        Printed as tables; ``result.save_page("report.html")`` writes a page, and
+        ``result.to_frame()`` and ``result.loadings_frame()`` return DataFrames.
 
     Raises
     ------
