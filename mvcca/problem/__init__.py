@@ -1,7 +1,9 @@
-"""One problem for all linear methods: `Rows`, and `Problem(...).solve(n_components) -> Maps`.
+"""One problem for all linear methods: `Problem(rows, about, ...).solve(n_components) -> Maps`.
 
-A method computes its between- and within-view matrices from a statistic of the rows; ridge, bases
-and precision are handled here. Nothing here knows of estimators.
+A method computes its between- and within-view matrices from a statistic of the `Rows`, of which an
+`Estimate` holds what else is known; ridge, bases and precision are handled here. `Whitened` is a
+view by its singular values, for CCA of the same rows with many ridges or in many orders. Nothing
+here knows of estimators.
 """
 
 from mvcca.problem._bases import Basis, Explicit
