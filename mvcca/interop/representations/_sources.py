@@ -187,9 +187,9 @@ class LayerSums:
     LayerSums(500 rows of first, second)
     >>> print(compare_representations(sums))
     cka_unbiased, calibrated, 500 rows
-             first  second
-    first    1.000   0.787
-    second   0.787   1.000
+    layer   first  second
+    first   1.000   0.787
+    second  0.787   1.000
     """
 
     def __init__(self, *, sketch: int | None = None, random_state: int = 0) -> None:

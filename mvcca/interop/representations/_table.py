@@ -313,9 +313,9 @@ def compare_representations(
     >>> print(compare_representations(layers, measures="cka"))
     cka, calibrated, 500 rows
     layer      first  rotated  unrelated
-    first          1.000      1.000      0.002
-    rotated        1.000      1.000      0.002
-    unrelated      0.002      0.002      1.000
+    first      1.000    1.000      0.002
+    rotated    1.000    1.000      0.002
+    unrelated  0.002    0.002      1.000
     """
     names = [measures] if isinstance(measures, str) else list(dict.fromkeys(measures))
     if unknown := [name for name in names if name not in MEASURES]:
