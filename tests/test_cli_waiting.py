@@ -12,7 +12,7 @@ import pytest
 from mvcca.cli import main
 from mvcca.cli.console import Progress, fitted_to_terminal
 from mvcca.comparison import progress as comparison_progress
-from mvcca.comparison.progress import Estimate
+from mvcca.comparison.progress import ExpectedTime
 from mvcca.machine import progress
 from mvcca.machine.progress import counting, passing_bars
 
@@ -75,9 +75,9 @@ def test_an_estimate_beyond_the_memory_says_so(capsys, monkeypatch):
 
 
 def test_estimates_are_numbers_and_words():
-    found = Estimate(200.0, 1.5e9)
+    found = ExpectedTime(200.0, 1.5e9)
     assert str(found) == "estimated: 3 min of CPU time and 1.5 GB of memory beside the data"
-    assert (found.is_long, Estimate(19.0, 0).is_long) == (True, False)
+    assert (found.is_long, ExpectedTime(19.0, 0).is_long) == (True, False)
 
 
 # ---- progress -----------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from mvcca.cli.wording import with_options
 from mvcca.comparison import Case, ComparisonResult
 from mvcca.comparison.export import as_json, check_suffix, write
 from mvcca.comparison.next_step import in_words, next_steps
-from mvcca.comparison.progress import Estimate
+from mvcca.comparison.progress import ExpectedTime
 from mvcca.comparison.registry import METHODS, selected
 from mvcca.comparison.report import NO_PICTURES, has_pictures
 from mvcca.comparison.summary import Summary
@@ -133,7 +133,7 @@ def run_cases(
 
 def _report(progress: Progress, message: str) -> None:
     """Show what is being done; an estimate of all of it stays."""
-    if isinstance(message, Estimate):
+    if isinstance(message, ExpectedTime):
         note_estimate(message)
     else:
         progress.update(message)

@@ -6,7 +6,7 @@ from typing import Any
 
 from mvcca.cli.console import note
 from mvcca.comparison.costs import Shapes, Work, costs_of
-from mvcca.comparison.progress import Estimate
+from mvcca.comparison.progress import ExpectedTime
 from mvcca.machine.memory import available_bytes
 from mvcca.views import Labels, Views
 
@@ -17,10 +17,10 @@ def note_work(work: Work | None, n_processes: int = 1) -> None:
     """Print a note if the work takes long, or more memory than there is."""
     if work is not None:
         cost = costs_of({"": work})[""]
-        note_estimate(Estimate(cost.seconds / n_processes, cost.n_bytes))
+        note_estimate(ExpectedTime(cost.seconds / n_processes, cost.n_bytes))
 
 
-def note_estimate(estimate: Estimate) -> None:
+def note_estimate(estimate: ExpectedTime) -> None:
     """Print the estimate if it is long, or of more memory than there is."""
     available = available_bytes()
     is_much = estimate.n_bytes > available

@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 from mvcca.blocks.checks import is_about_finite
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
-from mvcca.comparison.progress import Estimate, Report, TimeLeft, bar, epochs_reported
+from mvcca.comparison.progress import ExpectedTime, Report, TimeLeft, bar, epochs_reported
 from mvcca.comparison.texts import text_step
 from mvcca.comparison.tuning import choice_within, choices_of_folds, is_nested
 from mvcca.inspection import pairwise_correlations
@@ -122,7 +122,7 @@ def outcomes_of(
     left = TimeLeft(sum(shares.values()) / effective_n_jobs(n_jobs))
     if progress is not None:
         n_bytes = max((one.cost.n_bytes for one in candidates if one.cost is not None), default=0)
-        progress(Estimate(left.total, n_bytes))
+        progress(ExpectedTime(left.total, n_bytes))
 
     def tasks(tell: Report | None) -> Iterator[Any]:
         for candidate in candidates:

@@ -44,7 +44,7 @@ class TimeLeft:
         return f"{share:.0%} done, about {time_in_words(left)} left"
 
 
-class Estimate(str):
+class ExpectedTime(str):
     """Estimated time and memory in words, as in "estimated: 3 min of CPU time and 1.2 GB".
 
     Attributes
@@ -56,7 +56,7 @@ class Estimate(str):
     seconds: float
     n_bytes: float
 
-    def __new__(cls, seconds: float, n_bytes: float) -> Estimate:
+    def __new__(cls, seconds: float, n_bytes: float) -> ExpectedTime:
         """Write the numbers in words."""
         text = f"estimated: {time_in_words(seconds)} of CPU time and {n_bytes / 1e9:.1f} GB"
         found = super().__new__(cls, f"{text} of memory beside the data")
