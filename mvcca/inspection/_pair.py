@@ -123,7 +123,7 @@ class Pair:
         """Orthonormal bases of the centred views, less the confounds, (n, r)."""
         return self.views[0].basis, self.views[1].basis
 
-    @property
+    @cached_property
     def features(self) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates of the features in the bases, (r, n_features)."""
         x, y = ((view.axes * view.values).T for view in self.views)

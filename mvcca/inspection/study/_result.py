@@ -459,7 +459,8 @@ class Study(Result):
         return Draw(
             partial(draw_loadings, lines, interval if self.intervals.estimate[0] else ""),
             0.7 + 0.2 * len(lines),
-            "Correlations between the variables and the variate of their own view (bars) or of "
-            "the other view (circles). Do not interpret a component that is not significant.",
+            "How strongly each variable correlates with the variate of its own view (bars) and "
+            "with that of the other view (circles). Do not interpret a component that is not "
+            "significant.",
             f"{rows}{few}",
         )
