@@ -97,11 +97,11 @@ def reports(tmp_path_factory) -> dict[str, Path]:
     }
     measures = ["map@50", "r@1", "r@10", "mrr", "p@10", "mr", "ndcg@10"]
     many = compare(methods, views[:300], data.labels[:300], cv=3, measures=measures)
-    many.report(paths["many"])
+    many.save_page(paths["many"])
     (case,) = example_data("halves")
-    case.compare(["cca", "pls", "mlcca"], cv=0.3).report(paths["images"])
+    case.compare(["cca", "pls", "mlcca"], cv=0.3).save_page(paths["images"])
     single = compare({"CCA": CCA(5, reg=0.1)}, case.views[:200], cv=0.5, measures="mrr")
-    single.report(paths["one"])
+    single.save_page(paths["one"])
     rng = np.random.default_rng(0)
     shared = rng.standard_normal((120, 2))
     blocks = {

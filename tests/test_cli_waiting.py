@@ -1,4 +1,4 @@
-"""What commands say while one waits: an estimate before long work, and progress at a terminal."""
+"""What commands say while one waits: progress at a terminal, and nothing that stays."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import pytest
 
 from mvcca.cli import main
 from mvcca.cli.console import Progress, fitted_to_terminal
-from mvcca.comparison import progress as comparison_progress
-from mvcca.comparison.progress import ExpectedTime
 from mvcca.machine import progress
 from mvcca.machine.progress import counting, passing_bars
 
@@ -48,36 +46,6 @@ COMMANDS = {
     "migrate": ["migrate", "a.npy", "b.npy", "-o", "mapped.npy"],
     "similarity": ["similarity", "a.npy", "b.npy"],
 }
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_long_work_is_estimated_before_it_begins(command, capsys, monkeypatch):
-    assert main(FIT) == 0
-    estimate = re.compile(
-        r"^mvcca: estimated: \d+ s of CPU time and \d+\.\d GB of memory beside the data$", re.M
-    )
-    capsys.readouterr()
-    assert main(COMMANDS[command]) == 0
-    assert not estimate.search(capsys.readouterr().err)
-    monkeypatch.setattr(comparison_progress, "_LONG", 0)
-    assert main(COMMANDS[command]) == 0
-    out, err = capsys.readouterr()
-    assert len(estimate.findall(err)) == 1
-    assert "estimated: " not in out
-    assert main([*COMMANDS[command], "--quiet"]) == 0
-    assert capsys.readouterr().err == ""
-
-
-def test_an_estimate_beyond_the_memory_says_so(capsys, monkeypatch):
-    monkeypatch.setattr("mvcca.cli.estimates.available_bytes", lambda: 1e4)
-    assert main(FIT) == 0
-    assert "beside the data; only 0.0 GB of memory are free\n" in capsys.readouterr().err
-
-
-def test_estimates_are_numbers_and_words():
-    found = ExpectedTime(200.0, 1.5e9)
-    assert str(found) == "estimated: 3 min of CPU time and 1.5 GB of memory beside the data"
-    assert (found.is_long, ExpectedTime(19.0, 0).is_long) == (True, False)
 
 
 # ---- progress -----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import Parallel, delayed, parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.sparse import csr_array
@@ -265,6 +266,12 @@ def test_several_processes_find_the_same(result):
             assert_array_equal(other.fold_values(name, measure), result.fold_values(name, measure))
 
 
+def test_processes_of_a_comparison_are_not_those_of_joblib():
+    mvcca.compare({"CCA": CCA(1, reg=0.1)}, planted(), cv=2, n_jobs=2)
+    with parallel_config("loky", n_jobs=2):  # the executor that joblib keeps is of its own class
+        assert Parallel()(delayed(abs)(n) for n in (-1, -2)) == [1, 2]
+
+
 def test_correlations_of_training_rows_are_larger_than_of_held_out_rows(result):
     for fold in result.folds:
         found = result.measured("CCA")[fold.number]
@@ -501,13 +508,14 @@ def test_ctrl_c_leaves_what_was_measured():
 
     def stop(text):
         seen.append(text)
-        if len(seen) == 6:  # the first is the estimate
+        if len(seen) == 6:  # the first fold of MLCCA, after all of CCA
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="Interrupted: the result contains 4 of 10 fits"):
+    with pytest.warns(UserWarning, match="Interrupted: the result contains 5 of 10 fits"):
         found = mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, progress=stop)
     assert not found.is_complete
-    assert len(found.fold_values("CCA", "mrr")) == 2
+    assert len(found.fold_values("CCA", "mrr")) == 5
+    assert found.failures == {"MLCCA": "interrupted before it was measured"}
     assert "Interrupted" in str(found)
     assert found.best in found.methods
 
@@ -546,26 +554,26 @@ def test_ctrl_c_before_anything_was_measured_is_an_interruption():
 
 
 def test_reports_by_ending(result, tmp_path):
-    result.report(tmp_path / "out.csv")
+    result.save_page(tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["value"]) for row in rows] == list(result.to_frame().value)
-    result.report(tmp_path / "out.json")
+    result.save_page(tmp_path / "out.json")
     content = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     (found,) = content["results"]
     assert found["best"] == result.best == "MLCCA"
     assert found["methods"][0]["measures"]["mrr"]["mean"] == result.mean("CCA", "mrr")
     assert found["methods"][0]["measures"]["mrr"]["interval"] == list(result.interval("CCA", "mrr"))
-    result.report(tmp_path / "out.md")
+    result.save_page(tmp_path / "out.md")
     assert "| method | mAP@50 |" in (tmp_path / "out.md").read_text(encoding="utf-8")
-    result.report(tmp_path / "out.html")
+    result.save_page(tmp_path / "out.html")
     assert "<svg" in (tmp_path / "out.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match=r"out\.xls: expected a file for results ending in \.html"):
-        result.report(tmp_path / "out.xls")
+        result.save_page(tmp_path / "out.xls")
 
 
 def test_the_report_begins_with_a_verdict_and_ends_with_the_next_step(result, tmp_path):
-    result.report(tmp_path / "out.html")
+    result.save_page(tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     (found,) = re.findall(r'<dl class="answers">(.*?)</dl>', page, re.S)
     shown = " ".join(re.sub("<[^>]*>", " ", found).split())
@@ -585,7 +593,7 @@ def test_every_table_and_figure_of_the_report_says_what_it_was_measured_on(
     result, one_split, tmp_path
 ):
     for found, folds in ((result, f"{len(result.folds)} folds, "), (one_split, "")):
-        found.report(tmp_path / "out.html")
+        found.save_page(tmp_path / "out.html")
         page = (tmp_path / "out.html").read_text(encoding="utf-8")
         held_out = f"{len(found.folds[0].test)} held-out objects"
         captions = re.findall("<caption[^>]*>(.*?)</caption>", page)
@@ -608,7 +616,7 @@ def test_queries_are_named_by_their_words_or_the_index_of_the_views_or_their_row
     pages = []
     for views, presentation in ((plain, Presentation()), (indexed, Presentation()), (plain, words)):
         found = mvcca.compare({"CCA": CCA(3)}, views, labels, cv=2)
-        replace(found, presentation=presentation).report(tmp_path / "out.html")
+        replace(found, presentation=presentation).save_page(tmp_path / "out.html")
         page = (tmp_path / "out.html").read_text(encoding="utf-8")
         pages.append(
             [html.unescape(text) for text in re.findall(r'<p class="query">(.*?)</p>', page)]
@@ -668,18 +676,18 @@ def test_without_pairs_or_labels_there_is_one_question():
 def test_the_verdict_is_the_first_that_is_read(result, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     assert str(result).splitlines()[0] == verdict(result)
-    result.report(tmp_path / "out.md")
+    result.save_page(tmp_path / "out.md")
     heading, text = (tmp_path / "out.md").read_text(encoding="utf-8").split("\n\n")[:2]
     assert heading.startswith("## ")
     assert text == verdict(result)
-    result.report(tmp_path / "out.json")
+    result.save_page(tmp_path / "out.json")
     (found,) = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["results"]
     assert found["verdict"] == verdict(result)
     assert found["best_for"]["the same object"] == {"measure": "r@1", "method": "CCA"}
 
 
 def test_tables_of_the_report_have_captions_and_scopes(result, tmp_path):
-    result.report(tmp_path / "out.html")
+    result.save_page(tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     tables = re.findall(r"<table.*?</table>", page, re.S)
     assert len(tables) == 3 + len(result.measures)  # measures, costs, methods, and by direction
@@ -775,7 +783,8 @@ def test_panels_of_correlations_hold_all_components_of_all_methods(monkeypatch):
 
 
 def test_the_plot_draws_means_and_intervals(result):
-    ax = result.plot("mrr")
+    assert result.plot().get_xlabel() == "mAP@50, 95 % interval; dotted: chance"
+    ax = result.plot(figure="mrr")
     drawn = {tuple(line.get_xdata()) for line in ax.lines}
     for name in result.methods:
         assert result.interval(name, "mrr") in drawn
@@ -898,7 +907,7 @@ def test_params_differ_only_between_methods_selected_by_name():
 
 def test_an_interruption_while_a_method_is_added_leaves_the_others(result):
     methods = {"again": CCA(2), "ends": Ends(KeyboardInterrupt)}
-    with pytest.warns(UserWarning, match="Interrupted: the result contains 1 of 10 fits"):
+    with pytest.warns(UserWarning, match="Interrupted: the result contains 5 of 10 fits"):
         found = result.add(methods)
     assert found.successes == ["CCA", "MLCCA", "again"]
     assert not found.is_complete
@@ -990,11 +999,13 @@ def test_a_search_that_fails_is_a_row_with_the_reason_of_its_estimator():
 def test_values_of_what_was_not_compared_are_errors(result):
     with pytest.raises(ValueError, match=r"value of 'PLS': the methods are 'CCA', 'MLCCA'\."):
         result.mean("PLS", "mrr")
-    for ask in (result.not_worse, result.plot, partial(result.interval, "CCA")):
+    for ask in (result.not_worse, partial(result.interval, "CCA")):
         with pytest.raises(ValueError, match="'p@5' is not one of the measures"):
             ask("p@5")
+    with pytest.raises(ValueError, match=r"Expected figure to be one of .*'mrr'.*; got 'p@5'"):
+        result.plot(figure="p@5")
     with pytest.raises(FileNotFoundError, match="there is no folder nowhere"):
-        result.report("nowhere/out.csv")
+        result.save_page("nowhere/out.csv")
 
 
 def test_groups_have_known_methods():
@@ -1062,9 +1073,9 @@ def test_hubness_is_compared_like_other_measures(cv, tmp_path):
     assert np.isfinite(result.standard_error("CCA", "hubness@5")) == has_uncertainty
     assert np.isfinite(result.interval("CCA", "hubness@5")).all() == has_uncertainty
     assert np.isfinite(list(result.p_values("hubness@5").values())).all() == has_uncertainty
-    result.report(tmp_path / "found.json")
+    result.save_page(tmp_path / "found.json")
     json.loads((tmp_path / "found.json").read_text(), parse_constant=pytest.fail)
-    result.report(tmp_path / "found.html")
+    result.save_page(tmp_path / "found.html")
     with pytest.raises(ValueError, match="has no values of queries"):
         result.per_query("hubness@5")
 
@@ -1341,12 +1352,12 @@ def test_undecided_is_what_the_test_neither_rejects_nor_finds_equal(result, one_
 def test_bold_is_for_best_values_only(result, tmp_path):
     best = {measure: result.best_by(measure) for measure in MEASURES}
     n_best = len(best)
-    result.report(tmp_path / "out.md")
+    result.save_page(tmp_path / "out.md")
     text = (tmp_path / "out.md").read_text(encoding="utf-8")
     assert len(re.findall(r"\*\*[\d.]+±[\d.]+\\\*\*\*", text)) == text.count("**") // 2 == n_best
     assert result._repr_html_().count("<b>") == n_best
     assert 'style="font-weight: normal"' in result._repr_html_()  # of headings, bold in notebooks
-    result.report(tmp_path / "out.html")
+    result.save_page(tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert re.findall(r"<b>[\d.]+±[\d.]+\*</b>", page) == re.findall("<b>.*?</b>", page)
     assert page.count("<b>") == n_best
@@ -1387,7 +1398,7 @@ def test_an_estimator_that_ends_the_program_is_a_row_with_its_reason(error, sear
 
 def test_ctrl_c_in_an_estimator_leaves_what_was_measured():
     methods = {"CCA": CCA(2), "ends": Ends(KeyboardInterrupt)}
-    with pytest.warns(UserWarning, match="Interrupted: the result contains 1 of 4 fits"):
+    with pytest.warns(UserWarning, match="Interrupted: the result contains 2 of 4 fits"):
         found = mvcca.compare(methods, planted(), CLASSES, cv=2)
     assert found.successes == ["CCA"]
 
@@ -1455,7 +1466,7 @@ def test_no_name_controls_a_terminal(harmful, tmp_path):
     assert r"two\nlines" in str(harmful)
     assert not controls(harmful._repr_html_())
     for ending in ("html", "md", "json"):
-        harmful.report(tmp_path / f"out.{ending}")
+        harmful.save_page(tmp_path / f"out.{ending}")
         assert not controls((tmp_path / f"out.{ending}").read_text(encoding="utf-8")), ending
     content = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     names = [one["name"] for one in content["results"][0]["methods"]]
@@ -1479,11 +1490,11 @@ def test_no_warning_controls_a_terminal():
 
 
 def test_no_name_is_markup(harmful, tmp_path):
-    harmful.report(tmp_path / "out.html")
+    harmful.save_page(tmp_path / "out.html")
     for page in ((tmp_path / "out.html").read_text(encoding="utf-8"), harmful._repr_html_()):
         assert "<script>" not in page
         assert html.escape(HARMFUL[0]) in page
-    harmful.report(tmp_path / "out.md")
+    harmful.save_page(tmp_path / "out.md")
     text = (tmp_path / "out.md").read_text(encoding="utf-8")
     assert "<" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -1507,7 +1518,7 @@ def test_a_code_span_holds_any_text():
 
 
 def test_no_name_is_a_formula_of_a_spreadsheet(harmful, tmp_path):
-    harmful.report(tmp_path / "out.csv")
+    harmful.save_page(tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     for row in rows[1:]:

@@ -140,7 +140,7 @@ def test_no_control_character_is_printed_or_shown(name, tmp_path):
 @pytest.mark.parametrize("suffix", [".html", ".csv", ".md", ".json"])
 def test_no_control_character_is_in_a_report(suffix, tmp_path):
     path = tmp_path / f"report{suffix}"
-    compared().report(path)
+    compared().save_page(path)
     assert not CONTROL.search(path.read_text())
 
 

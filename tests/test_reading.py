@@ -14,10 +14,10 @@ import pytest
 MOST_RUN = {
     "CCA.fit": (17, 83, 13),  # 16 and 81 before what a statistic says was a value of its own
     "MVMLCCA.fit": (36, 177, 17),
-    "SAM.fit": (27, 154, 13),
+    "SAM.fit": (28, 155, 13),
     "fit_migration": (26, 125, 12),
-    "mvcca fit": (88, 541, 25),
-    'compare("default", cv=5)': (95, 746, 31),
+    "mvcca fit": (81, 501, 25),
+    'compare("default", cv=5)': (91, 698, 32),
     "index add and search": (16, 82, 10),
 }
 

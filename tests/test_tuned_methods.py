@@ -287,17 +287,6 @@ def test_three_view_cca_is_judged_by_the_views_that_are_searched(planted):
     assert evaluate_retrieval(views, estimator=model).mean()["mrr"] > 0.1
 
 
-def test_little_effort_says_what_it_skips(planted):
-    views, y = planted
-    estimator = NCCA(3, n_neighbors="cv", bandwidth="cv", random_state=0)
-    choice = choices(
-        estimator, views, y, InnerFolds(CODES), "class", Labels.of(y), effort="coarse"
-    )[()]
-    assert choice.searched == {"n_neighbors": (5, 20, 80), "bandwidth": (0.5,)}
-    assert choice.skipped == {"n_neighbors": (10, 40), "bandwidth": (0.25, 1.0)}
-    assert {own["bandwidth"] for own in choice.cv_results["params"]} == {0.5}
-
-
 def test_batches_refuse_a_search(planted):
     views, _ = planted
     with pytest.raises(ValueError, match='n_components="cv" looks at all rows at once'):

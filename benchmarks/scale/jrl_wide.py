@@ -2,8 +2,7 @@
 
 Views look like texts about the same objects (`_text_like`), with one of ten classes each. On the
 smaller shape both routes run in turns, and their weights are compared. On the larger one the
-features' systems would take hours, so that only the time of the rows' is measured, and what
-`mvcca.compare` expects of it beforehand.
+features' systems would take hours, so that only the time of the rows' is measured.
 
     python -m benchmarks.scale.jrl_wide [--rows 960] [--features 2000] [--views 5] [--repeats 3]
         [--small 480 400 5]
@@ -36,9 +35,7 @@ import numpy as np
 
 from benchmarks._measure import in_turns, machine, peak_memory, ratio
 from benchmarks._text_like import text_like
-from mvcca import JRL, Labels, Views
-from mvcca.comparison.costs import Shapes, fit_work, measured_rates
-from mvcca.comparison.data import Data
+from mvcca import JRL, Views
 from mvcca.linear import jrl_loss
 
 _CLASSES = 10
@@ -77,11 +74,8 @@ def main(options: argparse.Namespace) -> None:
     model = JRL(n_neighbors=options.neighbors)
     with peak_memory() as memory:
         timing = in_turns({"": lambda: model.fit(views, y)}, 1)[""]
-    work = fit_work(model, Shapes.of(Data.of(views, Labels.of(y)), len(views)))
-    assert work is not None
     print(f"{options.rows} x {options.views} views of {options.features} features:")
     print(f"  by rows{timing}; {model.n_iter_} steps; {memory['MB']:.0f} MB above the data")
-    print(f"  expected {work.seconds(measured_rates()):.1f} s, {work.n_bytes / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,8 @@ import numpy as np
 from mvcca.blocks import as_block, read_array
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.estimates import note_work
 from mvcca.cli.inputs import checked_output, configured, header_of, id_of
 from mvcca.cli.notes import ROWS
-from mvcca.comparison.costs import alignment_work, shape_of
 from mvcca.interop.alignment import Alignment, align_unpaired
 from mvcca.machine.written_files import check_format
 from mvcca.persistence import save
@@ -32,9 +30,6 @@ def run(options: Namespace) -> None:
         pairs = _pairs(options.pairs, options)
     elif options.pairs is not None:
         pairs = _pairs_of_ids(options, ids_of_x, ids_of_y)
-    n_pairs = 0 if pairs is None else len(pairs)
-    of_x, of_y = (shape_of(as_block(rows)) for rows in (x, y))
-    note_work(alignment_work(of_x, of_y, n_pairs, method=options.method))
     with configured(options):
         found = align_unpaired(
             x,

@@ -9,13 +9,11 @@ import shlex
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mvcca.cli.console import Progress, is_colored, note
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.estimates import note_estimate
 from mvcca.cli.inputs import (
     files_of_labels,
     files_of_views,
@@ -26,9 +24,8 @@ from mvcca.cli.inputs import (
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
 from mvcca.cli.wording import with_options
 from mvcca.comparison import Case, ComparisonResult
-from mvcca.comparison.export import as_json, check_suffix, write
+from mvcca.comparison.export import check_suffix, write
 from mvcca.comparison.next_step import in_words, next_steps
-from mvcca.comparison.progress import ExpectedTime
 from mvcca.comparison.registry import METHODS, selected
 from mvcca.comparison.report import NO_PICTURES, has_pictures
 from mvcca.comparison.summary import Summary
@@ -106,7 +103,7 @@ def run_cases(
                     params=params,
                     n_jobs=options.jobs,
                     random_state=options.seed,
-                    progress=partial(_report, progress),
+                    progress=progress.update,
                 )
             if result.is_complete and not result.successes:
                 reasons = [f"{name}: {reason}" for name, reason in result.failures.items()]
@@ -121,7 +118,7 @@ def run_cases(
             if not result.is_complete:
                 break
         if options.json:
-            print(printable_json([as_json(result) for result in results]))
+            print(printable_json([result.as_dict() for result in results]))
         if page is not None and any(result.successes for result in results):
             progress.update("writing the report")
             _write(page, results, options, commands(results[-1]))
@@ -129,14 +126,6 @@ def run_cases(
         raise KeyboardInterrupt("the table is incomplete")
     if not (options.json or options.quiet) and (steps := commands(results[-1])):
         print(printable("\n".join(["", *in_words(steps)])))
-
-
-def _report(progress: Progress, message: str) -> None:
-    """Show what is being done; an estimate of all of it stays."""
-    if isinstance(message, ExpectedTime):
-        note_estimate(message)
-    else:
-        progress.update(message)
 
 
 def _write(

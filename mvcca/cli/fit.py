@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 
 from mvcca.cli.console import Progress, show
 from mvcca.cli.errors import UsageError
-from mvcca.cli.estimates import note_fit
 from mvcca.cli.inputs import (
     by_name,
     checked_output,
@@ -48,7 +47,6 @@ def run(options: Namespace) -> None:
     _check_labels(method, labels, options.goal)
     model, step = _built(method, chosen, views, options)
     _tune(model, method, chosen, views, labels, options)
-    note_fit(model, views, labels, options.workers or 1)
     config: dict[str, Any] = {"device": options.device}
     if method.is_deep:  # the device is a parameter of the estimator; progress is logged per epoch
         config |= {"device": None, "progress": False}

@@ -11,9 +11,7 @@ import numpy as np
 from mvcca.blocks import as_block
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.estimates import note_work
 from mvcca.cli.inputs import checked_output, configured, header_of, id_of
-from mvcca.comparison.costs import migration_work, shape_of
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
@@ -38,8 +36,6 @@ def run(options: Namespace) -> None:
         sample = _sample(options, old, new)
     else:
         old, sample = _matched(options)
-    of_old, of_new = (shape_of(as_block(rows)) for rows in (old, sample[1]))
-    note_work(migration_work(of_old, of_new, direction=options.direction, writes=not is_map))
     with configured(options):
         found = fit_migration(
             *sample,

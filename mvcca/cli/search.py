@@ -6,12 +6,9 @@ import io
 import sys
 from argparse import Namespace
 
-from mvcca.blocks import as_block
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
-from mvcca.cli.estimates import n_components_of, note_work
 from mvcca.cli.inputs import by_name, checked_output, configured, header_of, id_of, load_model
-from mvcca.comparison.costs import hits_work, shape_of
 from mvcca.interop import Hits
 from mvcca.machine.printable import printable
 from mvcca.machine.replacing import replacing
@@ -38,12 +35,6 @@ def run(options: Namespace) -> None:
         ids = None if options.id is None else id_of(options)
         opened, item_ids = open_rows(galleries, ids, header, joint=options.joint)
         asked, query_ids = open_rows(queries, ids, header, joint=True)
-        of_items, of_queries = (
-            {name: shape_of(as_block(own)) for name, own in rows.items()}
-            for rows in (opened, asked)
-        )
-        corrects = bool(banks) or hasattr(model, "bank_")
-        note_work(hits_work(of_items, of_queries, n_components_of(model), corrects=corrects))
         index = RetrievalIndex(
             model,
             options.similarity,

@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.estimates import note_work
 from mvcca.cli.inputs import checked_output, configured
-from mvcca.comparison.costs import shape_of, similarity_work
 from mvcca.interop.representations import MEASURES, SimilarityTable, compare_representations
 from mvcca.machine.replacing import replacing
 
@@ -32,15 +29,6 @@ def run(options: Namespace) -> None:
     inputs = [str(file) for part in files.values() for file in part.values()]
     picture = None if options.plot is None else checked_output(options.plot, inputs)
     layers = {part: {name: _opened(own[name]) for name in own} for part, own in files.items()}
-    shapes = {part: [shape_of(as_block(X)) for X in own.values()] for part, own in layers.items()}
-    work = similarity_work(
-        shapes["layers"],
-        shapes.get("other"),
-        options.measures,
-        calibrates=not options.raw,
-        has_intervals=options.level is not None,
-    )
-    note_work(work)
     with configured(options):
         found = compare_representations(
             layers["layers"],

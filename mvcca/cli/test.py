@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import NamedColumns, as_block
+from mvcca.blocks import NamedColumns
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.estimates import note_work
 from mvcca.cli.inputs import checked_output, configured, groups_of_ids
-from mvcca.comparison.costs import shape_of, study_work
 from mvcca.inspection import study
 from mvcca.views.files import SubjectTable, matched, read_ids, read_table
 
@@ -37,9 +35,6 @@ def run(options: Namespace) -> None:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
     holes = options.missing != "error"
     views = dict(zip(names, (_numbers(table, holes) for table in (first, second)), strict=False))
-    x, y = (shape_of(as_block(rows)) for rows in views.values())
-    work = study_work(x, y, options.permutations, n_components=options.components)
-    note_work(work, options.jobs or 1)
     with configured(options):
         result = study(
             views,

@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.estimates import n_components_of, note_work
 from mvcca.cli.inputs import (
     by_name,
     checked_output,
@@ -24,7 +22,6 @@ from mvcca.cli.inputs import (
     load_model,
     model_file,
 )
-from mvcca.comparison.costs import projection_work, shape_of
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
@@ -43,11 +40,10 @@ def run(options: Namespace) -> None:
     inputs = [options.model, *files.values(), *([options.ids] if options.ids else [])]
     names = _targets(options, list(files))
     targets = {view: checked_output(name, inputs) for view, name in names.items()}
-    (project, width), header = _projection(options), header_of(options)
+    project, header = _projection(options), header_of(options)
     column = None if options.id is None else id_of(options)
     with configured(options), ExitStack() as outputs:  # renamed together, after all are written
         opened, ids = open_rows(files, column, header)
-        note_work(projection_work({n: shape_of(as_block(X)) for n, X in opened.items()}, width))
         projected = {
             name: ProjectedRows(project, name, rows, files[name]) for name, rows in opened.items()
         }
@@ -77,20 +73,19 @@ def _ids_in(
     return dict.fromkeys(projected, ids)
 
 
-def _projection(options: Namespace) -> tuple[Callable[[Any], Any], int]:
-    """What maps rows of views by the model or the migration in the file, and about how many columns
-    it makes."""
+def _projection(options: Namespace) -> Callable[[Any], Any]:
+    """What maps rows of views by the model or the migration in the file."""
     if options.vectors is None and kind_of(model_file(options.model)) == "migration":
         from mvcca.interop.migration import Migration  # without scikit-learn, which takes a second
 
-        migration = Migration.load(options.model)
-        return migration.transform, n_components_of(migration)
+        return Migration.load(options.model).transform
     from mvcca.retrieval import retrieval_vectors
 
     model = load_model(options.model)
     if options.vectors is None:
-        return model.transform, n_components_of(model)
-    vectors = partial(
+        found: Callable[[Any], Any] = model.transform
+        return found
+    return partial(
         retrieval_vectors,
         model,
         role=options.vectors,
@@ -98,7 +93,6 @@ def _projection(options: Namespace) -> tuple[Callable[[Any], Any], int]:
         target=options.target,
         weighting=options.weighting,
     )
-    return vectors, n_components_of(model)
 
 
 def _targets(options: Namespace, names: list[str]) -> dict[str, str]:

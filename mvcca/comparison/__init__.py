@@ -1,6 +1,6 @@
 """Compare methods on one's own data: `compare`, its result, and the registry of methods.
 
-`registry` names the methods, `budget` says which of them the time allows, `tuning` chooses their
+`registry` names the methods, `schedule` measures them within a time limit, `tuning` chooses their
 settings, `fits` fits and measures one method on one fold, `significance` compares methods, `result`
 holds what was measured, and `verdict`, `summary`, `against_defaults`, `export` and `report` show
 it. Names are imported on first access, since ``mvcca --help`` reads the registry.

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from mvcca.comparison.candidates import candidates_of
-from mvcca.comparison.fits import outcomes_of
+from mvcca.comparison.fits import Conditions
 from mvcca.comparison.measurements import Measurements
+from mvcca.comparison.schedule import outcomes_of
 from mvcca.model_selection import tunable
 
 _CHEAP = 10.0  # seconds of fits and rankings of a method that are repeated
@@ -45,7 +46,7 @@ def gains(result: Measurements) -> list[Gain]:
     if cheap and result.is_complete:
         settings = replace(result.settings, tune=False, search={})
         candidates = candidates_of(cheap, result.data, settings)
-        found = outcomes_of(candidates, result.data, result.folds, settings)
+        found = outcomes_of(candidates, Conditions(result.data, result.folds, settings))
         again = Measurements(candidates, result.data, settings, result.folds, found, result.chance)
         default = {name: again.mean(name, measure) for name in again.successes}
     return [Gain(name, result.mean(name, measure), default.get(name)) for name in tuned]

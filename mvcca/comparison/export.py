@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mvcca.comparison.measurements import Measurements
+from mvcca.comparison.candidates import Candidate
+from mvcca.comparison.measurements import RECORD, Measurements
 from mvcca.comparison.summary import Summary
 from mvcca.comparison.wording import code, escaped
 from mvcca.machine.printable import printable_json
@@ -35,34 +36,6 @@ def write(
 
 def as_json(result: Measurements) -> dict[str, Any]:
     """The result in JSON-compatible values."""
-    methods = []
-    for candidate in result.candidates:
-        name = candidate.name
-        entry: dict[str, Any] = {"name": name, "learns_from": candidate.learns_from}
-        if name in result.failures:
-            methods.append(entry | {"failure": result.failures[name]})
-            continue
-        found = result.fits(name)[0]
-        measures = {}
-        for measure in result.measures:
-            low, high = result.interval(name, measure)
-            compared = result.against_best(measure)[name]
-            measures[measure] = {
-                "mean": result.mean(name, measure),
-                "standard_error": result.standard_error(name, measure),
-                "interval": [low, high],
-                "behind": compared.behind,
-                "p_value": compared.p_value,
-                "smallest_detectable": compared.smallest_detectable,
-                "decision": compared.decision,
-            }
-        entry |= {
-            "ranked_by": found.ranked_by,
-            "estimator": " ".join(repr(found.estimator).split()),
-        }
-        if choices := list(_choices(result, name)):
-            entry["tuned"] = choices
-        methods.append(entry | {"measures": measures})
     summary = Summary.of(result)
     return {
         "verdict": summary.verdict,
@@ -76,9 +49,38 @@ def as_json(result: Measurements) -> dict[str, Any]:
         "chance": {measure: result.chance_level(measure) for measure in result.measures},
         "n_folds": len(result.folds),
         "random_state": result.settings.random_state,
-        "methods": methods,
+        "methods": [_entry(result, candidate) for candidate in result.candidates],
         "values": list(result.records()),
     }
+
+
+def _entry(result: Measurements, candidate: Candidate) -> dict[str, Any]:
+    """Values of a method, and how they compare with those of the best one."""
+    name = candidate.name
+    entry: dict[str, Any] = {"name": name, "learns_from": candidate.learns_from}
+    if name in result.failures:
+        return entry | {"failure": result.failures[name]}
+    found = result.fits(name)[0]
+    measures = {}
+    for measure in result.measures:
+        low, high = result.interval(name, measure)
+        compared = result.against_best(measure)[name]
+        measures[measure] = {
+            "mean": result.mean(name, measure),
+            "standard_error": result.standard_error(name, measure),
+            "interval": [low, high],
+            "behind": compared.behind,
+            "p_value": compared.p_value,
+            "smallest_detectable": compared.smallest_detectable,
+            "decision": compared.decision,
+        }
+    entry |= {
+        "ranked_by": found.ranked_by,
+        "estimator": " ".join(repr(found.estimator).split()),
+    }
+    if choices := list(_choices(result, name)):
+        entry["tuned"] = choices
+    return entry | {"measures": measures}
 
 
 def _choices(result: Measurements, method: str) -> Iterator[dict[str, Any]]:
@@ -104,7 +106,7 @@ def _json(results: Results, command: str, _: Any) -> str:
 def _csv(results: Results, *_: Any) -> str:
     titles = [Summary.of(result).title for result in results]
     several = len(results) > 1
-    rows = [[*(["data"] if several else []), "method", "fold", "direction", "measure", "value"]]
+    rows = [[*(["data"] if several else []), *RECORD]]
     for title, result in zip(titles, results, strict=True):
         for record in result.records():
             rows.append([*([title] if several else []), *record.values()])

@@ -1,4 +1,4 @@
-"""Fit every method to the training part of each fold and measure it on the held-out part.
+"""Fit a method to the training part of a fold and measure it on the held-out part.
 
 Held-out rows are projected once; measures, correlations, curves and examples are read from these
 rows. A method that cannot be fitted is an outcome with a reason; warnings are stored with the
@@ -8,32 +8,28 @@ outcome that caused them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from threadpoolctl import threadpool_limits
 
 from mvcca.blocks.checks import is_about_finite
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
-from mvcca.comparison.progress import ExpectedTime, Report, TimeLeft, bar, epochs_reported
+from mvcca.comparison.progress import Report, epochs_reported
 from mvcca.comparison.texts import text_step
 from mvcca.comparison.tuning import choice_within, choices_of_folds, is_nested
 from mvcca.inspection import pairwise_correlations
-from mvcca.machine.config import get_config
+from mvcca.machine.deadline import NO_DEADLINE, Deadline, OutOfTime, in_words
 from mvcca.machine.memory import PeakMemory
-from mvcca.machine.warnings import warn
 from mvcca.model_selection import Choice, choice_of, fit_chosen
 from mvcca.model_selection.folds import Fold
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
@@ -97,129 +93,101 @@ class Failed:
     reason: str
 
 
+@dataclass(frozen=True)
+class Omitted(Failed):
+    """A method that the time limit left out."""
+
+    needs: float | None = None  # seconds of a limit that includes it, where that was measured
+
+
 Outcome = Measured | Failed
 Outcomes = dict[tuple[str, int], Outcome]
 
 
-def outcomes_of(
-    candidates: Sequence[Candidate],
-    data: Data,
-    folds: Sequence[Fold],
-    settings: Settings,
-    n_jobs: int | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Outcomes:
-    """Outcome of every method on every fold, or those that were there before an interruption."""
-    found: Outcomes = {}
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
-    in_process = n_jobs in (None, 1)
-    # For few numbers, threads cost more time than they save.
-    is_small = sum(X.shape[0] * X.shape[1] for X in data.views.blocks.values()) < 10**6
-    run = _with_one_thread if is_small and not in_process else run_folds
+class Begun(NamedTuple):
+    """A method that was measured on its first fold."""
 
-    n_folds = len(folds)
-    shares = {one.name: 0.0 if one.cost is None else one.cost.seconds for one in candidates}
-    left = TimeLeft(sum(shares.values()) / effective_n_jobs(n_jobs))
-    if progress is not None:
-        n_bytes = max((one.cost.n_bytes for one in candidates if one.cost is not None), default=0)
-        progress(ExpectedTime(left.total, n_bytes))
-
-    def tasks(tell: Report | None) -> Iterator[Any]:
-        for candidate in candidates:
-            if candidate.is_tuned:  # one search chooses the settings of all folds
-                yield task(candidate, folds, tell)
-        for fold in folds:
-            for candidate in candidates:
-                if not candidate.is_tuned:
-                    yield task(candidate, [fold], tell)
-
-    def task(candidate: Candidate, folds: Sequence[Fold], tell: Report | None) -> Any:
-        report = None
-        if tell is not None:
-            tell(f"{candidate.name} ({left})")
-            report = partial(_report, tell, "", f" ({left})") if in_process else None
-        return delayed(run)(candidate, data, folds, settings, report, n_folds)
-
-    try:
-        limited = threadpool_limits(1) if is_small and in_process else nullcontext()
-        has_bar = progress is None and get_config().progress
-        told: AbstractContextManager[Any] = bar(left) if has_bar else nullcontext(progress)
-        with limited, told as tell, closing(parallel(tasks(tell))) as done:
-            for outcomes in done:
-                found |= outcomes
-                for name, _ in outcomes:
-                    left.done += shares[name] / len(folds) / effective_n_jobs(n_jobs)
-    except (KeyboardInterrupt, BrokenProcessPool) as error:
-        if not found:
-            raise
-        reason = "Interrupted" if isinstance(error, KeyboardInterrupt) else "A process was killed"
-        n_tasks = len(candidates) * len(folds)
-        warn(f"{reason}: the result contains {len(found)} of {n_tasks} fits.")
-    return found
+    candidate: Candidate
+    outcomes: Outcomes  # of the first fold; of all folds, if a search failed or no time was left
+    chosen: Mapping[int, Choice]  # by fold, where one search serves all
+    seconds: float  # of the first fold, without such a search
 
 
-def _report(progress: Report, before: str, after: str, message: str) -> None:
-    """Show a message between others."""
-    progress(f"{before}{message}{after}")
+@dataclass(frozen=True, eq=False)
+class Conditions:
+    """What all methods of a comparison have in common; the deadline is checked at every tick."""
 
+    data: Any  # `Data`; None on the way to another process
+    folds: Sequence[Fold]
+    settings: Settings
+    deadline: Deadline = NO_DEADLINE
 
-def _with_one_thread(*task: Any) -> Outcomes:
-    with threadpool_limits(1):
-        return run_folds(*task)
-
-
-def run_folds(
-    candidate: Candidate,
-    data: Data,
-    folds: Sequence[Fold],
-    settings: Settings,
-    report: Report | None = None,
-    n_folds: int = 1,
-) -> Outcomes:
-    """Choose the settings of a method if it is tuned, fit it on folds and measure it."""
-    reason = candidate.reason or candidate.lacks(data)
-    if reason is not None:
-        return {(candidate.name, fold.number): Failed(reason) for fold in folds}
-    chosen: dict[int, Choice] = {}
-    if candidate.is_tuned and is_nested(data, folds, candidate):
-        if report is not None:
-            report(f"{candidate.name}, choosing settings")
+    def begin(self, candidate: Candidate, report: Report | None = None) -> Begun:
+        """Choose the settings if one search serves all folds, and measure the first fold."""
+        clock, chosen = self.deadline.clock, {}
+        start = clock()
+        reason = candidate.lacks(self.data)
+        if reason is not None:
+            return self._none(candidate, Failed(reason))
+        if not self.deadline.allows(0):
+            return self._none(candidate, self.left_out())
         try:
-            with warnings.catch_warnings(action="ignore"):  # the fits warn of what matters
-                chosen = choices_of_folds(candidate, data, folds, settings)
+            with self.deadline.enforced(), warnings.catch_warnings(action="ignore"):
+                if candidate.is_tuned and is_nested(self.data, self.folds, candidate):
+                    if report is not None:
+                        report(f"{candidate.name}, choosing settings")
+                    chosen = choices_of_folds(candidate, self.data, self.folds, self.settings)
         except KeyboardInterrupt:
             raise
+        except OutOfTime:
+            return self._none(candidate, self.left_out(clock() - start))
         except BaseException as error:  # SystemExit, too: other methods go on
-            return {(candidate.name, f.number): Failed(_reason(error, data)) for f in folds}
-    outcomes = {}
-    for fold in folds:
-        of_fold = report
+            return self._none(candidate, Failed(_reason(error, self.data)))
+        start = clock()
+        outcomes = self.measure(candidate, self.folds[0], chosen, report)
+        return Begun(candidate, outcomes, chosen, clock() - start)
+
+    def _none(self, candidate: Candidate, why: Failed) -> Begun:
+        return Begun(candidate, {(candidate.name, f.number): why for f in self.folds}, {}, 0.0)
+
+    def measure(
+        self,
+        candidate: Candidate,
+        fold: Fold,
+        chosen: Mapping[int, Choice],
+        report: Report | None = None,
+    ) -> Outcomes:
+        """Fit a method on one fold and measure it."""
+        start, choice = self.deadline.clock(), chosen.get(fold.number)
         if report is not None and (candidate.is_tuned or candidate.is_deep):
-            where = f"{candidate.name}, fold {fold.number + 1} of {n_folds}, "
-            of_fold = partial(_report, report, where, "")
-        outcomes[candidate.name, fold.number] = _outcome(
-            candidate, data, fold, settings, chosen.get(fold.number), of_fold
-        )
-    return outcomes
+            where = f"{candidate.name}, fold {fold.number + 1} of {len(self.folds)}, "
+            report = partial(_prefixed, report, where)
+        with warnings.catch_warnings(record=True) as caught, self.deadline.enforced():
+            warnings.simplefilter("always")
+            try:
+                self.deadline.check()
+                found: Outcome = _measured(
+                    candidate, self.data, fold, self.settings, choice, report, caught
+                )
+            except KeyboardInterrupt:
+                raise
+            except OutOfTime:
+                found = self.left_out(self.deadline.clock() - start)
+            except BaseException as error:  # SystemExit, too: other methods go on
+                found = Failed(_reason(error, self.data))
+        return {(candidate.name, fold.number): found}
+
+    def left_out(self, spent: float | None = None) -> Omitted:
+        """The outcome of a method that was stopped after some seconds, or never began."""
+        budget = f"budget={self.settings.budget!r}"
+        why = f"no time of {budget} was left for it"
+        if spent is not None:
+            why = f"stopped after {in_words(spent)}, when no time of {budget} was left"
+        return Omitted(f"left out: {why}. Pass a larger budget, or budget=None, to include it")
 
 
-def _outcome(
-    candidate: Candidate,
-    data: Data,
-    fold: Fold,
-    settings: Settings,
-    choice: Choice | None,
-    report: Report | None,
-) -> Outcome:
-    """Fit a method on one fold and measure it."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            return _measured(candidate, data, fold, settings, choice, report, caught)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # SystemExit, too: other methods go on
-            return Failed(_reason(error, data))
+def _prefixed(report: Report, where: str, message: str) -> None:
+    report(f"{where}{message}")
 
 
 def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Settings) -> Any:

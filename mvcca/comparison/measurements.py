@@ -14,10 +14,12 @@ from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data, Presentation
 from mvcca.comparison.fits import Failed, Measured, Outcome
 from mvcca.comparison.significance import CONFIDENCE, OverFolds, OverObjects, holm, holm_level
+from mvcca.machine.optional import optional
 from mvcca.model_selection.folds import Fold
 from mvcca.retrieval import Measure, RetrievalTable
 
 LEVEL = 1 - CONFIDENCE
+RECORD = ("method", "fold", "direction", "measure", "value")  # columns of all values
 
 
 @dataclass(frozen=True)
@@ -320,25 +322,6 @@ class Measurements:
                 for measure, value in _of_fit(found).items():
                     yield {**key, "direction": "", "measure": measure, "value": value}
 
-    def to_frame(self) -> Any:
-        """All values as a tidy pandas DataFrame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns method, fold, direction, measure and value. Rows without a direction are mean
-            correlations, seconds, bytes of memory, and settings that tuning chose, if they
-            are numbers, with their value on the inner folds.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        return _pandas().DataFrame(
-            list(self.records()), columns=["method", "fold", "direction", "measure", "value"]
-        )
-
     def per_query(self, measure: str) -> Any:
         """Value of a measure for every query.
 
@@ -362,7 +345,7 @@ class Measurements:
         self._check_measure(measure)
         if Measure.parse(measure).is_of_gallery:
             raise ValueError(f"{measure!r} describes all items and has no values of queries.")
-        pd = _pandas()
+        pd = optional("pandas", "per_query", "pandas")
         parts = [
             pd.DataFrame(
                 {
@@ -402,11 +385,3 @@ def mean_correlation(correlations: Any) -> float:
     if correlations is None:
         return np.nan
     return float(np.mean(list(correlations.values())))
-
-
-def _pandas() -> Any:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("Data frames need pandas: pip install pandas") from error
-    return pd

@@ -74,10 +74,12 @@ def compare(
         otherwise by 5 inner folds. "all" also tunes estimators that you pass; False compares at 10
         components and ``reg=0.1``.
     budget : str, float or None, default="10min"
-        Time for all methods, in seconds or as "30s", "10min" or "2h"; None sets no limit. Times are
-        estimated from shapes before anything is fitted. If they add up to more, the slowest methods
-        are searched more coarsely, then compared at default settings, and then left out, with the
-        estimate as the reason. Methods that need more memory than is available are left out, too.
+        Time for all methods, in seconds or as "30s", "10min" or "2h"; None sets no limit. Methods
+        run in a fixed order, the cheapest first. Each is measured on the first fold, and left out
+        if its other folds, each as long as the first, do not fit into the time that is left. A fit
+        or a search that is running is stopped at its next tick: a batch of rows, a model of a
+        search, an epoch. `failures` has the reason and the budget that would include the method.
+        What is measured does not depend on the time; which methods are left out does.
     search : mapping of str to sequence, optional
         Values of hyper-parameters, such as ``{"reg": [0.01, 0.1, 1]}``. For each fold, each method
         that has some of them uses the best combination by 3-fold cross-validation within the
@@ -117,6 +119,8 @@ def compare(
         If a name is unknown, `cv` or `search` do not fit the data, or nothing can be relevant.
     TypeError
         If `methods` are neither names nor estimators by name, or X is a single matrix.
+    TimeoutError
+        If the budget does not suffice for any method.
 
     Notes
     -----

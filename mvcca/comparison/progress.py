@@ -4,95 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from mvcca.machine.config import config_context
+from mvcca.machine.config import config_context, get_config
+from mvcca.machine.deadline import in_words
 
 Report = Callable[[str], None]  # shows a line of progress
-_LONG = 20.0  # seconds, from which on an estimate is worth a line
-_KNOWN = 0.05  # share that is done, from which on its time tells how long the rest takes
-
-
-@dataclass
-class TimeLeft:
-    """Share of a comparison that is done, and the time that is left.
-
-    Attributes
-    ----------
-    total : float
-        Estimated seconds of all tasks.
-    done : float
-        Those of the tasks that are done.
-    """
-
-    total: float
-    done: float = 0.0
-    start: float = field(default_factory=perf_counter)
-
-    @property
-    def share(self) -> float:
-        """Share of the estimated seconds that is done."""
-        return self.done / self.total if self.total else 0.0
-
-    def __str__(self) -> str:
-        share = self.share
-        left = self.total - self.done
-        if share > _KNOWN:
-            left = (perf_counter() - self.start) * (1 - share) / share
-        return f"{share:.0%} done, about {time_in_words(left)} left"
-
-
-class ExpectedTime(str):
-    """Estimated time and memory in words, as in "estimated: 3 min of CPU time and 1.2 GB".
-
-    Attributes
-    ----------
-    seconds, n_bytes : float
-        The same as numbers.
-    """
-
-    seconds: float
-    n_bytes: float
-
-    def __new__(cls, seconds: float, n_bytes: float) -> ExpectedTime:
-        """Write the numbers in words."""
-        text = f"estimated: {time_in_words(seconds)} of CPU time and {n_bytes / 1e9:.1f} GB"
-        found = super().__new__(cls, f"{text} of memory beside the data")
-        found.seconds, found.n_bytes = seconds, n_bytes
-        return found
-
-    @property
-    def is_long(self) -> bool:
-        """Whether users should know before the work begins."""
-        return self.seconds > _LONG
+Tell = Callable[[str, int], None]  # shows a line of progress, and how many fits are done
 
 
 @contextmanager
-def bar(left: TimeLeft) -> Iterator[Report]:
-    """A progress bar of the whole comparison, whose fits show none."""
+def told(progress: Report | None, n_fits: int) -> Iterator[Tell | None]:
+    """Tell the progress of a comparison to the user's function, or on a bar if one is configured.
+
+    The bar is that of the whole comparison, whose fits show none.
+    """
+    if progress is not None:
+        yield lambda message, done: progress(f"{message} ({done} of {n_fits} fits done)")
+        return
+    if not get_config().progress:
+        yield None
+        return
     from tqdm.auto import tqdm
 
     with (
         config_context(progress=False),
-        tqdm(total=1.0, bar_format="{bar} {desc}", dynamic_ncols=True) as shown,
+        tqdm(total=n_fits, bar_format="{bar} {desc}", dynamic_ncols=True) as shown,
     ):
 
-        def draw(text: str) -> None:
-            shown.n = min(left.share, 1.0)
-            shown.set_description_str(text)
+        def draw(message: str, done: int) -> None:
+            shown.n = done
+            shown.set_description_str(f"{message} ({done} of {n_fits} fits done)")
 
         yield draw
-        left.done = left.total
-        draw("compared")
-
-
-def time_in_words(seconds: float) -> str:
-    """Time in seconds, minutes or hours."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        draw("compared", n_fits)
 
 
 @contextmanager
@@ -116,7 +62,7 @@ def epochs_reported(estimator: Any, report: Report | None) -> Iterator[None]:
             self.before = trainer.epoch - 1 if self.before is None else self.before
             per_epoch = (perf_counter() - start) / (trainer.epoch - self.before)
             left = (trainer.last_epoch - trainer.epoch) * per_epoch
-            more = f", about {time_in_words(left)} left" if left >= 1 else ""
+            more = f", about {in_words(left)} left" if left >= 1 else ""
             show(f"epoch {trainer.epoch} of {trainer.last_epoch}, {text}{more}")
 
     given = estimator.callbacks

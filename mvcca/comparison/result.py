@@ -1,29 +1,41 @@
-"""`ComparisonResult`: measurements that grow, their table, plot and report, the best estimator."""
+"""`ComparisonResult`: measurements that grow, how they are shown, and the best estimator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import hash as hash_of
 
 from mvcca.blocks.checks import few
-from mvcca.comparison.budget import affordable
 from mvcca.comparison.candidates import candidates_of
-from mvcca.comparison.export import write
-from mvcca.comparison.fits import outcomes_of, quiet_if_searching_ridges, searching
-from mvcca.comparison.measurements import Measurements
+from mvcca.comparison.export import as_json, write
+from mvcca.comparison.fits import Conditions, Omitted, quiet_if_searching_ridges, searching
+from mvcca.comparison.measurements import RECORD, Measurements
+from mvcca.comparison.schedule import outcomes_of
 from mvcca.comparison.summary import Summary
+from mvcca.comparison.verdict import verdict
 from mvcca.comparison.wording import listed
+from mvcca.machine.deadline import Deadline, budget_of
+from mvcca.machine.result import Draw, Result
+from mvcca.machine.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ComparisonResult(Measurements):
+class ComparisonResult(Measurements, Result):
     """Result of `mvcca.compare`. Printing it shows the table.
+
+    ``to_frame`` has all values, in the columns method, fold, direction, measure and value. Rows
+    without a direction are mean correlations, seconds, bytes of memory, and settings that tuning
+    chose, if they are numbers, with their value on the inner folds. ``plot(figure="mrr")`` draws
+    the mean of a measure for each method, with its 95 % confidence interval.
 
     Attributes
     ----------
@@ -76,6 +88,8 @@ class ComparisonResult(Measurements):
             If a name is unknown, or one of the result's methods has it.
         TypeError
             If `methods` are neither names nor estimators by name.
+        TimeoutError
+            If this result is empty and the budget does not suffice for any method.
 
         Examples
         --------
@@ -87,12 +101,26 @@ class ComparisonResult(Measurements):
         ('CCA', 'MLCCA', 'mine')
         """
         added = candidates_of(methods, self.data, self.settings, self.candidates)
-        added = affordable(added, self.data, self.folds, self.settings, n_jobs)
-        found = outcomes_of(added, self.data, self.folds, self.settings, n_jobs, progress)
-        return replace(
-            self,
-            candidates=(*self.candidates, *added),
-            outcomes={**self.outcomes, **found},
+        deadline = Deadline.after(self.settings.budget)
+        conditions = Conditions(self.data, self.folds, self.settings, deadline)
+        found = {**self.outcomes, **outcomes_of(added, conditions, n_jobs, progress)}
+        result = replace(self, candidates=(*self.candidates, *added), outcomes=found)
+        result._check_budget()
+        return result
+
+    def _check_budget(self) -> None:
+        """Raise TimeoutError if the budget did not suffice for any method."""
+        omitted = {n: own for (n, _), own in self.outcomes.items() if isinstance(own, Omitted)}
+        if self.successes or not omitted:
+            return
+        needs = {n: own.needs for n, own in omitted.items() if own.needs is not None}
+        advice = "Pass a larger one"
+        if needs:
+            name = min(needs, key=lambda name: needs[name])
+            advice = f"As measured, {name} needs budget={budget_of(needs[name])!r}. Pass that"
+        raise TimeoutError(
+            f"No method could be measured within budget={self.settings.budget!r}. {advice}, or "
+            "budget=None, which sets no limit."
         )
 
     def __or__(self, other: Any) -> Self:
@@ -155,44 +183,58 @@ class ComparisonResult(Measurements):
         fitted = getattr(estimator, "best_estimator_", estimator)
         return fitted.as_mvcca() if hasattr(fitted, "as_mvcca") else fitted
 
-    def __str__(self) -> str:
-        return Summary.of(self).as_text()
+    def tables(self) -> list[Table]:
+        """Return all values, which only frames show; the measures; costs and chosen settings."""
+        values = [list(record.values()) for record in self.records()]
+        summary = Summary.of(self)
+        parts = (summary.measures, summary.costs, summary.choices)
+        *first, last = [part for part in parts if part.lines]
+        notes = [*last.notes, *summary.numbered_warnings, *summary.method_notes]
+        of_values = Table.of("Values by method, fold and direction", RECORD, values, shown=())
+        return [of_values, *first, replace(last, notes=notes)]
 
-    __repr__ = __str__
+    def figures(self) -> dict[str, Draw]:
+        """Return the figures by measure: means of the methods, with 95 % confidence intervals."""
+        return {measure: Draw(partial(_intervals, self, measure)) for measure in self.measures}
 
-    def _repr_html_(self) -> str:
-        return Summary.of(self).as_html()
+    def sentences(self) -> list[str]:
+        """Return the best method for each kind of right items."""
+        return [verdict(self)]
 
-    def plot(self, measure: str | None = None, ax: Any = None) -> Any:
-        """Draw the mean of a measure for each method, with its 95 % confidence interval.
+    def remarks(self) -> list[str]:
+        """Return a description of the data."""
+        summary = Summary.of(self)
+        return [f"{summary.title}: {'; '.join(summary.data)}"]
 
-        Parameters
-        ----------
-        measure : str, optional
-            By default the first one.
-        ax : matplotlib Axes, optional
-            By default new axes.
+    def as_dict(self) -> dict[str, Any]:
+        """Return values, intervals, decisions and settings, in JSON-compatible values."""
+        return as_json(self)
 
-        Returns
-        -------
-        matplotlib Axes
-        """
-        from mvcca.comparison.figures import intervals
-
-        return intervals(self, measure or self.measures[0], ax)
-
-    def report(self, path: str | Path) -> None:
-        """Write the result to a file.
+    def save_page(self, path: str | Path, *, command: str = "") -> None:
+        """Write the result to a file, as a page or in another format.
 
         Parameters
         ----------
         path : str or Path
             ``.html`` is a report with pictures, if matplotlib is installed; ``.md`` the table;
             ``.csv`` all values as in `to_frame`; ``.json`` values, intervals and settings.
+        command : str, optional
+            The command that made it, to be named.
 
         Raises
         ------
         ValueError
             If the name ends differently.
         """
-        write(Path(path), [self])
+        write(Path(path), [self], command)
+
+    def __str__(self) -> str:
+        return Summary.of(self).as_text()
+
+    __repr__ = __str__
+
+
+def _intervals(result: Measurements, measure: str, ax: Axes | None) -> Axes:
+    from mvcca.comparison.figures import intervals
+
+    return intervals(result, measure, ax)

@@ -14,7 +14,6 @@ from mvcca.comparison.measurements import Measurements, mean_correlation
 from mvcca.comparison.tuning import n_inner_folds
 from mvcca.comparison.verdict import Answer, answers, verdict
 from mvcca.comparison.wording import escaped, listed, pretty, with_error, written
-from mvcca.machine.pages import template
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.tables import Cell, Line, Table
 from mvcca.retrieval import Measure
@@ -123,7 +122,7 @@ class Summary:
         parts += [fill(text, width, subsequent_indent="  ") for text in self.about]
         parts += self._tables(width, bold)
         parts += ["", *(fill(text, width, subsequent_indent="  ") for text in self.notes)]
-        parts += [fill(text, width, subsequent_indent="    ") for text in self._numbered_warnings]
+        parts += [fill(text, width, subsequent_indent="    ") for text in self.numbered_warnings]
         return "\n".join(parts)
 
     def as_markdown(self) -> str:
@@ -136,13 +135,9 @@ class Summary:
                 cells = [f"skipped: {escaped(line.reason)}", *[""] * (len(columns) - 2)]
             rows.append([escaped(line.name), *cells])
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        notes = [*self.about, *self.notes, *self._numbered_warnings]
+        notes = [*self.about, *self.notes, *self.numbered_warnings]
         items = "\n".join(f"- {escaped(text)}" for text in notes)
         return f"## {escaped(self.title)}\n\n{escaped(self.verdict)}\n\n{table}\n\n{items}\n"
-
-    def as_html(self) -> str:
-        """The verdict, and HTML tables with their notes."""
-        return template("mvcca.comparison", "notebook.html").render(summary=self)
 
     @property
     def measures(self) -> Table:
@@ -187,7 +182,8 @@ class Summary:
         return self.table.columns[column + 1]
 
     @property
-    def _numbered_warnings(self) -> list[str]:
+    def numbered_warnings(self) -> list[str]:
+        """Warnings behind the numbers by which lines refer to them."""
         return [f"[{number}] {text}" for number, text in enumerate(self.warnings, start=1)]
 
     def _tables(self, width: int, bold: bool) -> Iterator[str]:
@@ -328,12 +324,6 @@ def _settings(result: Measurements) -> list[str]:
                 f"they suit {result.right_items(settings.measures[0])}; to choose for the other "
                 "kind of right items, put one of its measures first"
             )
-    run = [one for one in result.candidates if not one.reason]
-    coarse = [one.name for one in run if one.is_tuned and one.effort == "coarse"]
-    default = [one.name for one in run if one.effort is None]
-    for how, names in (("searched coarsely", coarse), ("at default settings", default)):
-        if names:
-            lines.append(f"{how}, to stay within the budget of {settings.budget}: {listed(names)}")
     fixed = any(one.method is not None and not one.is_tuned for one in result.candidates)
     params = {**(DEFAULTS if fixed else {}), **settings.params} if result.has_named else {}
     given = [

@@ -71,7 +71,5 @@ def _choices(
 ) -> dict[Any, Choice]:
     goal = settings.goal(data)
     assert goal is not None
-    assert candidate.effort is not None
     y = candidate.labels_of(data, objects)
-    labels, effort = data.relevant_labels, candidate.effort
-    return choices(candidate.estimator, views, y, folds, goal, labels, effort=effort)
+    return choices(candidate.estimator, views, y, folds, goal, data.relevant_labels)

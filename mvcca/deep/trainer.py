@@ -25,6 +25,7 @@ from mvcca.deep.encoders import Encoders, row_dtype, scores_of
 from mvcca.deep.samplers import Sampler
 from mvcca.deep.steps import Loss, Optimizer, Step, total
 from mvcca.machine.config import block_slices
+from mvcca.machine.deadline import tick
 from mvcca.machine.warnings import warn
 from mvcca.views import Views
 
@@ -234,6 +235,7 @@ class Trainer:
         try:
             with without_denormals():
                 while self.epoch < self.last_epoch and not self._stopped:
+                    tick()
                     with self.torch_generator.active(self.device):
                         succeeded = self._train_epoch()
                     if not succeeded:

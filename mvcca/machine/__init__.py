@@ -1,4 +1,4 @@
-"""The machine below the mathematics: run-time options, memory, threads, devices, files, warnings.
+"""The machine below the mathematics: options, memory, deadlines, threads, devices, files, warnings.
 
 Nothing here knows of views. Users set the options of `mvcca.machine.config`; the other modules
 serve the package.

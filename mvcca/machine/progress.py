@@ -1,6 +1,7 @@
 """Progress bars: the share that is done and the time left.
 
-Only the outermost loop shows one: the loops within are its steps.
+Only the outermost loop shows one: the loops within are its steps. Every step of every loop is a
+tick at which a deadline is checked.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mvcca.machine.config import get_config
+from mvcca.machine.deadline import tick
 
 __all__ = ["Count", "counting", "passing_bars", "steps"]
 
@@ -40,6 +42,7 @@ class Count:
 
     def __call__(self, n: int = 1, note: str = "") -> None:
         """Add to what is done; a note is shown beside it."""
+        tick()
         if self._bar is not None:
             if note:
                 self._bar.set_postfix_str(note, refresh=False)
@@ -66,6 +69,7 @@ def counting(
         Whether large numbers are written as 1.5k.
     """
     global _is_shown
+    tick()
     if _is_shown or not get_config().progress:
         yield Count()
         return

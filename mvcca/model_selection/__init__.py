@@ -8,8 +8,8 @@ of any other method. `_sample_size` plans studies.
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._fold_search import FoldSearchCV
-from mvcca.model_selection._fold_statistics import InnerFolds, are_one_fold
-from mvcca.model_selection._goals import GOALS, HELD_OUT, MEASURES, Goal, goal_of
+from mvcca.model_selection._fold_statistics import InnerFolds
+from mvcca.model_selection._goals import GOALS, MEASURES, Goal, goal_of
 from mvcca.model_selection._refits import OF_RIDGES, choices, chosen, space_of
 from mvcca.model_selection._sample_size import (
     decay_of_variances,
@@ -19,7 +19,7 @@ from mvcca.model_selection._sample_size import (
     spectrum_decay,
 )
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
-from mvcca.model_selection._spaces import AUTOMATIC, SEARCHED, Effort, Space, plain_value, searched
+from mvcca.model_selection._spaces import AUTOMATIC, SEARCHED, Space, plain_value, searched
 from mvcca.model_selection._tuning import (
     LEAST_RIDGE,
     RIDGES,
@@ -35,7 +35,6 @@ from mvcca.model_selection._tuning import (
 __all__ = [
     "AUTOMATIC",
     "GOALS",
-    "HELD_OUT",
     "LEAST_RIDGE",
     "MEASURES",
     "OF_RIDGES",
@@ -43,13 +42,11 @@ __all__ = [
     "SEARCHED",
     "Choice",
     "ClassDisjointSplit",
-    "Effort",
     "FoldSearchCV",
     "Goal",
     "InnerFolds",
     "RetrievalScorer",
     "Space",
-    "are_one_fold",
     "choice_of",
     "choices",
     "chosen",

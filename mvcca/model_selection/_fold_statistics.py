@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.machine.memory import available_bytes
 from mvcca.machine.progress import counting
 from mvcca.model_selection._goals import (
     FoldScores,
@@ -155,6 +156,17 @@ def naming_folds(error: Exception, folds: InnerFolds, left_out: Collection[int])
     )
 
 
+def _check_memory(rows: Rows, n_cells: int) -> None:
+    """Refuse matrices over the features of all views that do not fit, for so many cells."""
+    needed, available = 8.0 * n_cells * sum(rows.widths().values()) ** 2, available_bytes()
+    if needed > available:
+        raise MemoryError(
+            f"Covariances of {n_cells} more parts of the rows need about {needed / 1e9:.1f} GB, "
+            f"and {available / 1e9:.1f} GB are available. Use fewer folds, or give values in "
+            'place of "cv"; a comparison has them with tune=False.'
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Statistics of training parts, as sums of those of disjoint cells.
@@ -211,6 +223,8 @@ class Parts:
                     total = total + model.statistic_of(rows.take(block))
                     count(len(block))
                 cells.append(total)
+                if cell == 0 and isinstance(total, Moments | PairMoments):
+                    _check_memory(rows, n_cells - 1)
         return cls(model, rows, trains, cells, codes, in_part, redraws)
 
     def __getitem__(self, part: int) -> tuple[Rows, Any]:

@@ -34,7 +34,7 @@ from mvcca.model_selection._goals import (
     goal_of,
 )
 from mvcca.model_selection._products import FoldRows
-from mvcca.model_selection._spaces import Effort, Space, searched
+from mvcca.model_selection._spaces import Space, searched
 from mvcca.model_selection._tuning import (
     RIDGES,
     Choice,
@@ -366,15 +366,13 @@ def _key(setting: Setting) -> Key:
 # ---- choices -------------------------------------------------------------------------------------
 
 
-def search_refits(task: TuningTask, effort: Effort = "full") -> dict[Outer, Choice]:
+def search_refits(task: TuningTask) -> dict[Outer, Choice]:
     """Choose the settings of any estimator.
 
     Parameters
     ----------
     task : TuningTask
         The estimator, its training rows and their folds.
-    effort : {"full", "coarse"}, default="full"
-        Whether to try all values of `Space`, or few.
 
     Returns
     -------
@@ -382,22 +380,12 @@ def search_refits(task: TuningTask, effort: Effort = "full") -> dict[Outer, Choi
         `Choice` by outer fold.
     """
     left_out = (0,) if task.folds.nested else ()  # the space is that of a final model
-    offered = space_of(task.estimator, *task.without(left_out)[:2])
-    space, tried = offered.of(task.estimator), offered.of(task.estimator, effort)
-    skipped = {
-        name: tuple(value for value in own if value not in tried.values[name])
-        for name, own in space.values.items()
-    }
-    found = RefitSearch(task, tried).choices()
-    asked = {*searched(task.estimator)} - tried.values.keys()
+    space = space_of(task.estimator, *task.without(left_out)[:2]).of(task.estimator)
+    found = RefitSearch(task, space).choices()
+    asked = {*searched(task.estimator)} - space.values.keys()
     for outer, choice in found.items():
         more = {"n_components": choice.n_components} if "n_components" in asked else {}
-        found[outer] = replace(
-            choice,
-            params={**choice.params, **more},
-            searched=dict(tried.values),
-            skipped={name: own for name, own in skipped.items() if own},
-        )
+        found[outer] = replace(choice, params={**choice.params, **more})
     return found
 
 
@@ -415,8 +403,6 @@ def choices(
     folds: InnerFolds,
     goal: Goal,
     labels: Labels | None = None,
-    *,
-    effort: Effort = "full",
 ) -> dict[Outer, Choice]:
     """Choose the settings of an estimator for held-out rows that are as many as those of a fold.
 
@@ -435,9 +421,6 @@ def choices(
         What to maximize.
     labels : Labels, optional
         Labels that define relevant items, for the goal "class".
-    effort : {"full", "coarse"}, default="full"
-        Whether to try all values, or few: three of the first parameter, and middle ones of the
-        others.
 
     Returns
     -------
@@ -449,7 +432,7 @@ def choices(
     learned = LabelsByView.of(views, y) if estimator.requires.labels else None
     judged = None if labels is None else LabelsByView.of(views, labels[places])
     task = TuningTask(estimator, views, folds, goal, learned, judged, by_heads=False)
-    return search_refits(task, effort)
+    return search_refits(task)
 
 
 def chosen(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
-Effort = Literal["full", "coarse"]
 SEARCHED = "cv"  # value of a parameter that folds choose
 AUTOMATIC = "auto"  # value of a parameter that folds choose if they choose another one
 
@@ -47,24 +46,14 @@ class Space:
     beyond: Mapping[str, Callable[[Any, bool], Any]] = field(default_factory=dict)
     n_folds: int = 5
 
-    def of(self, estimator: Any, effort: Effort = "full") -> Space:
-        """What is searched for an estimator: its parameters that are "cv".
-
-        With little effort, it is every other value of the first one, and the middle ones of others.
-        """
+    def of(self, estimator: Any) -> Space:
+        """What is searched for an estimator: its parameters that are "cv"."""
         asked = searched(estimator)
         values = {name: own for name, own in self.values.items() if name in asked}
         has_prefixes = self.has_prefixes and (
             estimator.n_components is None or "n_components" in asked
         )
-        space = replace(self, values=values, has_prefixes=has_prefixes)
-        if effort == "full":
-            return space
-        coarse = {
-            name: own[::2] if number == 0 else (middle(own),)
-            for number, (name, own) in enumerate(values.items())
-        }
-        return replace(space, values=coarse, beyond={})
+        return replace(self, values=values, has_prefixes=has_prefixes)
 
     @property
     def ridges(self) -> tuple[float, ...]:
@@ -76,12 +65,6 @@ class Space:
     def components(self) -> dict[str, Any]:
         """Number of components of models, the first of which are those of smaller ones."""
         return {"n_components": self.most_components} if self.has_prefixes else {}
-
-    @property
-    def n_settings(self) -> int:
-        """Number of settings that are tried, beside ridges and numbers of components."""
-        lines = [own for name, own in self.values.items() if not (name == "reg" and self.ridges)]
-        return max(1, sum(map(len, lines)) - max(0, len(lines) - 1))
 
     @property
     def start(self) -> dict[str, Any]:

@@ -59,10 +59,6 @@ class Choice:
         Values of all variants, in scikit-learn's form.
     at_edge : tuple of str
         Parameters whose value is the smallest or largest of those that were searched.
-    searched : dict of str to tuple
-        Values that were tried of each parameter, one parameter after another.
-    skipped : dict of str to tuple
-        Values that were not tried, to save time.
     """
 
     params: dict[str, Any]
@@ -71,8 +67,6 @@ class Choice:
     value: float
     cv_results: dict[str, Any]
     at_edge: tuple[str, ...] = ()
-    searched: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    skipped: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -38,8 +38,8 @@ print(result)
 # CCA at the first and worse at the second, because labels do not distinguish two images of a digit.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 3), layout="constrained")
-result.plot("map", axes[0])
-result.plot("r@10", axes[1])
+result.plot(axes[0], figure="map")
+result.plot(axes[1], figure="r@10")
 plt.show()
 
 # %%
