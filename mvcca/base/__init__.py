@@ -7,11 +7,11 @@ statistic of each method and the problem it solves are defined in `mvcca.linear`
 from mvcca.base._estimators import (
     LinearEstimator,
     MultiViewEstimator,
-    StatisticEstimator,
     all_or_nothing,
     forget,
 )
 from mvcca.base._ranked_by_correlation import RankedByCorrelation
+from mvcca.base._statistic_estimator import StatisticEstimator
 from mvcca.base.requirements import Requirements
 
 __all__ = [
