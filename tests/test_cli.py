@@ -499,7 +499,7 @@ def test_jrl_and_cmolrs_are_ranked_by_their_own_similarity_on_every_data_set(loa
 @pytest.mark.slow
 def test_jrl_retrieves_digits_as_well_as_published_similarity_does(capsys):
     arguments = ("demo", "--parts", "halves", "--labels", "digit", "--no-report")
-    _, out, _ = run(capsys, *arguments, "--methods", "cca,jrl,cmolrs")
+    _, out, _ = run(capsys, *arguments, "--methods", "cca,jrl,cmolrs", "--budget", "none")
     assert float(figures(out)["JRL"][0]) >= 0.59
     ranked_by = cells_of(out, "ranked by")
     assert ranked_by["CCA"] == "profile-likelihood"

@@ -442,7 +442,7 @@ several values, as in n_neighbors=5,20,80, each method uses the best, as with --
     _choose(settings, "--label-similarity", ("sqexp", "exp", "cosine", "equal"), text)
     _add(settings, "--sigma", "its bandwidth (default: 1)", values.positive, "S")
     text = """time for all methods, such as 30s or 2h, or none for any: the cheapest are measured
-first, and those that do not fit are left out, with the reason"""
+first, at default settings if a search takes too long; the others are left out, with the reason"""
     _add(running, "--budget", text, str.lower, "TIME", budget)
     _add(running, "--seed", "random seed", values.seed, default=0)
     _add(running, "--jobs", "number of processes (default: 1)", values.positive_int)
