@@ -43,14 +43,12 @@ from mvcca.problem._route import (
 )
 from mvcca.problem._rows import (
     Exactness,
-    Reg,
     Rows,
     check_variance,
     mean_and_variance,
-    reg_of_names,
 )
 from mvcca.problem._shared_rows import SharedRows
-from mvcca.problem.linalg import Absolute, Shrinkage
+from mvcca.problem.ridge import Absolute, Reg, Shrinkage, reg_of_names
 from mvcca.problem.whitened import Whitened, canonical, canonical_of_covariances
 
 __all__ = [

@@ -22,15 +22,14 @@ from mvcca.problem._maps import Maps, Spectrum, expected_moments
 from mvcca.problem._reduced import Reduced
 from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem._shared_rows import SharedRows
-from mvcca.problem.linalg import (
+from mvcca.problem.directions import canonical_directions
+from mvcca.problem.ridge import Shrinkage, ridge_in
+from mvcca.problem.whitener import (
     AnyWhitener,
     Bidiagonal,
     Scaling,
-    Shrinkage,
     Tridiagonal,
     Whitener,
-    canonical_directions,
-    ridge_in,
     rounding_of,
 )
 from mvcca.statistics import Moments, PairMoments, column_slices

@@ -18,7 +18,8 @@ from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem._maps import Maps, score_correlations
 from mvcca.problem._problem import Problem
 from mvcca.problem._rows import check_variance
-from mvcca.problem.linalg import Scaling, Tridiagonal, ridge_in, rounding_of
+from mvcca.problem.ridge import ridge_in
+from mvcca.problem.whitener import Scaling, Tridiagonal, rounding_of
 from mvcca.statistics import Moments, PairCovariance, Regression
 from mvcca.views import Views
 
