@@ -71,6 +71,11 @@ class Exactness:
     rounding: Mapping[str, np.ndarray] = field(default_factory=dict)
     of_holes: bool = False
 
+    def rounding_in(self, name: str, mean: np.ndarray) -> np.ndarray:
+        """Standard deviations, (n_features,), that rounding can give to a view with this mean."""
+        known = self.rounding.get(name)
+        return rounding_of(mean) if known is None else known
+
 
 OF_COVARIANCES = Exactness()
 

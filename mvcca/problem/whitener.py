@@ -136,8 +136,8 @@ class Scaling:
     """The `Whitener` of a diagonal matrix, in O(d)."""
 
     scale: np.ndarray  # (d,), 1 / √B_jj, and 0 for columns without variance
-    condition = 1.0
-    noise = 0.0
+    condition: float = 1.0
+    noise: float = 0.0
 
     @classmethod
     def of(cls, diagonal: np.ndarray) -> Scaling:
