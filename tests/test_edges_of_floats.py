@@ -31,7 +31,7 @@ from mvcca import (
 )
 from mvcca.inspection import permutation_test
 from mvcca.kernel.kernels import median_gamma
-from mvcca.problem.linalg import Tridiagonal, extreme_eigenvalues
+from mvcca.problem.whitener import Tridiagonal, extreme_eigenvalues
 
 ESTIMATORS: dict[str, Any] = {
     **{cls.__name__: cls() for cls in (AffineMap, CCA, CFA, GCCA, LGCFL, MLCCA, MVCCA, MVMLCCA)},

@@ -48,7 +48,7 @@ from mvcca import (
     retrieval_scorer,
     save,
 )
-from mvcca.problem.linalg import Bidiagonal, Tridiagonal
+from mvcca.problem.whitener import Bidiagonal, Tridiagonal
 from mvcca.retrieval.bank import bank_of
 
 N = 96

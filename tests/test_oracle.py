@@ -43,9 +43,8 @@ from mvcca import (
     config_context,
 )
 from mvcca.base import MultiViewEstimator
-from mvcca.problem import Rows
+from mvcca.problem import ProductPath, Rows
 from mvcca.problem import _route as routing
-from mvcca.problem._by_products import solve_by_products
 
 LONG = np.longdouble
 # Without a warning, correlations are as good as this: four times what a fit takes for its bound,
@@ -382,7 +381,7 @@ def check_products(problem):
     V, reg = problem.seen.shape[1], 10 * max(problem.reg, 0.01)
     expected = of_pairs(problem.exact, problem.seen, LONG(reg), problem.object_weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mvcca.base._estimators.WIDE", 0)
+        patch.setattr("mvcca.base._statistic_estimator.WIDE", 0)
         patch.setattr(routing, "cheapest", lambda found: found["operator"])
         patch.setattr(routing, "_may_take_products", lambda views, _: len(views.names) > 1)
         model, said = fitted((CCA if V == 2 else MVCCA)(2, reg=reg), problem, 1)
@@ -502,7 +501,7 @@ def test_products_end_where_views_span_fewer_directions_than_are_searched():
         blocks.append(X)
     rows = Rows(Views(blocks), None, reg=dict.fromkeys(Views(blocks).names, 1.0), n_components=2)
     expected = MVCCA(1, reg=1.0).fit(blocks).eigenvalues_[0]
-    assert solve_by_products(rows).eigenvalues[0] == pytest.approx(expected, abs=2e-6)
+    assert ProductPath(rows).solve(rows.reg, 2).eigenvalues[0] == pytest.approx(expected, abs=2e-6)
 
 
 # ---- every method: the storage and the precision of the same numbers change nothing -------------

@@ -30,7 +30,8 @@ from mvcca import (
 )
 from mvcca.problem import _rows
 from mvcca.problem._sampled_condition import is_ill_conditioned
-from mvcca.problem.linalg import Whitener, canonical_directions
+from mvcca.problem.directions import canonical_directions
+from mvcca.problem.whitener import Whitener
 from mvcca.statistics import DigitsLost, Moments
 
 
@@ -269,7 +270,7 @@ def test_rows_with_a_strong_factor_keep_their_digits_and_need_no_qr_under_a_ridg
         ridge = reg * np.sum(sizes**2) / X.shape[1]
         by_svd.append(left * (sizes / np.sqrt(sizes**2 + ridge)))
     expected = np.linalg.svd(by_svd[0].T @ by_svd[1], compute_uv=False)[:8]
-    monkeypatch.setattr("mvcca.problem.linalg.linalg.qr", None)
+    monkeypatch.setattr("mvcca.problem._bases.linalg.qr", None)
     model = CCA(8, reg=reg).fit(*views)
     assert_allclose(model.canonical_correlations_, expected, rtol=0, atol=1e-12)
     for X, weights in zip(views, model.weights_.values(), strict=True):

@@ -25,7 +25,8 @@ MOST_RUN = {
 # The files to read, to understand how CCA of two arrays is fitted.
 READ = {
     "base/_estimators.py",
-    "problem/linalg.py",
+    "problem/directions.py",
+    "problem/whitener.py",
     "problem/_maps.py",
     "problem/_problem.py",
     "problem/_rows.py",

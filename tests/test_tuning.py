@@ -13,7 +13,18 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 
 import mvcca
-from mvcca import CCA, KCCA, LGCFL, MLCCA, MVCCA, MVMLCCA, Labels, Views, evaluate_retrieval
+from mvcca import (
+    CCA,
+    GCCA,
+    KCCA,
+    LGCFL,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    Labels,
+    Views,
+    evaluate_retrieval,
+)
 from mvcca.datasets import load_digits_views
 from mvcca.measures import average_precision
 from mvcca.model_selection import InnerFolds, choices, fit_chosen
@@ -25,7 +36,7 @@ from mvcca.model_selection._goals import (
     values_of,
 )
 from mvcca.model_selection._tuning import Trials, Variant
-from mvcca.problem import RidgePath
+from mvcca.problem import MatrixPath
 from mvcca.views.labels_by_view import LabelsByView
 
 DATA = Path(os.environ.get("MVCCA_DATA", "")).resolve() if "MVCCA_DATA" in os.environ else None
@@ -65,7 +76,7 @@ def test_a_path_has_the_solutions_of_the_problem(estimator, widths, n, reg):
     model = clone(estimator).set_params(reg=reg).fit(views)
     other = clone(estimator).set_params(reg=reg)
     rows = other.open_rows(views, None, None).in_row_space()
-    path = RidgePath.of(other.posed(rows, other.statistic_of(rows)))
+    path = MatrixPath.of(other.posed(rows, other.statistic_of(rows)))
     maps = path.lifted(path.solve(rows.reg, 4))
     assert_allclose(maps.values, model.eigenvalues_ - 1, rtol=1e-8)
     assert_allclose(maps.expected.mean, model.expected_correlations_, rtol=1e-8)
@@ -83,7 +94,7 @@ def test_a_path_of_labelled_rows_has_the_solutions_of_the_problem(estimator):
     model = clone(estimator).set_params(reg=0.3).fit(views, y)
     other = clone(estimator).set_params(reg=0.3)
     rows = other.open_rows(views, y, None)
-    path = RidgePath.of(other.posed(rows, other.statistic_of(rows)))
+    path = MatrixPath.of(other.posed(rows, other.statistic_of(rows)))
     maps = path.solve(rows.reg, 3)
     assert_allclose(maps.values, model.eigenvalues_ - 1, rtol=1e-8)
     assert_allclose(maps.expected.mean, model.expected_correlations_, rtol=1e-6)
@@ -96,8 +107,40 @@ def test_a_path_of_features_has_the_solutions_of_the_problem(approximation):
     rows = model.open_rows(views, None, None)
     problem = model.posed(rows, model.statistic_of(rows))
     reg = dict.fromkeys(views.names, 0.1)
-    found = RidgePath.of(problem).solve(reg, 4)
+    found = MatrixPath.of(problem).solve(reg, 4)
     assert_allclose(found.values, replace(problem, rows=replace(rows, reg=reg)).solve(4).values)
+
+
+@pytest.mark.parametrize("reg", [1e-3, 1.0])
+@pytest.mark.parametrize(
+    ("estimator", "widths", "n"),
+    [
+        (CCA(), (12, 9), 300),
+        (CCA(), (80, 9), 40),  # more features than rows
+        (CCA(), (9, 1), 300),  # one column
+        (MVCCA(), (12, 9, 7), 300),
+        (GCCA(), (12, 9, 7), 300),
+        (MVMLCCA(within="sample"), (12, 9), 300),
+    ],
+)
+def test_fewer_components_are_the_first_of_all(estimator, widths, n, reg):
+    views, y = planted(n, widths)
+    rows = estimator.open_rows(views, y if estimator.requires.labels else None, None)
+    problem = estimator.posed(rows.in_row_space(), estimator.statistic_of(rows.in_row_space()))
+    reg = dict.fromkeys(views.names, reg)
+    for solve in (
+        MatrixPath.of(problem).solve,
+        lambda reg, k=None: replace(problem, rows=replace(problem.rows, reg=reg)).solve(k),
+    ):
+        everything = solve(reg)
+        for k in (1, 3):
+            found, first = solve(reg, k), everything.leading(k)
+            assert_allclose(found.eigenvalues, first.eigenvalues, rtol=1e-10)
+            assert_allclose(found.expected.mean, first.expected.mean, rtol=1e-8)
+            for name, W in first.weights.items():
+                own = found.weights[name]
+                signs = np.sign((own * W).sum(axis=0))
+                assert_allclose(own * signs, W, atol=1e-8 * np.abs(W).max())
 
 
 # ---- values of goals are those of an evaluation --------------------------------------------------

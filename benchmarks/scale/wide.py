@@ -51,7 +51,7 @@ from scipy.sparse.linalg import LinearOperator, lobpcg
 from benchmarks._measure import machine, peak_memory
 from benchmarks._text_like import text_like
 from mvcca import CCA, MVCCA, open_matrix
-from mvcca.problem import CentredRows, _by_products, _lobpcg, _pencil, _route
+from mvcca.problem import CentredRows, _lobpcg, _pencil, _products, _route
 
 
 def exact(X: list[sp.csr_array], reg: float) -> np.ndarray:
@@ -111,7 +111,7 @@ def fitted(views: dict[str, Any], k: int, reg: float) -> np.ndarray:
         return steps[-1]
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(_by_products, "leading", watched))
+        stack.enter_context(patch.object(_products, "leading", watched))
         warned = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
         memory = stack.enter_context(peak_memory())

@@ -113,7 +113,7 @@ class StatisticEstimator(LinearEstimator):
             ranks = dict.fromkeys(rows.bases, KnownRank(why="confounds explain some of it"))
             statistic = given(statistic, self.confounds, rows)
         about = Estimate.of(statistic, **known)
-        return Problem(rows, about, with_patterns=hasattr(self, "predict"), ranks=ranks)
+        return Problem(rows, about, ranks=ranks)
 
     def posed(self, rows: Rows, statistic: Any) -> Problem:
         """The problem of a sum of statistics, over the rows of `solved_views`."""
@@ -140,7 +140,7 @@ class StatisticEstimator(LinearEstimator):
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""
         problem = self.problem(rows, statistic)
-        maps = problem.solve(rows.n_components)
+        maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
         self._check_units(rows, problem)
 

@@ -18,7 +18,7 @@ from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, warn_of_fewer_components
-from mvcca.problem.linalg import fixed_signs
+from mvcca.problem.directions import fixed_signs
 from mvcca.views import Views
 
 # Lanczos works on MᵀM, so that singular values are precise to half the digits only.

@@ -15,7 +15,7 @@ from mvcca.blocks import Block, as_block
 from mvcca.blocks.checks import few
 from mvcca.machine import lapack
 from mvcca.problem import warn_of_fewer_components
-from mvcca.problem.linalg import fixed_signs
+from mvcca.problem.directions import fixed_signs
 from mvcca.statistics import FeatureMoments, PreparedRows, ScaledFeatures, StandardizedRows
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views.typing import MatrixLike

@@ -20,7 +20,7 @@ from mvcca.linear.pairs import nearest_label_pairs, weighted_cross
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
 from mvcca.problem import Estimate, Exactness, Problem, Rows, SharedRows
-from mvcca.problem.linalg import rounding_of
+from mvcca.problem.whitener import rounding_of
 from mvcca.similarity import LabelGram, Similarity, similarity_function
 from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, PairMoments
 from mvcca.views import Views

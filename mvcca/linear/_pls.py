@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
+from mvcca.machine.lapack import top_singular
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
@@ -32,7 +33,8 @@ from mvcca.problem import (
     check_variance,
     steps_of_products,
 )
-from mvcca.problem.linalg import Directions, Scaling, canonical_directions, top_singular
+from mvcca.problem.directions import Directions, canonical_directions
+from mvcca.problem.whitener import Scaling
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, means_back, scaled

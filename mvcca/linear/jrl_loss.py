@@ -22,7 +22,7 @@ from mvcca.linear.pairs import weighted_cross
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.problem.linalg import extreme_eigenvalues
+from mvcca.problem.whitener import extreme_eigenvalues
 from mvcca.statistics import column_slices
 from mvcca.views import Views
 

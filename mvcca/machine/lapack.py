@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import linalg
 from scipy.linalg import cython_lapack
+from scipy.sparse.linalg import LinearOperator, svds
 
 T = TypeVar("T")
 
@@ -54,10 +55,15 @@ def top_eigenpairs(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     n = len(A)
     first = max(0, n - k)
     if n < _LONG or _routine("dsyevr") is None:
-        return linalg.eigh(A, subset_by_index=[first, n - 1])
-    A = np.asarray_chkfinite(A)
-    overwritten = np.array(A.T if A.flags.c_contiguous else A, float, order="F")
-    return interruptible(_syevr, overwritten, first)
+        values, vectors = linalg.eigh(A, subset_by_index=[first, n - 1])
+    else:
+        A = np.asarray_chkfinite(A)
+        overwritten = np.array(A.T if A.flags.c_contiguous else A, float, order="F")
+        values, vectors = interruptible(_syevr, overwritten, first)
+    if np.isfinite(vectors).all():
+        return values, vectors
+    values, vectors = linalg.eigh(A, driver="evd")  # MRRR fails on blocks 1e100 apart in size
+    return values[first:], vectors[:, first:]
 
 
 def top_eigenpairs_and_values(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,6 +138,30 @@ def svd(A: np.ndarray, full_matrices: bool = False) -> tuple[np.ndarray, np.ndar
         return interruptible(np.linalg.svd, A, full_matrices=full_matrices)
     except np.linalg.LinAlgError:
         return linalg.svd(A, full_matrices=full_matrices, lapack_driver="gesvd")
+
+
+def top_singular(A: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Leading singular triplets; through the smaller Gram matrix when few of many are wanted.
+
+    Of the others, it then gives the values, with half the digits.
+    """
+    if isinstance(A, LinearOperator):
+        # ARPACK finds all singular values but one; a fixed start makes fits reproducible, and a
+        # random one is orthogonal to no singular vector.
+        k = min(k, min(A.shape) - 1)
+        start = np.random.RandomState(0).standard_normal(min(A.shape))
+        left, values, right = svds(A, k, v0=start)
+        return left[:, ::-1], values[::-1], right[::-1].T
+    if min(A.shape) > 128 and 4 * k < min(A.shape):
+        tall = A.shape[0] >= A.shape[1]
+        gram = A.T @ A if tall else A @ A.T
+        squares, vectors = top_eigenpairs_and_values(gram, k)
+        values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
+        if values[k - 1] > 1e-3 * values[0]:  # squaring keeps the digits of these
+            other = (A @ vectors if tall else A.T @ vectors) / values[:k]
+            return (other, values, vectors) if tall else (vectors, values, other)
+    left, values, right = svd(A)
+    return left, values, right.T
 
 
 def orthogonal_factor(A: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.machine.warnings import warn
 from mvcca.model_selection._fold_statistics import Parts
 from mvcca.model_selection._spaces import searched
-from mvcca.problem import RidgePath, Rows
+from mvcca.problem import MatrixPath, Rows
 from mvcca.retrieval.bank import bank_of, bank_rows
 from mvcca.retrieval.ranking import CORRECTED, checked_weighting
 from mvcca.retrieval.similarity import SIMILARITIES
@@ -433,8 +433,8 @@ class _TrainingPart:
         """
         for problem in _grouped(settings, lambda own: own.params.get("sigma")):
             model = problem[0].of(self.opened)
-            path = RidgePath.of(model.posed(self.rows, self.statistic), exact=True)
-            z = path.regression
+            path = MatrixPath.of(model.posed(self.rows, self.statistic), exact=True)
+            z = path.posed.about.regression
             pairs = self.held_out if path.problem.between is None else ()
             pairs = pairs if z is None else z.residual(pairs)
             for own in _grouped(problem, lambda own: own.params.get("reg")):
@@ -444,12 +444,13 @@ class _TrainingPart:
                     yield own, []
 
     def _with_ridge(
-        self, path: RidgePath, settings: list[_Setting], pairs: Sequence[PairCovariance]
+        self, path: MatrixPath, settings: list[_Setting], pairs: Sequence[PairCovariance]
     ) -> list[Any]:
         """The models that differ in the number of components and in the power of their scores."""
         models = [setting.of(self.opened) for setting in settings]
+        predicts = hasattr(self.opened, "predict")
         reg, numbers = self._ridges(models[0]), [model.n_components for model in models]
-        path.check(reg)
+        path.check([reg])
         widest = max((k for k in numbers if k is not None), default=None)
         solutions = {k: path.solve(reg, k, expected=not pairs) for k in {*numbers} & {None, widest}}
         solution_of = {k: None if k is None else widest for k in numbers}
@@ -458,7 +459,7 @@ class _TrainingPart:
                 solutions[of_widest].checked(k, signs=False)
             found = {k: path.correlations(maps, pairs) for k, maps in solutions.items()}
             return [float(found[solution_of[k]][:, :k].mean()) for k in numbers]
-        lifted = {k: path.lifted(path.with_patterns_of(maps)) for k, maps in solutions.items()}
+        lifted = {k: path.lifted(maps, patterns=predicts) for k, maps in solutions.items()}
         for model, k in zip(models, numbers, strict=True):
             maps = lifted[solution_of[k]]
             if k is not None:

@@ -27,7 +27,7 @@ from mvcca.model_selection._goals import (
 )
 from mvcca.model_selection.folds import make_folds, number_of_folds
 from mvcca.model_selection.groups import Groups
-from mvcca.problem import Maps, RidgePath, Rows
+from mvcca.problem import Maps, MatrixPath, Rows
 from mvcca.statistics import Moments, PairCovariance, PairMoments
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -315,10 +315,10 @@ class FoldStatistics:
         parts = Parts.of(estimator, rows, trains, redraws=True)
         return cls(estimator, rows, folds, parts, folds.samples(rows.views, labels, ranked))
 
-    def path(self, left_out: tuple[int, ...]) -> RidgePath:
+    def path(self, left_out: tuple[int, ...]) -> MatrixPath:
         """The problem of all other folds, to be solved for any ridge."""
         part = [own for own, _ in self.folds.models()].index(left_out)
-        return RidgePath.of(self.estimator.posed(*self.parts[part]))
+        return MatrixPath.of(self.estimator.posed(*self.parts[part]))
 
     def held_out(
         self, path: Any, left_out: Collection[int], scored: Collection[int], goal: Goal

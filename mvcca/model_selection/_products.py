@@ -5,16 +5,15 @@ Matrices over features or rows, of which `_fold_statistics` makes all models, wo
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.model_selection._goals import FoldScores, Goal, RankedSample, Scores, bank_of_others
-from mvcca.problem import Maps, Overfit, Rows, solve_by_products
+from mvcca.problem import Maps, ProductPath, Rows
 from mvcca.views import Views
 
 
@@ -44,39 +43,15 @@ class FoldRows:
         """Draw the rows to score."""
         return cls(estimator, rows, folds, folds.samples(rows.views, rows.labels))
 
-    def path(self, left_out: Collection[int]) -> SolvedAnew:
+    def path(self, left_out: Collection[int]) -> ProductPath:
         """The problem of all other folds."""
-        return SolvedAnew(self.rows.take(self.folds.without(left_out)))
+        return ProductPath(self.rows.take(self.folds.without(left_out)), refuses=True)
 
     def held_out(
         self, path: Any, left_out: Collection[int], scored: Collection[int], goal: Goal
     ) -> HeldOutRows:
         """Rows to score models of a path on."""
         return HeldOutRows(self.samples, left_out, scored, goal == "object")
-
-
-@dataclass(frozen=True)
-class SolvedAnew:
-    """Models of the same rows for any ridge, each found by products with the rows."""
-
-    rows: Rows
-
-    @property
-    def axes(self) -> Mapping[str, Any]:
-        """None, as in which a `RidgePath` is checked: products need no more digits than rows."""
-        return {}
-
-    def check(self, reg: Mapping[str, float]) -> None:
-        """Nothing to check."""
-
-    def solve(self, reg: Mapping[str, float], n_components: int | None) -> Maps | None:
-        """The maps of ridges as in ``Rows.reg``; None if they fit the rows almost exactly."""
-        rows = replace(self.rows, reg=reg, n_components=n_components)
-        try:
-            with warnings.catch_warnings(action="ignore"):  # of models that are not kept
-                return solve_by_products(rows, refuse=True)
-        except Overfit:
-            return None
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,7 @@ def search_path(
                 path = statistics.path(left_out)
             except ValueError as error:  # more neighbours than rows, say
                 raise naming_folds(error, statistics.folds, left_out) from error
-            path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
+            path.check([reg for _, reg in ridges])
             rows = statistics.held_out(path, left_out, served, trials.goal)
             for number, (setting, reg) in enumerate(ridges):
                 maps = path.solve(reg, most_components if n_components is None else n_components)

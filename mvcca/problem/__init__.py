@@ -6,9 +6,8 @@ view by its singular values, for CCA of the same rows with many ridges or in man
 here knows of estimators.
 """
 
-from mvcca.problem._bases import Basis, Explicit
+from mvcca.problem._bases import Basis
 from mvcca.problem._bias import SampleBias
-from mvcca.problem._by_products import Overfit, solve_by_products
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._confounds import (
     exactness_given,
@@ -31,9 +30,10 @@ from mvcca.problem._maps import (
     profile_vectors,
     warn_of_fewer_components,
 )
+from mvcca.problem._path import MatrixPath
 from mvcca.problem._problem import KnownRank, Problem
+from mvcca.problem._products import ProductPath
 from mvcca.problem._ridge import shrinkages
-from mvcca.problem._ridge_path import RidgePath
 from mvcca.problem._route import (
     WIDE,
     by_products,
@@ -43,14 +43,12 @@ from mvcca.problem._route import (
 )
 from mvcca.problem._rows import (
     Exactness,
-    Reg,
     Rows,
     check_variance,
     mean_and_variance,
-    reg_of_names,
 )
 from mvcca.problem._shared_rows import SharedRows
-from mvcca.problem.linalg import Absolute, Shrinkage
+from mvcca.problem.ridge import Absolute, Reg, Shrinkage, reg_of_names
 from mvcca.problem.whitened import Whitened, canonical, canonical_of_covariances
 
 __all__ = [
@@ -63,13 +61,12 @@ __all__ = [
     "Estimate",
     "Exactness",
     "Expected",
-    "Explicit",
     "KnownRank",
     "Maps",
-    "Overfit",
+    "MatrixPath",
     "Problem",
+    "ProductPath",
     "Reg",
-    "RidgePath",
     "Rows",
     "SampleBias",
     "SharedRows",
@@ -94,7 +91,6 @@ __all__ = [
     "reg_of_names",
     "regression_on",
     "shrinkages",
-    "solve_by_products",
     "squares_about",
     "steps_of_products",
     "warn_of_fewer_components",

@@ -20,8 +20,9 @@ from mvcca.blocks import as_block
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem._centring import centred_rows, reciprocal, rounding_of_rows, variances_of
-from mvcca.problem.linalg import above_rounding, extreme_eigenvalues, ridge_in
+from mvcca.problem.ridge import ridge_in
 from mvcca.problem.whitened import Whitened
+from mvcca.problem.whitener import above_rounding, extreme_eigenvalues
 from mvcca.statistics import Moments, column_slices
 
 # Condition numbers up to which a Gram matrix of rows is as good as the rows:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.problem.linalg import rounding_of
+from mvcca.problem.whitener import rounding_of
 
 _EPS = np.finfo(float).eps
 

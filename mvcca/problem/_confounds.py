@@ -18,7 +18,7 @@ import numpy as np
 from mvcca.blocks import Block, to_host
 from mvcca.machine.config import block_slices
 from mvcca.problem._rows import Exactness, Rows
-from mvcca.problem.linalg import AnyWhitener, Scaling, Whitener, rounding_of
+from mvcca.problem.whitener import AnyWhitener, Scaling, Whitener, rounding_of
 from mvcca.statistics import Moments, Regression, column_slices
 from mvcca.views import Views
 

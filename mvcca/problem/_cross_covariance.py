@@ -15,10 +15,12 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
+from mvcca.machine.lapack import top_singular
 from mvcca.machine.warnings import warn
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._krylov import Krylov
-from mvcca.problem.linalg import Directions, Scaling, top_singular
+from mvcca.problem.directions import Directions
+from mvcca.problem.whitener import Scaling
 
 _MOST_STEPS = 100
 

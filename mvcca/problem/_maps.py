@@ -22,7 +22,7 @@ from mvcca.blocks import Block, as_block, namespace, to_host
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Basis
 from mvcca.problem._bias import SampleBias
-from mvcca.problem.linalg import fixed_signs
+from mvcca.problem.directions import fixed_signs
 from mvcca.statistics import PairCovariance, Regression, filled
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, means_back, weights_back

@@ -20,7 +20,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from mvcca.machine.config import config_context
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._rows import Rows, check_variance
-from mvcca.problem.linalg import Shrinkage, ridge_in
+from mvcca.problem.ridge import Shrinkage, ridge_in
 from mvcca.statistics.passes import accumulate, not_kept
 from mvcca.views import Views
 

@@ -22,16 +22,14 @@ from mvcca.problem._maps import Maps, Spectrum, expected_moments
 from mvcca.problem._reduced import Reduced
 from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem._shared_rows import SharedRows
-from mvcca.problem.linalg import (
+from mvcca.problem.directions import canonical_directions
+from mvcca.problem.ridge import Shrinkage, ridge_in
+from mvcca.problem.whitener import (
     AnyWhitener,
     Bidiagonal,
     Scaling,
-    Shrinkage,
     Tridiagonal,
     Whitener,
-    canonical_directions,
-    ridge_in,
-    rounding_of,
 )
 from mvcca.statistics import Moments, PairMoments, column_slices
 
@@ -77,9 +75,6 @@ class Problem:
         correlation is above 1. It holds for covariances.
     with_diagonal : bool, default=False
         Whether the blocks A_pp take part too; eigenvalues are then those of A itself.
-    with_patterns : bool, default=False
-        Whether to find `Maps.patterns` and `Maps.own_patterns` of two views, too, by which one is
-        predicted from the other and from itself.
     ranks : mapping of str to KnownRank
         Views whose matrices lack rank by construction.
     """
@@ -90,19 +85,27 @@ class Problem:
     within: np.ndarray | Mapping[str, Any] | None = None
     is_joint: bool = False
     with_diagonal: bool = False
-    with_patterns: bool = False
     ranks: Mapping[str, KnownRank] = field(default_factory=dict)
 
-    def solve(self, n_components: int | None, *, expected: bool = True, lift: bool = True) -> Maps:
+    def solve(
+        self,
+        n_components: int | None = None,
+        *,
+        expected: bool = True,
+        patterns: bool = False,
+        lift: bool = True,
+    ) -> Maps:
         """Find the leading maps, as weights of the original features.
 
         Parameters
         ----------
-        n_components : int or None
+        n_components : int, optional
             Maps to find per view; there may be fewer. None finds all that the data support: those
             with a value above 1e-8 of the largest, and at most two fewer than there are objects.
         expected : bool, default=True
             Whether to derive from the moments, if there are any, what to expect of new rows.
+        patterns : bool, default=False
+            Whether to find those of two views, see `with_patterns`.
         lift : bool, default=True
             Whether maps are weights of the original features, or of rows in the bases of ``rows``.
 
@@ -127,8 +130,7 @@ class Problem:
         ranks_of_rows = {name: own.rank for name, own in bases if isinstance(own, Reduced)}
         with threads_to_factorise(max(map(len, about.means.values()))):
             whiteners, slopes = self._whiteners(within, variances)
-            lacking = [name for name, own in self.ranks.items() if own.why is not None]
-            self.rows.check(whiteners, lacking, about.exactness)
+            self.check(whiteners)
             all_of_cca = expected and is_cca and len(whiteners) == 2 and not with_diagonal
             found = canonical_directions(
                 between,
@@ -170,10 +172,8 @@ class Problem:
                 self._warn_of_few_rows(ranks)
             if n_components < len(found.values):
                 maps = maps.leading(n_components)
-            if self.with_patterns and len(within) == 2 and maps.bound:
-                images = {name: within[name] @ W for name, W in maps.weights.items()}
-                ((p, q), Sigma_pq), W = next(iter(between.items())), maps.weights
-                maps = maps.with_patterns(images, {p: Sigma_pq @ W[q], q: Sigma_pq.T @ W[p]})
+            if patterns:
+                maps = self.with_patterns(maps)
         return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
 
     def _n_supported(self, values: np.ndarray, ranks: Mapping[str, int]) -> int:
@@ -184,6 +184,24 @@ class Problem:
         n_objects = max((pair.n_objects for pair in self.about.by_pair()), default=np.inf)
         real = int(np.sum(values > _LEAST_SHARE * values[:1].max(initial=0)))
         return int(min(real, max(n_objects - 2, 1), *sorted(ranks.values())[-2:]))
+
+    def check(self, whiteners: Mapping[str, AnyWhitener]) -> None:
+        """Raise `DigitsLost`, or warn, if constraints with these whiteners are ill-conditioned."""
+        lacking = [name for name, own in self.ranks.items() if own.why is not None]
+        self.rows.check(whiteners, lacking, self.about.exactness)
+
+    def with_patterns(self, maps: Maps) -> Maps:
+        """The same maps, not lifted, of two views with `Maps.patterns` and `Maps.own_patterns`.
+
+        By these, one view is predicted from the other, and each from itself; of CCA only.
+        """
+        if self.between is not None or len(maps.weights) != 2 or not maps.bound:
+            return maps
+        between, within = self.blocks()
+        W = maps.weights
+        images = {name: within[name] @ own for name, own in W.items()}
+        (p, q), Sigma_pq = next(iter(between.items()))
+        return maps.with_patterns(images, {p: Sigma_pq @ W[q], q: Sigma_pq.T @ W[p]})
 
     def blocks(self) -> tuple[Blocks, Mapping[str, Any]]:
         """A_pq of every pair of views, p before q, or A_pp of a single view; and every B_p."""
@@ -209,15 +227,14 @@ class Problem:
         for name, B in within.items():
             if self.rows.reg[name]:
                 B = self.rows.ridged(name, B, variances[name].mean())
-            if isinstance(B, Tridiagonal):  # checked by its `RidgePath`
+            if isinstance(B, Tridiagonal):  # checked by its `MatrixPath`
                 whiteners[name] = Bidiagonal.of(B, name)
                 continue
             check_variance(name, B)
             if B.ndim == 1:
                 whiteners[name] = Scaling.of(B)
             else:
-                about = self.about
-                rounding = about.exactness.rounding.get(name, rounding_of(about.means[name]))
+                rounding = self.about.exactness.rounding_in(name, self.about.means[name])
                 whiteners[name] = Whitener.of(B, rounding)
         regs = [self.rows.reg[name] for name in whiteners]
         slopes = [1.0 - reg if isinstance(reg, Shrinkage) else 1.0 for reg in regs]

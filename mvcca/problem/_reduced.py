@@ -17,7 +17,7 @@ from scipy import linalg
 from mvcca.blocks import as_block
 from mvcca.problem._bases import Basis, Explicit
 from mvcca.problem._centred_rows import CentredRows
-from mvcca.problem.linalg import ridge_in
+from mvcca.problem.ridge import ridge_in
 from mvcca.statistics import DigitsLost
 
 _COLUMNS = 1024  # of a matrix, computed at a time

@@ -10,7 +10,7 @@ from scipy import linalg
 from mvcca.blocks import as_block, to_host
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._confounds import given
-from mvcca.problem.linalg import Shrinkage
+from mvcca.problem.ridge import Shrinkage
 from mvcca.statistics import Moments
 from mvcca.views import Views
 

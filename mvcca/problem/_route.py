@@ -16,9 +16,9 @@ import numpy as np
 from mvcca.blocks import Block
 from mvcca.machine.config import get_config
 from mvcca.machine.memory import available_bytes
-from mvcca.problem._by_products import Overfit, solve_by_products
 from mvcca.problem._krylov import EXTRA
 from mvcca.problem._maps import Maps
+from mvcca.problem._products import ProductPath
 from mvcca.problem._rows import Rows
 from mvcca.views import Views
 
@@ -141,15 +141,9 @@ def by_products(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
     is_read = any(X.is_lazy for X in rows.views.blocks.values()) and not route.reads_rows
     if route.reads_rows:
         rows = replace(rows, views=rows.views.in_memory())
-    try:
-        return solve_by_products(
-            rows,
-            with_patterns=with_patterns,
-            preconditioned=not is_read,
-            refuse=len(rows.views) <= _FEW_ROWS,
-        )
-    except Overfit:  # many steps, where few rows span few directions
-        return None
+    # With too small a ridge, steps are many where few rows span few directions.
+    path = ProductPath(rows, with_patterns, not is_read, refuses=len(rows.views) <= _FEW_ROWS)
+    return path.solve(rows.reg, rows.n_components)
 
 
 def operator_route(rows: Rows) -> Route | None:

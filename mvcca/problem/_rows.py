@@ -9,11 +9,9 @@ that a method cannot return an inaccurate answer by forgetting to ask.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Real
 from operator import attrgetter
 from typing import Any, Self, TypeVar
 
@@ -31,10 +29,10 @@ from mvcca.problem._bases import (
 )
 from mvcca.problem._reduced import reduced
 from mvcca.problem._sampled_condition import is_ill_conditioned
-from mvcca.problem.linalg import Absolute, Shrinkage, ridge_in, ridged, rounding_of
+from mvcca.problem.ridge import Shrinkage, ridge_in, ridged
+from mvcca.problem.whitener import rounding_of
 from mvcca.statistics import DigitsLost, Moments, PairMoments
 from mvcca.views import Views
-from mvcca.views.by_view import value_by_view
 
 T = TypeVar("T")
 
@@ -47,35 +45,6 @@ _FLOAT64 = np.dtype(np.float64)
 _EPS = np.finfo(_FLOAT64).eps
 _BYTES = attrgetter("itemsize")  # of a precision
 _SEEN_ROUNDING = 1e-2  # share of a direction's length above which rounding is worth a warning
-
-
-Reg = float | str | Mapping[str, float]
-
-
-def reg_of_names(
-    reg: Reg, names: Iterable[str], *, positive: bool = False, unit: str = "relative"
-) -> dict[str, float]:
-    """Ridge per view, as given; "auto" and "oas" are for fits that hold all rows.
-
-    Problems in which repeated features have no unique weights without a ridge refuse 0. If the
-    `unit` is "absolute", ridges are `Absolute`.
-    """
-    if isinstance(reg, str):
-        raise ValueError(
-            f'reg="{reg}" looks at all rows at once: use fit, or give partial_fit a number.'
-        )
-    by_name = isinstance(reg, Mapping)
-    values: dict[str, Any] = (
-        value_by_view("reg", reg, names) if by_name else dict.fromkeys(names, reg)
-    )
-    for name, value in values.items():
-        if not (isinstance(value, Real) and 0 <= value <= sys.float_info.max):  # type: ignore[operator]
-            what = f"reg of view {name!r}" if by_name else "reg"
-            raise ValueError(f"{what} must be a number >= 0, got {str(value)[:40]}.")
-        if positive and not value:
-            raise ValueError(f"reg of view {name!r} must be positive, got {float(value)!r}.")
-    kind = Absolute if unit == "absolute" else float
-    return {name: kind(value) for name, value in values.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +70,11 @@ class Exactness:
     of_features: bool = False
     rounding: Mapping[str, np.ndarray] = field(default_factory=dict)
     of_holes: bool = False
+
+    def rounding_in(self, name: str, mean: np.ndarray) -> np.ndarray:
+        """Standard deviations, (n_features,), that rounding can give to a view with this mean."""
+        known = self.rounding.get(name)
+        return rounding_of(mean) if known is None else known
 
 
 OF_COVARIANCES = Exactness()

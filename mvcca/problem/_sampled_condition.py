@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg
 
 from mvcca.blocks import Block, to_host
-from mvcca.problem.linalg import Shrinkage, ridged
+from mvcca.problem.ridge import Shrinkage, ridged
 from mvcca.statistics import Moments
 from mvcca.views import Views
 

@@ -17,7 +17,8 @@ from scipy import linalg
 
 from mvcca.machine import lapack
 from mvcca.problem._centring import centred_rows, reciprocal, rounding_of_rows
-from mvcca.problem.linalg import above_rounding, ridge_in
+from mvcca.problem.ridge import ridge_in
+from mvcca.problem.whitener import above_rounding
 
 _EPS = np.finfo(float).eps
 _EXPLAINED = 1e-10  # share of the largest length, up to which what a map leaves is rounding

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from mvcca.problem.linalg import top_singular
+from mvcca.machine.lapack import top_singular
 
 LOADINGS = ("cross", "own", "own-permuted")
 

@@ -5,8 +5,8 @@ The maps are those of `Problem.solve` with the covariances of the rows, which ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -24,59 +24,68 @@ _OVERFIT = 0.8  # degrees of freedom per row, on average over the views
 _EPS = np.finfo(float).eps
 
 
-class Overfit(Exception):
-    """The ridge is so small that the rows are fitted almost exactly, and steps converge slowly."""
+@dataclass(frozen=True)
+class ProductPath:
+    """Ridge CCA of the same rows for any ridge; each solution takes products with the rows.
 
-
-def solve_by_products(
-    rows: Rows, *, with_patterns: bool = False, preconditioned: bool = True, refuse: bool = False
-) -> Maps:
-    """Find the leading ``rows.n_components`` maps of CCA with a ridge.
-
-    Parameters
+    Attributes
     ----------
     rows : Rows
-        Rows of all views, with their weights; no ridge may be 0.
+        Rows of all views, with their weights.
     with_patterns : bool, default=False
-        As in `Problem`.
+        Whether to find patterns of two views.
     preconditioned : bool, default=True
         Whether to take the products that make steps fewer; without, rows are read least often.
-    refuse : bool, default=False
-        Whether to raise `Overfit` in place of a warning.
-
-    Raises
-    ------
-    Overfit
-        If rows are fitted almost exactly, or the steps do not converge; with `refuse` only.
+    refuses : bool, default=False
+        Whether there is no solution, in place of a warning, for a ridge with which rows are fitted
+        almost exactly, so that steps converge slowly.
     """
-    k = rows.n_components
-    assert k is not None
-    pencil = Pencil.of(rows)
-    freedom, squares = pencil.traces()
-    least = min(rows.count for group in pencil.groups for rows in group.rows.values())
-    if np.mean([*freedom.values()]) >= _OVERFIT * least:
-        if refuse:
-            raise Overfit
-        warn(
-            f"The ridge is small for {least:.4g} rows: maps have "
-            f"{' and '.join(f'{own:.4g}' for own in freedom.values())} degrees of freedom, and fit "
-            "noise. Correlations of the training rows mean little; choose a larger reg.",
-            DataDimensionalityWarning,
-        )
-    described = f"{rows.reg} {rows.center} {k} {preconditioned}"
-    kept = checkpointed_steps(described, Steps.none(), rows.views, (rows.sample_weight,))
-    found = leading(pencil, k, preconditioned=preconditioned, kept=kept)
-    if not found.has_converged:
-        if refuse:
-            raise Overfit
-        digits = max(0, int(-np.log10(max(found.error, _EPS))))
-        warn(
-            f"LOBPCG stopped after {found.n_steps} steps with a residual of {found.residual:.1g}: "
-            f"correlations are exact to {digits} decimals, within {found.error:.1g}. A larger reg "
-            "converges faster.",
-            ConvergenceWarning,
-        )
-    return _maps(rows, pencil, found, freedom, squares, with_patterns)
+
+    rows: Rows
+    with_patterns: bool = False
+    preconditioned: bool = True
+    refuses: bool = False
+
+    def check(self, ridges: Collection[Mapping[str, float]]) -> None:
+        """Nothing to check: products need no more digits than rows."""
+
+    def solve(self, ridges: Mapping[str, float], k: int | None = None) -> Maps | None:
+        """The k leading maps for ridges as in ``Rows.reg``, of which none may be 0."""
+        assert k is not None
+        rows = replace(self.rows, reg=ridges, n_components=k)
+        pencil = Pencil.of(rows)
+        freedom, squares = pencil.traces()
+        least = min(own.count for group in pencil.groups for own in group.rows.values())
+        if np.mean([*freedom.values()]) >= _OVERFIT * least:
+            if self.refuses:
+                return None
+            warn(
+                f"The ridge is small for {least:.4g} rows: maps have "
+                f"{' and '.join(f'{own:.4g}' for own in freedom.values())} degrees of freedom, and "
+                "fit noise. Correlations of the training rows mean little; choose a larger reg.",
+                DataDimensionalityWarning,
+            )
+        described = f"{ridges} {rows.center} {k} {self.preconditioned}"
+        kept = checkpointed_steps(described, Steps.none(), rows.views, (rows.sample_weight,))
+        found = leading(pencil, k, preconditioned=self.preconditioned, kept=kept)
+        if not found.has_converged:
+            if self.refuses:
+                return None
+            _warn_of_error(found)
+        # Components of noise, as folds of few rows have, divide by differences that underflow.
+        with np.errstate(all="ignore" if self.refuses else None):
+            return _maps(rows, pencil, found, freedom, squares, self.with_patterns)
+
+
+def _warn_of_error(found: Leading) -> None:
+    """Say how exact correlations are after too few steps."""
+    digits = max(0, int(-np.log10(max(found.error, _EPS))))
+    warn(
+        f"LOBPCG stopped after {found.n_steps} steps with a residual of {found.residual:.1g}: "
+        f"correlations are exact to {digits} decimals, within {found.error:.1g}. A larger reg "
+        "converges faster.",
+        ConvergenceWarning,
+    )
 
 
 def _maps(
