@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -14,6 +17,7 @@ import mvcca
 from mvcca import (
     CCA,
     MVCCA,
+    MVMLCCA,
     FoldSearchCV,
     PerView,
     RetrievalIndex,
@@ -23,9 +27,16 @@ from mvcca import (
     save,
 )
 from mvcca.compose import Deconfound, RankGaussian
-from mvcca.inspection import correlation_intervals, loadings, permutation_test
+from mvcca.inspection import (
+    correlation_intervals,
+    loadings,
+    parametric_tests,
+    permutation_test,
+    study,
+)
 from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.problem import given
+from mvcca.problem._estimate import n_lost
 from mvcca.statistics import Moments
 
 N = 300
@@ -407,6 +418,152 @@ def test_deconfound_before_cca_is_cca_with_confounds():
         )
 
 
+def _frame(_):
+    pd = pytest.importorskip("pandas")
+    site = np.array(list("ABCD"))[np.arange(N) % 4]
+    return pd.DataFrame({"age": Z[:, 0], "site": pd.Categorical(site)})
+
+
+def _dask(X):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(77, -1))
+
+
+_INDICATORS = np.eye(4)[np.arange(N) % 4]
+
+
+@pytest.mark.parametrize(
+    "confounds",
+    [
+        lambda Z: Z,
+        lambda Z: Z[:, :1],
+        lambda Z: 0 * Z + 1,
+        lambda _: _INDICATORS,
+        lambda _: sp.csr_array(_INDICATORS),
+        _frame,
+        _dask,
+        lambda _: np.random.default_rng(3).normal(size=(N, N // 2)),
+    ],
+    ids=["columns", "column", "constant", "collinear", "sparse", "frame", "Dask", "many"],
+)
+@pytest.mark.parametrize("estimator", [CCA(2), CCA(2, reg=0.1), MVCCA(2, reg="auto"), CCA(None)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataDimensionalityWarning")
+def test_residuals_count_for_fewer_rows_in_the_next_step(estimator, confounds):
+    views = Views({**BLOCKS, "z": confounds(Z)})
+    step = make_pipeline(Deconfound("z"), clone(estimator)).fit(views)[-1]
+    expected = clone(estimator).set_params(confounds="z").fit(views)
+    for name in ("expected_correlations_", "expected_correlations_by_pair_", "eigenvalues_"):
+        np.testing.assert_allclose(getattr(step, name), getattr(expected, name), atol=1e-12)
+    for name in NAMES:
+        own, other = step.expected_deviations_[name], expected.expected_deviations_[name]
+        np.testing.assert_allclose(own, other, atol=1e-12)
+        np.testing.assert_allclose(step.weights_[name], expected.weights_[name], atol=1e-10)
+
+
+def test_residuals_of_wide_views_count_for_fewer_rows_too():
+    draw = np.random.default_rng(5)
+    shared, Z = draw.normal(size=(90, 2)), draw.normal(size=(90, 3))
+    views = {n: shared @ draw.normal(size=(2, d)) for n, d in (("x", 1200), ("y", 900))}
+    views = {n: X + draw.normal(size=X.shape) for n, X in views.items()}
+    views = Views({**views, "z": Z})
+    step = make_pipeline(Deconfound("z"), CCA(2, reg=0.5)).fit(views)[-1]
+    expected = CCA(2, reg=0.5, confounds="z").fit(views).expected_correlations_
+    np.testing.assert_allclose(step.expected_correlations_, expected, atol=1e-10)
+
+
+def test_methods_that_learn_from_labels_expect_less_of_residuals():
+    found, y = Deconfound("z").fit_transform(VIEWS), (SHARED[:, 0] > 0).astype(int)
+    model, plain = (MVMLCCA(1).fit(views, y) for views in (found, Views(dict(found.items()))))
+    assert (model.expected_correlations_ < plain.expected_correlations_).all()
+
+
+def _two_steps(views):
+    """A step that removes age from the views and the site, and one that then removes the site."""
+    return Deconfound("site").fit_transform(Deconfound("age").fit_transform(views))
+
+
+@pytest.mark.parametrize(
+    "residuals_of",
+    [
+        lambda views: Deconfound("z").fit_transform(dict(views.items())),
+        lambda views: Deconfound("z").fit_transform(views).in_memory().promoted(np.float64),
+        lambda views: pickle.loads(pickle.dumps(Deconfound("z").fit_transform(views))),
+        lambda views: PerView(PCA()).fit_transform(Deconfound("z").fit_transform(views)),
+        lambda views: Deconfound("z", drop=False).fit_transform(views).select(NAMES),
+        lambda views: Views.concatenate(
+            [(found := Deconfound("z").fit_transform(views))[:100], found[100:]]
+        ),
+        # Residuals of the same confounds are what they were.
+        lambda views: Deconfound("z").fit_transform(
+            Deconfound("z", drop=False).fit_transform(views)
+        ),
+        lambda _: _two_steps(Views({**BLOCKS, "age": Z[:, :1], "site": Z[:, 1:]})),
+    ],
+    ids=[
+        "mapping",
+        "in_memory",
+        "pickle",
+        "PerView",
+        "select",
+        "concatenate",
+        "again",
+        "two_steps",
+    ],
+)
+def test_residuals_stay_residuals(residuals_of):
+    found = CCA(2).fit(residuals_of(VIEWS)).expected_correlations_
+    expected = CCA(2, confounds="z").fit(VIEWS).expected_correlations_
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_a_share_of_residuals_lacks_a_share_of_the_degrees_of_freedom():
+    found = Deconfound("z").fit_transform(VIEWS)
+    assert dict(found.removed) == {"x": (3, N), "y": (3, N)}
+    assert found[: N // 3].add("w", Z[: N // 3]).removed == found.removed
+    assert n_lost(found, NAMES, N // 3) == 1
+    assert n_lost(found, ["w"], N) == 0
+    both = Views.concatenate([found, Views(BLOCKS)])
+    assert n_lost(both, NAMES, 2 * N) == 3
+
+
+def test_batches_of_residuals_count_for_as_many_rows_as_all_of_them():
+    found = Deconfound("z").fit_transform(VIEWS)
+    model = CCA(2).partial_fit(found[:1]).partial_fit(found[1:200]).partial_fit(found[200:])
+    expected = CCA(2).fit(found).expected_correlations_
+    np.testing.assert_allclose(model.expected_correlations_, expected, atol=1e-12)
+
+
+def test_folds_of_a_pipeline_are_those_of_confounds():
+    grid = {"reg": [0.01, 1.0, 10.0]}
+    search = GridSearchCV(CCA(2, confounds="z"), grid, cv=3).fit(VIEWS)
+    pipeline = make_pipeline(Deconfound("z"), CCA(2))
+    steps = GridSearchCV(pipeline, {"cca__reg": grid["reg"]}, cv=3).fit(VIEWS)
+    for key in ("mean_test_score", "std_test_score"):
+        np.testing.assert_allclose(steps.cv_results_[key], search.cv_results_[key], atol=1e-12)
+    found, expected = steps.best_estimator_[-1], search.best_estimator_
+    assert found.reg == expected.reg
+    np.testing.assert_allclose(
+        found.expected_correlations_, expected.expected_correlations_, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "result", [permutation_test, correlation_intervals, parametric_tests, study]
+)
+def test_tests_and_intervals_ask_for_the_rows_before_residuals(result):
+    left = Deconfound("z", drop=False).fit_transform(VIEWS)
+    options = {} if result is parametric_tests else {"random_state": 0}
+    if result in (permutation_test, study):
+        options["n_permutations"] = 19
+    with pytest.raises(
+        ValueError, match=r"'x' .rank 3., 'y' .rank 3..*before Deconfound, and conf"
+    ):
+        result(left.select(NAMES), **options)
+    if result is not study:  # which takes confounds by themselves
+        found = result(left, confounds="z", **options).correlations
+        expected = result(VIEWS, confounds="z", **options).correlations
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def test_squares_of_confounds_are_removed_too():
     views = Views({name: X + 5 * Z[:, :1] ** 2 for name, X in BLOCKS.items()} | {"z": Z})
     found = Deconfound("z", squares=True).fit(views[:200]).transform(views)
@@ -494,6 +651,10 @@ def test_saved_steps_remove_the_same(tmp_path):
     mvcca.save(model, tmp_path / "model.mvcca")
     loaded = mvcca.load(tmp_path / "model.mvcca")
     np.testing.assert_array_equal(loaded.transform(VIEWS)["x"], model.transform(VIEWS)["x"])
+    found, expected = loaded[:-1].transform(VIEWS), model[:-1].transform(VIEWS)
+    assert dict(found.removed) == dict(expected.removed) == {"x": (6, N), "y": (6, N)}
+    del loaded[1]._removed  # as in files of older versions
+    assert not loaded[:-1].transform(VIEWS).removed
 
 
 def test_scorers_of_pipelines_rank_no_confounds():

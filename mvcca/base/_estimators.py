@@ -461,7 +461,7 @@ class MultiViewEstimator(
                 options["ensure_all_finite"] = "allow-nan"
             checked = block.checked(self, name, views.informative_ids_of(name), **options)
             blocks[name] = checked.on_host() if self.requires.host else checked
-        return Views.of(blocks, views.seen, views.ids)
+        return Views.of(blocks, views.seen, views.ids, views.removed)
 
     def _check_confounds(self, name: str, views: Views) -> None:
         """Refuse rows whose confounds are not known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -16,7 +16,7 @@ from mvcca.blocks.checks import column_labels
 from mvcca.machine.config import block_slices
 from mvcca.machine.documentation import Documented
 from mvcca.problem import least_left, regression_on, squares_about
-from mvcca.views import Views, as_views, in_same_container
+from mvcca.views import Views, as_views
 from mvcca.views.coding import coded_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import ViewsLike
@@ -66,7 +66,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
     See Also
     --------
     mvcca.CCA : Its parameter `confounds` gives the same as a step before it, keeps sparse rows
-        sparse, and counts the confounds in what it expects of new rows.
+        sparse, and repeats the regression in the folds of ``reg="cv"``.
     RankGaussian : Normal scores of each column.
 
     Examples
@@ -92,7 +92,8 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         "drop": ["boolean"],
     }
     view_names_: tuple[str, ...]
-    _rounding: dict[str, np.ndarray] | None = None  # models of older versions have none
+    _rounding: Mapping[str, np.ndarray] | None = None  # models of older versions have none
+    _removed: Mapping[str, tuple[float, float]] | None = None  # nor this
 
     def __init__(self, confounds: str, *, squares: bool = False, drop: bool = True) -> None:
         self.confounds = confounds
@@ -128,13 +129,13 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         views, coding = coded_view(views, self.confounds)
         columns = {name: column_labels(block) for name, block in views.items()}
         views = self._checked(views, minimum=2)
-        weights = None
+        weights, z = None, self.confounds
         if sample_weight is not None:
             weights = checked_sample_weight(sample_weight, views, reset=True)
-        z = self.confounds
+            views, weights = views[weights > 0], weights[weights > 0]
         mean = to_host(views.block(z).column_means(weights))
         design = views.replace(dict(views.items()) | {z: self._design(views.block(z), mean)})
-        regression, means = regression_on(design, z, weights)
+        regression, means, ranks = regression_on(design, z, weights)
         forget(self)
         self.coding_ = coding
         self.view_names_, self._widths = views.names, views.widths
@@ -143,11 +144,14 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         self.means_ = {name: mean if name == z else means[name] for name in views.names}
         self._mean_of_design = regression.mean
         counts = np.ones(len(views)) if weights is None else weights
-        sizes = {name: self._rounding_of(name, views, counts) for name in views.names if name != z}
+        self._removed = {
+            name: (rank, float(counts[views.objects(name)].sum())) for name, rank in ranks.items()
+        }
+        sizes = {name: self._rounding_of(name, views) for name in ranks}
         self._rounding = {name: size for name, size in sizes.items() if size.any()}
         return self
 
-    def transform(self, X: ViewsLike) -> Any:
+    def transform(self, X: ViewsLike) -> Views:
         """Residuals of any of the fitted views, given their confounds.
 
         Parameters
@@ -158,8 +162,9 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
 
         Returns
         -------
-        same type of container as X
-            Dense residuals; without the confounds if `drop`.
+        Views
+            Dense residuals; without the confounds if `drop`. `Views.removed` tells the next step
+            the degrees of freedom that they lack.
 
         Raises
         ------
@@ -184,7 +189,13 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
             if name in (rounding := self._rounding or {}):
                 residual = residual * (abs(residual) > as_block(residual).placed(rounding[name]))
             found[name] = self._frame(residual, np.array(self._names_of(name)), given[name])
-        return in_same_container(X, given, found)
+        left, removed = given.replace(found), dict(given.removed)
+        for name, (rank, n_rows) in (self._removed or {}).items():
+            before, n_before = given.removed.get(name, (0, 1))
+            before *= n_rows / n_before
+            # Confounds that are residuals themselves are independent of those removed before.
+            removed[name] = rank + before if z in given.removed else max(rank, before), n_rows
+        return Views.of(left.blocks, left.seen, left.ids, removed)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
         """Names of the columns of all views that `transform` returns, ``view__column``.
@@ -216,21 +227,21 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         Z = self._design(block, self.means_[self.confounds]) - self._mean_of_design
         return block.placed(Z @ self.coefficients_[name])
 
-    def _rounding_of(self, name: str, views: Views, weights: np.ndarray) -> np.ndarray:
+    def _rounding_of(self, name: str, views: Views) -> np.ndarray:
         """Size of the residuals of columns that confounds explain but for rounding, else 0, (d,).
 
         Later steps would scale them to unit variance, and take rounding for a variable.
         """
         block, Z = views.blocks[name], views.rows_beside(self.confounds, name)
-        used, mean = weights[views.objects(name)] > 0, to_host(self.means_[name])
+        mean = to_host(self.means_[name])
         spread, left = np.zeros((2, len(mean)))
         for rows in (
             slice(min(_FEW, block.shape[0])),
             *block_slices(block.shape[0], 16 * len(mean)),
         ):
             X, own = block.take(rows).dense().matrix, Z.take(rows).matrix
-            deviations = to_host(_less(self.means_[name], X))[used[rows]]
-            residuals = deviations - to_host(self._explained(name, own))[used[rows]]
+            deviations = to_host(_less(self.means_[name], X))
+            residuals = deviations - to_host(self._explained(name, own))
             spread = np.fmax(spread, np.nanmax(np.abs(deviations), axis=0, initial=0))
             left = np.fmax(left, np.nanmax(np.abs(residuals), axis=0, initial=0))
             size = least_left(spread, mean, block.dtype)

@@ -17,7 +17,7 @@ from mvcca.blocks.checks import (
     few,
     row_labels,
 )
-from mvcca.inspection._two_views import as_matrix, paired_views
+from mvcca.inspection._two_views import as_matrix, check_no_residuals, paired_views
 from mvcca.machine.warnings import warn
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import least_left
@@ -58,6 +58,8 @@ class GivenRows:
         given = {"confounds": confounds, "confounds_y": confounds_y}
         X, given = taken_out(X, given)
         views = paired_views(X, y, _WHO)
+        if confounds is None and confounds_y is None:
+            check_no_residuals(_WHO, views)
         positions = positions_of(sample_weight, views)
         arrays = {name: numbers_of(f"View {name!r}", block) for name, block in views.items()}
         for name, array in arrays.items():

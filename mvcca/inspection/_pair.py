@@ -21,7 +21,12 @@ from mvcca.inspection._given_rows import (
     positions_of,
     taken_out,
 )
-from mvcca.inspection._two_views import decomposed, left_by, two_paired_views
+from mvcca.inspection._two_views import (
+    check_no_residuals,
+    decomposed,
+    left_by,
+    two_paired_views,
+)
 from mvcca.machine.warnings import warn
 from mvcca.problem import SampleBias, Whitened, canonical, canonical_of_covariances
 from mvcca.views.validation import named_columns
@@ -83,6 +88,8 @@ class Pair:
         """Check the rows of two views; `who` begins the error messages."""
         X, given = taken_out(X, {"confounds": confounds})
         views = two_paired_views(X, y, who)
+        if confounds is None:
+            check_no_residuals(who, views)
         rows = positions_of(sample_weight, views)
         Z, coding = paired_numbers("confounds", given["confounds"], views)
         Z = np.zeros((len(rows), 0)) if Z is None else decomposed("confounds", Z[rows]).basis

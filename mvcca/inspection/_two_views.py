@@ -39,6 +39,16 @@ def paired_views(X: Any, y: Any, who: str) -> Views:
     return views
 
 
+def check_no_residuals(who: str, views: Views) -> None:
+    """Refuse residuals in place of rows: what was removed from them must be known to count rows."""
+    if lost := {name: rank for name, (rank, _) in views.removed.items() if rank}:
+        ranks = ", ".join(f"{name!r} (rank {rank:g})" for name, rank in lost.items())
+        raise ValueError(
+            f"{who} depends on the number of independent rows, but confounds were removed from the "
+            f"views {ranks}. Pass the views as they were before Deconfound, and confounds=."
+        )
+
+
 def _not_paired(who: str, how_many: str, views: Views) -> ValueError:
     return ValueError(
         f"{who} takes {how_many} paired views, got {views}, seen as "

@@ -75,8 +75,8 @@ def given(moments: Moments, name: str, rows: Rows | None = None) -> Moments:
 
 def regression_on(
     views: Views, name: str, weights: np.ndarray | None = None
-) -> tuple[Regression, dict[str, np.ndarray]]:
-    """Regression of the rows of all other views on one of them, and their value at its mean.
+) -> tuple[Regression, dict[str, np.ndarray], dict[str, int]]:
+    """Regression of the rows of all other views on one of them.
 
     Each view is regressed over all objects that are seen in it, and a column with missing cells
     (NaN) over the rows that have it. Of wide views, `given` would need the scatter of all features;
@@ -91,13 +91,21 @@ def regression_on(
     weights : ndarray, shape (n_objects,), optional
         Weight of each object.
 
+    Returns
+    -------
+    Regression
+    dict of str to ndarray, shape (n_features,)
+        Prediction of each view at the mean of the confounds.
+    dict of str to int
+        Rank of the confounds over the rows of each view.
+
     Raises
     ------
     ValueError
         If the confounds explain all rows, or those that have a column.
     """
-    coefficients, means, ranks, confounds = {}, {}, [], Moments.of(views.select([name]), weights)
-    mean = confounds.mean()[name]
+    coefficients, means, ranks = {}, {}, {}
+    mean = Moments.of(views.select([name]), weights).mean()[name]
     for other, block in views.blocks.items():
         if other == name:
             continue
@@ -107,9 +115,9 @@ def regression_on(
         W, center = _whitener(moments, name), moments.mean()[name]
         means[other] = block.column_means(w)
         if np.isnan(to_host(means[other])).any():
-            coefficients[other], means[other], rank = _regression_of_cells(other, block, Z, name, w)
-            means[other] -= (moments.mean()[name] - mean) @ coefficients[other]
-            ranks.append(rank)
+            found = _regression_of_cells(other, block, Z, name, w)
+            coefficients[other], means[other], ranks[other] = found
+            means[other] -= (center - mean) @ coefficients[other]
             continue
         products = np.zeros((len(mean), block.shape[1]))
         for rows in block_slices(block.shape[0], 8 * (len(mean) + block.shape[1])):
@@ -119,8 +127,9 @@ def regression_on(
             products += piece.centred_cross(U, means[other]).T
         coefficients[other] = W.lift(W.project(products))
         means[other] = means[other] - (center - mean) @ coefficients[other]
-        ranks.append(W.rank)
-    return Regression(name, mean, coefficients, max(ranks, default=0)), means
+        ranks[other] = W.rank
+    rank = max(ranks.values(), default=0)
+    return Regression(name, mean, coefficients, rank), means, ranks
 
 
 def squares_about(Z: np.ndarray, mean: np.ndarray) -> np.ndarray:

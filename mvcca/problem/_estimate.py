@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ import numpy as np
 from mvcca.problem._rows import OF_COVARIANCES, Exactness
 from mvcca.problem._shared_rows import SharedRows
 from mvcca.statistics import Moments, PairCovariance, PairMoments, Recovered, Regression
+from mvcca.views import Views
 
 Blocks = dict[tuple[str, str], Any]
 
@@ -59,3 +60,20 @@ class Estimate:
             assert not isinstance(Sigma, dict)
             return list(self.pairs.by_pair(Sigma))
         return list(self.pairs.by_pair() if isinstance(self.pairs, SharedRows) else self.pairs)
+
+
+def counted(pairs: Iterable[PairCovariance], views: Views, rank: float = 0) -> list[PairCovariance]:
+    """The same pairs, whose objects count for fewer where the rows of the views are residuals.
+
+    The objects of the pairs lack already what another regression took, of this rank.
+    """
+    return [
+        pair._replace(n_objects=pair.n_objects - n_lost(views, pair.names, pair.n_objects + rank))
+        for pair in pairs
+    ]
+
+
+def n_lost(views: Views, names: Iterable[str], n_objects: float) -> float:
+    """Degrees of freedom that so many objects, seen in all these views, lack as residuals."""
+    lost = (views.removed[name] for name in names if name in views.removed)
+    return max((rank * n_objects / n_rows for rank, n_rows in lost), default=0.0)

@@ -17,7 +17,7 @@ from sklearn.exceptions import DataDimensionalityWarning
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.problem._estimate import Blocks, Estimate
+from mvcca.problem._estimate import Blocks, Estimate, counted, n_lost
 from mvcca.problem._maps import Maps, Spectrum, expected_moments
 from mvcca.problem._reduced import Reduced
 from mvcca.problem._rows import Rows, check_variance
@@ -31,7 +31,7 @@ from mvcca.problem.whitener import (
     Tridiagonal,
     Whitener,
 )
-from mvcca.statistics import Moments, PairMoments, column_slices
+from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
 
 _ROWS_PER_RANK = 5  # below, a ridge chosen by folds retrieves much better; above, hardly
 _LEAST_SHARE = 1e-8  # of the largest correlation, up to which one is rounding
@@ -156,7 +156,7 @@ class Problem:
             if about.recovered is not None:
                 precisions = {name: about.recovered.precisions[name] for name in whiteners}
                 maps = replace(maps, precisions=precisions)
-            if expected and (isinstance(about.pairs, SharedRows) or about.by_pair()):
+            if expected and (isinstance(about.pairs, SharedRows) or self._pairs()):
                 spectrum = None
                 if found.others is not None:
                     rho = np.concatenate([found.values, found.others])
@@ -176,12 +176,18 @@ class Problem:
                 maps = self.with_patterns(maps)
         return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
 
+    def _pairs(self) -> list[PairCovariance]:
+        """Covariances of the rows of each two views that share objects, if they are known."""
+        regression = self.about.regression
+        rank = 0 if regression is None else regression.rank
+        return counted(self.about.by_pair(), self.rows.views, rank)
+
     def _n_supported(self, values: np.ndarray, ranks: Mapping[str, int]) -> int:
         """How many components the data support: others are there by the ridge or by rounding.
 
         Of three or more views, it is the number of directions that two of them can share.
         """
-        n_objects = max((pair.n_objects for pair in self.about.by_pair()), default=np.inf)
+        n_objects = max((pair.n_objects for pair in self._pairs()), default=np.inf)
         real = int(np.sum(values > _LEAST_SHARE * values[:1].max(initial=0)))
         return int(min(real, max(n_objects - 2, 1), *sorted(ranks.values())[-2:]))
 
@@ -254,7 +260,7 @@ class Problem:
         rows, about, n_independent = self.rows, self.about, sum(ranks.values())
         is_counted = isinstance(about.pairs, Moments | PairMoments)
         remedy = 'set reg="cv" to choose a ridge by folds, or ' if rows.needs_many else "set "
-        for (p, q), _, _, count in about.by_pair() if is_counted else ():
+        for (p, q), _, _, count in self._pairs() if is_counted else ():
             if {p, q} <= ranks.keys() and count <= (width := ranks[p] + ranks[q]):
                 warn(
                     f"n <= p + q and reg=0: {count:g} objects against {width} independent "
@@ -267,6 +273,7 @@ class Problem:
         n_rows = min((rows.sample_weight_of(name).sum() for name in ranks), default=np.inf)
         if about.recovered is not None:
             n_rows = min(n_rows, float(about.recovered.moments.counts.min()))
+        n_rows -= n_lost(rows.views, ranks, n_rows)
         n_rows -= 0 if about.regression is None else about.regression.rank
         if rows.needs_many and n_rows < _ROWS_PER_RANK * n_independent:
             each = " and ".join(f"{name!r} (rank {rank})" for name, rank in ranks.items())
@@ -300,12 +307,12 @@ class Problem:
                     lost = ridge * whitener.squared_norm()
                 freedom[name] = max(whitener.rank - lost, 0.0)
         if isinstance(shared := self.about.pairs, SharedRows):
-            found = self.rows.bases.items() - shared.rows.bases.items()
-            of_rows = maps.lifted(dict(found))
-            pairs = list(shared.scores_by_pair(of_rows.weights, of_rows.means))
+            of_rows = maps.lifted(dict(self.rows.bases.items() - shared.rows.bases.items()))
+            found = shared.scores_by_pair(of_rows.weights, of_rows.means)
             of_scores = {name: np.eye(W.shape[1]) for name, W in maps.weights.items()}
+            pairs = counted(found, self.rows.views)
             return replace(maps, expected=expected_moments(of_scores, pairs, freedom, spectrum))
-        expected = expected_moments(maps.weights, self.about.by_pair(), freedom, spectrum)
+        expected = expected_moments(maps.weights, self._pairs(), freedom, spectrum)
         return replace(maps, expected=expected)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
 
 from mvcca.machine.warnings import warn
+from mvcca.problem._estimate import counted
 from mvcca.problem._lobpcg import Leading, Steps, leading
 from mvcca.problem._maps import Expected, Maps, Spectrum, expected_moments
 from mvcca.problem._pencil import Mix, Pencil
@@ -148,10 +149,11 @@ def _expected(
         scores = {name: rows.forward(weights[name]) for name, rows in group.rows.items()}
         own = {name: S.T @ S for name, S in scores.items()}
         count = next(iter(group.rows.values())).count
-        pairs += [
+        of_group = [
             PairCovariance((p, q), scores[p].T @ scores[q], (own[p], own[q]), count)
             for p, q in combinations(scores, 2)
         ]
+        pairs += counted(of_group, group.views)
     return expected_moments(dict.fromkeys(weights, identity), pairs, freedom, spectrum)
 
 

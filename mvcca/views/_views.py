@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,11 @@ class Views(ShownAsTables):
         Whether some view has sparse rows.
     on_device : bool
         Whether some view is on a device.
+    removed : mapping of str to (float, float)
+        Of each view whose rows are residuals of a regression, as from `mvcca.compose.Deconfound`:
+        the rank of the confounds, and the number of rows that they were removed from. Some of these
+        rows lack a share of so many degrees of freedom. Selections of objects, and other matrices
+        in place of the rows, keep it.
 
     Raises
     ------
@@ -96,6 +102,7 @@ class Views(ShownAsTables):
     """
 
     __iter__ = None  # ambiguous: use views.names or views[rows]
+    removed: Mapping[str, tuple[float, float]] = MappingProxyType({})
 
     def __init__(self, blocks: Mapping[str, Any] | Sequence[Any], index: Any = None) -> None:
         named, ids = _named_blocks(blocks), None
@@ -131,7 +138,11 @@ class Views(ShownAsTables):
 
     @classmethod
     def of(
-        cls, blocks: Mapping[str, Block], seen: np.ndarray, ids: np.ndarray | None = None
+        cls,
+        blocks: Mapping[str, Block],
+        seen: np.ndarray,
+        ids: np.ndarray | None = None,
+        removed: Mapping[str, tuple[float, float]] = MappingProxyType({}),
     ) -> Views:
         """Views of checked blocks, whose row k is the k-th object that is seen in the view.
 
@@ -143,6 +154,8 @@ class Views(ShownAsTables):
             Whether each object is seen in each view.
         ids : ndarray, shape (n_objects,), optional
             Row labels of the objects.
+        removed : mapping of str to (float, float), optional
+            As the attribute; other views may be named.
 
         Returns
         -------
@@ -150,6 +163,8 @@ class Views(ShownAsTables):
         """
         views = cls.__new__(cls)
         views._hold(dict(blocks), seen, ids)
+        if removed:
+            views.removed = {name: removed[name] for name in blocks if name in removed}
         return views
 
     @classmethod
@@ -240,7 +255,12 @@ class Views(ShownAsTables):
                 raise ValueError(f"Expected views {list(names)}, got {list(part.names)}.")
         blocks = {name: as_block(stack([part.blocks[name] for part in parts])) for name in names}
         seen = np.concatenate([part.seen for part in parts])
-        return cls.of(blocks, seen, _stacked_ids([part.ids for part in parts]))
+        removed: dict[str, tuple[float, float]] = {}
+        for name in {name for part in parts for name in part.removed}:
+            own = [(*part.removed.get(name, (0, 1)), part.blocks[name].shape[0]) for part in parts]
+            lost = sum(rank * height / n_rows for rank, n_rows, height in own)
+            removed[name] = lost, sum(height for *_, height in own)
+        return cls.of(blocks, seen, _stacked_ids([part.ids for part in parts]), removed)
 
     def with_ids(self, ids: Sequence[Any] | np.ndarray | None) -> Views:
         """The same objects with other row labels, or without row labels."""
@@ -250,7 +270,7 @@ class Views(ShownAsTables):
             reject_missing_ids(ids)
             if len(ids) != len(self):
                 raise ValueError(f"Expected ids of {len(self)} objects, got {len(ids)}.")
-        return Views.of(self.blocks, self.seen, ids)
+        return Views.of(self.blocks, self.seen, ids, self.removed)
 
     @property
     def pattern(self) -> np.ndarray:
@@ -287,7 +307,7 @@ class Views(ShownAsTables):
                 for v, (name, block) in enumerate(self.blocks.items())
             }
         ids = None if self.ids is None else self._informative_ids
-        return Views.of(blocks, seen, None if ids is None else ids[rows])
+        return Views.of(blocks, seen, None if ids is None else ids[rows], self.removed)
 
     def block(self, name: str) -> Block:
         """The rows of a view as `mvcca.blocks.Block`, which methods compute with.
@@ -389,7 +409,7 @@ class Views(ShownAsTables):
                 check_same_rows(f"view {name!r}", labels, "the objects", self.ids_of(name))
         columns = [self.names.index(name) for name in named]
         seen = self.seen if tuple(named) == self.names else self.seen[:, columns]
-        return Views.of(named, seen, self.ids)
+        return Views.of(named, seen, self.ids, self.removed)
 
     def add(self, name: str, block: Any) -> Views:
         """Add a view in which all objects are seen."""
@@ -403,7 +423,7 @@ class Views(ShownAsTables):
             )
         check_same_rows(f"view {name!r}", row_labels(block), "the objects", self.ids)
         seen = np.column_stack([self.seen, np.ones(len(self), dtype=bool)])
-        return Views.of(self.blocks | added, seen, self.ids)
+        return Views.of(self.blocks | added, seen, self.ids, self.removed)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(

@@ -109,7 +109,8 @@ def coded_view(views: Views, name: str, coding: Coding | None = None) -> tuple[V
     matrix = coded(block.matrix, coding, name=what)
     if matrix is block.matrix:
         return views, coding
-    return Views.of({**views.blocks, name: as_block(matrix)}, views.seen, views.ids), coding
+    blocks = {**views.blocks, name: as_block(matrix)}
+    return Views.of(blocks, views.seen, views.ids, views.removed), coding
 
 
 def coding_in_words(table: Any, coding: Coding, *, squares: bool = False) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from mvcca.inspection._folds import splits_of
 from mvcca.inspection._given_rows import numbers_of
 from mvcca.inspection._intervals import inverse_result
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._two_views import as_matrix, two_paired_views
+from mvcca.inspection._two_views import as_matrix, check_no_residuals, two_paired_views
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals
 from mvcca.inspection.permutation import most_features, permutation_test
 from mvcca.inspection.study._result import Study
@@ -166,6 +166,8 @@ def study(
     [True, False]
     """
     views = two_paired_views(X, y, "A study")
+    if confounds is None:
+        check_no_residuals("A study", views)
     coding: tuple[str, ...] = ()
     if confounds is not None:
         check_same_rows(_CONFOUNDS, row_labels(confounds), "the views", views.ids)
@@ -212,6 +214,7 @@ def study(
         second: variable_correlations(prepared, scores, variates=first)[second],
     }
     kept, options = components[independent], {"level": level, "random_state": random_state}
+    kept = Views.of(kept.blocks, kept.seen, kept.ids)  # confounds count below if they vary
     options["confounds"] = _varying(Z, independent)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # notes say the same
         pair = Pair.of(kept, None, options["confounds"], "The interval of correlations")
