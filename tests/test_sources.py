@@ -503,7 +503,8 @@ class CountedReads(RowSource):
 
     def __init__(self, X, boundaries=None):
         self.name = "counted"
-        self.describe(X.shape, X.dtype, boundaries)
+        self.boundaries = boundaries
+        self.describe(X.shape, X.dtype)
         self.X, self.runs = X, []
 
     def blocks(self, ranges):
@@ -575,18 +576,18 @@ def test_sparse_blocks_take_the_memory_of_a_block(tmp_path):
 
 def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow", reason="needs pyarrow")
-    from mvcca.blocks.sources._arrow import ParquetTable
+    from mvcca.blocks.sources._arrow import TableFile
 
     X = matrix()
     source = parquet(tmp_path, X)
     decoded = []
-    batches = ParquetTable._batches
+    batches = TableFile._batches
 
     def counted(self, group):
         decoded.append(group)
         return batches(self, group)
 
-    monkeypatch.setattr(ParquetTable, "_batches", counted)
+    monkeypatch.setattr(TableFile, "_batches", counted)
     for start in range(15, 53, 4):
         assert_same(source.read(start, min(start + 4, 53)), X[start : start + 4])
     assert decoded == [1, 2, 3, 4, 5]

@@ -35,8 +35,8 @@ class SparseHdf5(CsrFile):
             for part in ("data", "indices", "indptr"):
                 reject_links(self.name, group, part)
                 reject_other_files(self.name, group[part])
-            columns = _names_of_columns(file, self.key)
-            self.describe(group.attrs["shape"], group["data"].dtype, columns=columns)
+            self.columns = _names_of_columns(file, self.key)
+            self.describe(group.attrs["shape"], group["data"].dtype)
             self._n_entries = len(group["data"])
             self._check(group["data"], group["indices"], group["indptr"])
 

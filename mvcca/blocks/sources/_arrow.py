@@ -23,10 +23,9 @@ from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._text import UNNAMED, as_strings
 
 __all__ = [
-    "ArrowFile",
     "ArrowTable",
     "HuggingFaceRows",
-    "ParquetTable",
+    "TableFile",
     "beside_columns",
     "cells_of_columns",
     "read_columns",
@@ -55,8 +54,8 @@ class ArrowRows(RowSource):
         for name, width in self._widths.items():
             features += [name] if width is None else [f"{name}[{j}]" for j in range(width)]
         dtypes = [dtype for _, dtype in kinds.values()]
-        dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
-        self.describe((n_rows, len(features)), dtype, columns=tuple(features))
+        self.columns = tuple(features)
+        self.describe((n_rows, len(features)), np.result_type(*dtypes) if dtypes else np.float64)
 
     def _kind_of(self, schema: Any, name: str) -> tuple[int | None, np.dtype]:
         """The length of the lists in a column, None for plain numbers; and the type of these."""
@@ -127,23 +126,8 @@ def _are_of_length(lists: Any, width: int) -> bool:
     return is_fixed or bool(np.all(np.asarray(lists.value_lengths()) == width))
 
 
-class _InMemory(ArrowRows):
-    """Rows of a table that another library holds, decoded slice by slice."""
-
-    @abstractmethod
-    def _slice(self, start: int, stop: int) -> Any:
-        """Rows as an Arrow table."""
-
-    def _first_row(self) -> Any:
-        return self._slice(0, 1)
-
-    def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        for start, stop in ranges:
-            yield self._matrix(self._slice(start, stop), start, stop)
-
-
-class ArrowTable(_InMemory):
-    """A `pyarrow.Table`."""
+class ArrowTable(ArrowRows):
+    """A `pyarrow.Table`, decoded slice by slice."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -153,26 +137,33 @@ class ArrowTable(_InMemory):
     def _slice(self, start: int, stop: int) -> Any:
         return self.table.slice(start, stop - start)
 
+    def _first_row(self) -> Any:
+        return self._slice(0, 1)
+
+    def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+        for start, stop in ranges:
+            yield self._matrix(self._slice(start, stop), start, stop)
+
     def identity(self) -> tuple[Any, ...]:
         places = np.linspace(0, max(0, len(self) - 1), 64, dtype=int)
         sample = b"".join(self.read(row, row + 1).tobytes() for row in np.unique(places).tolist())
         return (str(self.table.schema), sample)
 
 
-class HuggingFaceRows(_InMemory):
+class HuggingFaceRows(ArrowTable):
     """A `datasets.Dataset`, with its selection and order of rows."""
 
     def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset.with_format("arrow")
+        self.table = dataset.with_format("arrow")
         self.name = f"data set of {', '.join(map(repr, dataset.column_names))}"
         schema = dataset.features.arrow_schema
         self._describe_columns(schema, schema.names, len(dataset))
 
     def _slice(self, start: int, stop: int) -> Any:
-        return self._dataset[start : min(stop, len(self._dataset))]
+        return self.table[start : min(stop, len(self.table))]
 
     def identity(self) -> tuple[Any, ...]:
-        return (self._dataset._fingerprint,)
+        return (self.table._fingerprint,)
 
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -235,14 +226,15 @@ def _ipc(path: str | os.PathLike[str]) -> Iterator[_OpenFile]:
         )
 
 
+def _opened(path: str | os.PathLike[str]) -> AbstractContextManager[_OpenFile]:
+    return (_parquet if os.fspath(path).lower().endswith(".parquet") else _ipc)(path)
+
+
 class TableFile(FileSource, ArrowRows):
-    """One or all columns of a table, without the index that pandas may have added.
+    """One or all columns of a Parquet or Arrow file, without the index that pandas may have added.
 
     `without` is a column of ids that is left out, too.
     """
-
-    columns: tuple[str, ...]
-    opened: Callable[[str | os.PathLike[str]], AbstractContextManager[_OpenFile]]
 
     def __init__(
         self, path: str | os.PathLike[str], key: str | None = None, without: str | None = None
@@ -251,7 +243,7 @@ class TableFile(FileSource, ArrowRows):
         super().__init__(path, key)
 
     def _open(self) -> None:
-        with self.opened(self.path) as file:
+        with _opened(self.path) as file:
             schema, heights = file.schema, file.heights()
         self._fields = tuple(name for name in _features(schema) if name != self._without)
         if not self._fields:
@@ -285,7 +277,7 @@ class TableFile(FileSource, ArrowRows):
     def _first_row(self) -> Any:
         if not self._edges[-1]:
             return ()
-        with self.opened(self.path) as file:
+        with _opened(self.path) as file:
             return next(file.batches(bisect_right(self._edges, 0) - 1, 1, self._fields))
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
@@ -306,21 +298,9 @@ class TableFile(FileSource, ArrowRows):
     def _batches(self, group: int) -> Iterator[np.ndarray]:
         """The rows of a row group, decoded batch by batch."""
         height = max(1, _BATCH_BYTES // max(1, self.row_bytes))
-        with self.opened(self.path) as file:
+        with _opened(self.path) as file:
             for batch in file.batches(group, height, self._fields):
                 yield self._matrix(batch, self._edges[group], self._edges[group + 1])
-
-
-class ParquetTable(TableFile):
-    """Columns of a Parquet file."""
-
-    opened = staticmethod(_parquet)
-
-
-class ArrowFile(TableFile):
-    """Columns of an Arrow IPC file."""
-
-    opened = staticmethod(_ipc)
 
 
 class _RowGroup:
@@ -345,12 +325,11 @@ class _RowGroup:
 
 def read_columns(path: Path, key: str | None) -> np.ndarray:
     """A column of text, as strings, or all columns of numbers."""
-    kind = _kind_of(path)
-    with kind.opened(path) as file:
+    with _opened(path) as file:
         text = _text_in(file, key)
     if text is not None:
         return text
-    source = kind(path, key)
+    source = TableFile(path, key)
     return source.read(0, len(source))
 
 
@@ -361,13 +340,12 @@ def beside_columns(
 
     The index that pandas has added may be the column, by its name or as "index".
     """
-    kind = _kind_of(path)
-    with kind.opened(path) as file:
+    with _opened(path) as file:
         column = _column_of_ids(file.schema, ids)
         found = file.read([column]).column(column).to_pylist()
         rest = [key] if key is not None else [n for n in _features(file.schema) if n != column]
         text = _text_in(file, rest[0]) if len(rest) == 1 else None
-    return (kind(path, key, column) if text is None else text), found
+    return (TableFile(path, key, column) if text is None else text), found
 
 
 def cells_of_columns(path: Path) -> dict[str, np.ndarray] | None:
@@ -375,7 +353,7 @@ def cells_of_columns(path: Path) -> dict[str, np.ndarray] | None:
 
     A missing value is an empty text.
     """
-    with _kind_of(path).opened(path) as file:
+    with _opened(path) as file:
         _features(file.schema)
         table = file.read(None)
     if any(hasattr(field.type, "value_type") for field in table.schema):
@@ -387,10 +365,6 @@ def cells_of_columns(path: Path) -> dict[str, np.ndarray] | None:
         )
         for column in table.schema.names
     }
-
-
-def _kind_of(path: Path) -> type[TableFile]:
-    return ParquetTable if path.suffix.lower() == ".parquet" else ArrowFile
 
 
 def _text_in(file: _OpenFile, key: str | None) -> np.ndarray | None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import ceil, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,23 +27,8 @@ _QUICK_CHUNKS = 10_000
 _MOST_BOUNDARIES = 10**6
 
 Place = tuple[int, ...]  # of a chunk in the grid of chunks
-
-
-class Stored(NamedTuple):
-    """What a file stores of an array.
-
-    Attributes
-    ----------
-    n_bytes : int
-    chunks : iterable of tuple of int, or None
-        Places of the stored chunks; None if all are stored.
-    reads_as : str
-        How missing chunks read, which ends the warning.
-    """
-
-    n_bytes: int
-    chunks: Iterable[Place] | None
-    reads_as: str
+# Bytes that are stored; places of the stored chunks, None if all are; how missing ones read.
+Stored = tuple[int, Iterable[Place] | None, str]
 
 
 class ChunkedArray(FileSource):
@@ -64,7 +49,7 @@ class ChunkedArray(FileSource):
 
     @abstractmethod
     def _stored(self, array: Any) -> Stored:
-        """What is stored of an array."""
+        """What is stored of an array, and how chunks that are not read: the end of a warning."""
 
     def _links(self) -> str:
         """What links in the file lead to, as sentences that follow an error."""
@@ -90,14 +75,15 @@ class ChunkedArray(FileSource):
 
     def _check_stored(self, stored: Stored, chunks: Place | None) -> None:
         """Warn if chunks are missing, and raise if little or nothing is stored."""
-        self._check_claim(len(self) * self.row_bytes, stored.n_bytes)
+        n_bytes, places, reads_as = stored
+        self._check_claim(len(self) * self.row_bytes, n_bytes)
         if chunks is None:
             return
-        self._check_claim(prod(chunks) * self.dtype.itemsize, stored.n_bytes)
-        if stored.chunks is None:
+        self._check_claim(prod(chunks) * self.dtype.itemsize, n_bytes)
+        if places is None:
             return
         grid = tuple(ceil(size / step) for size, step in zip(self.shape, chunks, strict=True))
-        places = map(self._rows_first, stored.chunks)
+        places = map(self._rows_first, places)
         inside = {place for place in places if place[0] < grid[0] and place[1] < grid[1]}
         total, missing = prod(grid), prod(grid) - len(inside)
         if total > _QUICK_CHUNKS * max(1, len(inside)):
@@ -111,7 +97,7 @@ class ChunkedArray(FileSource):
             n_rows = sum(min(chunks[0], len(self) - band * chunks[0]) for band in whole)
             warn(
                 f"{self.name}: {missing:,} of {total:,} chunks are not stored, in "
-                f"{len(self) - n_rows:,} of {len(self):,} rows; {stored.reads_as}"
+                f"{len(self) - n_rows:,} of {len(self):,} rows; {reads_as}"
             )
 
     def beside(self, name: str) -> np.ndarray:

@@ -42,7 +42,8 @@ class DaskRows(RowSource):
                 f"{type(array._meta).__module__}.{type(array._meta).__name__}."
             )
         edges = {0, *np.cumsum(array.chunks[0], dtype=np.intp).tolist()} if array.ndim else {0}
-        self.describe(array.shape, array.dtype, boundaries=tuple(sorted(edges)))
+        self.boundaries = tuple(sorted(edges))
+        self.describe(array.shape, array.dtype)
 
     def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray | csr_array]:
         for start, stop in ranges:

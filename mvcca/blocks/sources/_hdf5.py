@@ -58,14 +58,14 @@ class Hdf5Dataset(ChunkedArray):
         reads_as = f"they were never written and read as {array.fillvalue}."
         n_chunks = array.chunks and prod(map(ceil, np.divide(array.shape, array.chunks).tolist()))
         if not array.chunks or array.id.get_num_chunks() == n_chunks:
-            return Stored(n_bytes, None, reads_as)
+            return n_bytes, None, reads_as
         found: list[Any] = []
         if hasattr(array.id, "chunk_iter"):
             array.id.chunk_iter(found.append)
         else:  # HDF5 before 1.12.3
             found = [array.id.get_chunk_info(n) for n in range(array.id.get_num_chunks())]
         places = (np.floor_divide(one.chunk_offset, array.chunks).tolist() for one in found)
-        return Stored(n_bytes, map(tuple, places), reads_as)
+        return n_bytes, map(tuple, places), reads_as
 
 
 def from_dataset(dataset: Any) -> Hdf5Dataset:

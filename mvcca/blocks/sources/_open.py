@@ -15,10 +15,9 @@ import numpy as np
 
 from mvcca.blocks.sources._annotated import from_sparse_dataset, open_h5ad
 from mvcca.blocks.sources._arrow import (
-    ArrowFile,
     ArrowTable,
     HuggingFaceRows,
-    ParquetTable,
+    TableFile,
     beside_columns,
     read_columns,
 )
@@ -74,8 +73,8 @@ FILES = {
     ".h5ad": FileFormat(open_h5ad),
     ".zarr": FileFormat(ZarrArray, _read_rows, _beside_array),
     ".mat": FileFormat(open_mat, _read_rows),
-    ".parquet": FileFormat(ParquetTable, read_columns, beside_columns),
-    ".arrow": FileFormat(ArrowFile, read_columns, beside_columns),
+    ".parquet": FileFormat(TableFile, read_columns, beside_columns),
+    ".arrow": FileFormat(TableFile, read_columns, beside_columns),
 }
 
 

@@ -45,7 +45,8 @@ class RowSource(ABC):
     process that reads opens the file. Several threads may read at once.
 
     A subclass for another storage sets `name`, calls `describe`, and defines `blocks` and
-    `identity`. Estimators, `Views` and selections of rows work with it as with any file.
+    `identity`; `boundaries`, `columns` and `is_sparse` are optional. Estimators, `Views` and
+    selections of rows work with it as with any file.
 
     Attributes
     ----------
@@ -84,26 +85,20 @@ class RowSource(ABC):
     __iter__ = None  # iterating over single rows would be the slowest way to read
     ndim = 2
     is_sparse = False
+    boundaries: tuple[int, ...] | None = None
+    columns: tuple[str, ...] | None = None
 
     name: str
     shape: tuple[int, int]
     dtype: np.dtype
-    boundaries: tuple[int, ...] | None
-    columns: tuple[str, ...] | None
 
-    def describe(
-        self,
-        shape: Sequence[int],
-        dtype: Any,
-        boundaries: tuple[int, ...] | None = None,
-        columns: tuple[str, ...] | None = None,
-    ) -> None:
-        """Set the attributes of these names.
+    def describe(self, shape: Sequence[int], dtype: Any) -> None:
+        """Set the shape, and the dtype in native byte order.
 
         Raises
         ------
         SourceError
-            If they do not describe a matrix of real numbers.
+            If they are not those of a matrix of real numbers.
         """
         dtype = np.dtype(dtype)
         if len(shape) != 2:
@@ -116,8 +111,6 @@ class RowSource(ABC):
             raise SourceError(f"{self.name}: expected real numbers, got {kind}.")
         self.shape = (int(shape[0]), int(shape[1]))
         self.dtype = dtype.newbyteorder("=")
-        self.boundaries = boundaries
-        self.columns = columns
 
     @abstractmethod
     def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
@@ -245,9 +238,9 @@ class Selection(RowSource):
     def _select(self, source: RowSource, rows: Positions, dtype: Any = None) -> None:
         self.source, self.rows, self.name = source, rows, f"rows of {source.name}"
         self.is_sparse = source.is_sparse
-        boundaries = _mapped_boundaries(source.boundaries, rows)
-        shape = len(rows), source.shape[1]
-        self.describe(shape, dtype or source.dtype, boundaries, source.columns)
+        self.boundaries = _mapped_boundaries(source.boundaries, rows)
+        self.columns = source.columns
+        self.describe((len(rows), source.shape[1]), dtype or source.dtype)
 
     def __getitem__(self, rows: Any) -> RowSource:
         """Rows of this selection, selected from the same source."""

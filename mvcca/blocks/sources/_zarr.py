@@ -57,7 +57,7 @@ class ZarrArray(ChunkedArray):
             "out, or they were never written. To tell, write all chunks: "
             "config={'write_empty_chunks': True}."
         )
-        return Stored(self._current_contents()[1], self._stored_chunks(array), reads_as)
+        return self._current_contents()[1], self._stored_chunks(array), reads_as
 
     def _stored_chunks(self, array: Any) -> Iterator[Place]:
         for path in self._stored_in():
