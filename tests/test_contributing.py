@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import os
+import pickle
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -114,3 +118,28 @@ def test_given_matrices_solves_the_problem_of_the_matrices_it_is_given():
         A[own, own] = 0
     expected = eigh(A, np.diag(1.0 + np.arange(15)), eigvals_only=True)[:-3:-1]
     assert_allclose(model.eigenvalues_ - 1, expected, rtol=1e-10)
+
+
+def test_a_source_of_a_database_is_a_source_like_any_other(methods, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    path = str(tmp_path / "vectors.db")
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE vectors (number INTEGER PRIMARY KEY, vector BLOB)")
+        database.executemany("INSERT INTO vectors VALUES (?, ?)", enumerate(map(bytes, X)))
+        database.commit()
+    source = methods["SqliteVectors"](path)
+    for start, stop in [(0, 40), (0, 1), (39, 40), (7, 7), (3, 29)]:
+        np.testing.assert_array_equal(source.read(start, stop), X[start:stop])
+    rows = np.random.default_rng(1).integers(0, 40, 60)
+    for selected in (rows, slice(None, None, -3), X[:, 0] > 0, []):
+        found = source[selected]
+        np.testing.assert_array_equal(found.read(0, len(found)), X[selected])
+    assert repr(source) == f"<vectors in {path}: 40 rows, 3 columns, float32>"
+    assert source.fingerprint() == methods["SqliteVectors"](path).fingerprint()
+    before = source.fingerprint()
+    assert source[:10].fingerprint() != before
+    os.utime(path, ns=(0, 0))
+    assert source.fingerprint() != before
+    assert len(pickle.dumps(vars(source))) < 1000  # no connection, no rows
+    with pytest.raises(IndexError, match="rows 0 to 40, got 0 to 41"):
+        source.read(0, 41)

@@ -501,21 +501,19 @@ class Rows(RowSource):
 
     def __init__(self, rows, folder, seconds=0.05, accident=None):
         self.rows, self.folder, self.seconds, self.accident = rows, folder, seconds, accident
-        self._describe(rows.shape, rows.dtype)
+        self.name = "rows"
+        self.describe(rows.shape, rows.dtype)
 
-    def _read_runs(self, runs):
-        for start, stop in runs:
+    def blocks(self, ranges):
+        for start, stop in ranges:
             (self.folder / uuid4().hex).touch()
             time.sleep(self.seconds)
             if self.accident is not None:
                 self.accident(self.rows[start, 0])
             yield self.rows[start:stop].copy()
 
-    def _identity(self):
+    def identity(self):
         return ()
-
-    def _name(self):
-        return "rows"
 
 
 def _at_row(first, accident, file, value):

@@ -22,7 +22,7 @@ from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
 from mvcca import MVCCA, RowSource, open_matrix
 from mvcca.blocks import SourceError, as_source, read_array, read_identified
-from mvcca.blocks.sources._sparse_npz import read_sparse
+from mvcca.blocks.sources._npz import read_sparse
 from mvcca.views.files import open_view, read_ids, read_label_vectors, read_labels
 
 N_ROWS, N_COLUMNS = 53, 7
@@ -502,18 +502,17 @@ class CountedReads(RowSource):
     """A matrix in memory that writes down what is read of it."""
 
     def __init__(self, X, boundaries=None):
-        self._describe(X.shape, X.dtype, boundaries)
+        self.name = "counted"
+        self.boundaries = boundaries
+        self.describe(X.shape, X.dtype)
         self.X, self.runs = X, []
 
-    def _read_runs(self, runs):
-        self.runs += runs
-        return (self.X[start:stop].copy() for start, stop in runs)
+    def blocks(self, ranges):
+        self.runs += ranges
+        return (self.X[start:stop].copy() for start, stop in ranges)
 
-    def _identity(self):
+    def identity(self):
         return ()
-
-    def _name(self):
-        return "counted"
 
 
 def test_only_the_rows_of_a_block_are_read():
@@ -577,18 +576,18 @@ def test_sparse_blocks_take_the_memory_of_a_block(tmp_path):
 
 def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow", reason="needs pyarrow")
-    from mvcca.blocks.sources._parquet import ParquetTable
+    from mvcca.blocks.sources._arrow import TableFile
 
     X = matrix()
     source = parquet(tmp_path, X)
     decoded = []
-    batches = ParquetTable._batches
+    batches = TableFile._batches
 
     def counted(self, group):
         decoded.append(group)
         return batches(self, group)
 
-    monkeypatch.setattr(ParquetTable, "_batches", counted)
+    monkeypatch.setattr(TableFile, "_batches", counted)
     for start in range(15, 53, 4):
         assert_same(source.read(start, min(start + 4, 53)), X[start : start + 4])
     assert decoded == [1, 2, 3, 4, 5]
@@ -607,7 +606,7 @@ def test_a_row_group_is_decoded_batch_by_batch(tmp_path):
     source = open_matrix(tmp_path / "x.parquet")
     program = (
         "import pickle, sys, pyarrow; source = pickle.load(sys.stdin.buffer);"
-        "sys.modules['mvcca.blocks.sources._parquet']._BATCH_BYTES = 2**18;"
+        "sys.modules['mvcca.blocks.sources._arrow']._BATCH_BYTES = 2**18;"
         "[source.read(start, start + 1000) for start in range(0, 200_000, 1000)];"
         "print(pyarrow.default_memory_pool().max_memory())"
     )

@@ -17,12 +17,11 @@ from mvcca.blocks._kinds import (
     to_plain,
 )
 from mvcca.blocks._sparse import grouping, own_csr
+from mvcca.blocks.sources import NamedColumns as NamedColumns
 from mvcca.blocks.sources import (
-    Identified,
     RowSource,
     SourceError,
     as_source,
-    cells_of_text,
     open_matrix,
     open_or_read,
     path_and_key,
@@ -30,18 +29,15 @@ from mvcca.blocks.sources import (
     read_identified,
     read_texts,
 )
-from mvcca.blocks.sources import NamedColumns as NamedColumns
 
 __all__ = [
     "KINDS",
     "Block",
-    "Identified",
     "RowSource",
     "SourceError",
     "as_block",
     "as_source",
     "beside",
-    "cells_of_text",
     "grouping",
     "in_one_place",
     "is_mapping",

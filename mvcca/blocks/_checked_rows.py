@@ -16,8 +16,14 @@ import numpy as np
 from mvcca.blocks._sparse import host_block
 from mvcca.blocks.checks import FLOATS, check_shape, is_about_finite, not_finite
 from mvcca.blocks.sources._file import FileSource
-from mvcca.blocks.sources._positions import Positions, as_index, as_positions, composed
-from mvcca.blocks.sources._row_source import RowSource, Selection
+from mvcca.blocks.sources._row_source import (
+    Positions,
+    RowSource,
+    Selection,
+    as_index,
+    as_positions,
+    composed,
+)
 
 _NAMED_ROWS = 5  # at most, in an error
 
@@ -43,6 +49,7 @@ class CheckedRows(Selection):
 
     def _select_floats(self, source: RowSource, rows: Positions) -> None:
         self._select(source, rows, np.float32 if source.dtype == np.float32 else np.float64)
+        self.name = source.name
 
     def __getitem__(self, rows: Any) -> CheckedRows:
         """Rows selected by a slice, a mask or positions; errors still name original positions."""
@@ -56,13 +63,10 @@ class CheckedRows(Selection):
         """Average memory of a row as floats, in bytes."""
         return self.source.row_bytes * self.dtype.itemsize // self.source.dtype.itemsize
 
-    def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
-        blocks = super()._read_runs(runs)
-        for block, (start, _) in zip(blocks, runs, strict=True):
+    def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
+        blocks = super().blocks(ranges)
+        for block, (start, _) in zip(blocks, ranges, strict=True):
             yield self.checked(block, start)
-
-    def _name(self) -> str:
-        return self.source._name()
 
     def deferred(self) -> tuple[Any, Callable[[Any, int], Any]] | None:
         """As of any source; rows of chunks are validated."""

@@ -6,22 +6,28 @@ imports its library when a file is opened. Callers choose the height of the bloc
 reads a whole file, of text, too.
 """
 
-from mvcca.blocks.sources._header import begins_with_index, is_missing, is_number
-from mvcca.blocks.sources._identified import Identified, read_identified
+from mvcca.blocks.sources._dialect import (
+    begins_with_index,
+    is_missing,
+    is_number,
+    reject_tables,
+    table_in,
+)
 from mvcca.blocks.sources._open import as_source, is_source, open_matrix
 from mvcca.blocks.sources._read import (
     FORMATS,
+    Identified,
     cells_of_text,
     columns_of_texts,
     lines_of_text,
     open_or_read,
     path_and_key,
     read_array,
+    read_identified,
     read_names,
     read_texts,
 )
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._tabular import reject_tables, table_in
 from mvcca.blocks.sources._text import MISSING, UNNAMED, ZERO, NamedColumns, bad_cell, name_among
 
 __all__ = [

@@ -14,81 +14,57 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from mvcca.blocks.sources._chunked import Hdf5Dataset
-from mvcca.blocks.sources._file import FileSource, library
-from mvcca.blocks.sources._links import reject_links, reject_other_files
+from mvcca.blocks.sources._file import CsrFile, library, reason_of
+from mvcca.blocks.sources._hdf5 import Hdf5Dataset, reject_links, reject_other_files
+from mvcca.blocks.sources._npz import check_offsets
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._sparse_npz import check_offsets
 
 __all__ = ["from_sparse_dataset", "open_h5ad"]
 
 
-_PARTS = ("data", "indices", "indptr")
+class SparseHdf5(CsrFile):
+    """A CSR matrix in a group of an HDF5 file; its row offsets are read with each block."""
 
-
-class SparseHdf5(FileSource):
-    """A CSR matrix in a group of an HDF5 file; offsets stay in memory, 8 bytes per row."""
-
-    is_sparse = True
-
-    def __init__(self, path: str | os.PathLike[str], key: str) -> None:
-        super().__init__(path, key)
-        with self._errors_named("cannot be opened"), _file(self.path) as file:
-            reject_links(self.path, file, key)
-            group = file[key]
-            kind = _kind(group)
-            if kind != "csr":
-                raise SourceError(f"{self._name()}: {_not_by_rows(kind, key)}")
-            self._reject_parts_elsewhere(group)
-            self._describe(
-                group.attrs["shape"], group["data"].dtype, columns=_names_of_columns(file, key)
-            )
+    def _open(self) -> None:
+        with _file(self.path) as file:
+            assert self.key is not None
+            reject_links(self.path, file, self.key)
+            group = file[self.key]
+            if (kind := _kind(group)) != "csr":
+                raise SourceError(f"{self.name}: {_not_by_rows(kind, self.key)}")
+            for part in ("data", "indices", "indptr"):
+                reject_links(self.name, group, part)
+                reject_other_files(self.name, group[part])
+            self.columns = _names_of_columns(file, self.key)
+            self.describe(group.attrs["shape"], group["data"].dtype)
             self._n_entries = len(group["data"])
-            self._check(group)
+            self._check(group["data"], group["indices"], group["indptr"])
 
-    def _reject_parts_elsewhere(self, group: Any) -> None:
-        """Raise if an array of the matrix is in another file."""
-        for part in _PARTS:
-            reject_links(self._name(), group, part)
-            reject_other_files(self._name(), group[part])
-
-    def _check(self, group: Any) -> None:
+    def _check(self, data: Any, indices: Any, indptr: Any) -> None:
         """Raise unless the arrays belong together and are stored."""
-        data, indices, indptr = (group[part] for part in _PARTS)
         if data.shape != indices.shape or data.ndim != 1 or indices.dtype.kind not in "iu":
             raise SourceError(
-                f"{self._name()} is damaged: its data have the shape {data.shape}, its indices "
+                f"{self.name} is damaged: its data have the shape {data.shape}, its indices "
                 f"{indices.shape} of {indices.dtype}."
             )
         if self._n_entries and not all(part.id.get_storage_size() for part in (data, indices)):
-            raise SourceError(f"{self._name()}: its numbers were never written.")
+            raise SourceError(f"{self.name}: its numbers were never written.")
         if indptr.shape != (len(self) + 1,) or indptr.dtype.kind not in "iu":
             raise SourceError(
-                f"{self._name()} is damaged: its row offsets are {indptr.dtype} {indptr.shape}, "
+                f"{self.name} is damaged: its row offsets are {indptr.dtype} {indptr.shape}, "
                 f"expected {len(self) + 1} integers."
             )
         check_offsets(indptr[:], self._n_entries)
 
-    @property
-    def row_bytes(self) -> int:
-        entries = self._n_entries // max(1, len(self)) + 1
-        return entries * (self.dtype.itemsize + 4) + 4
-
-    def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[csr_array]:
+    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[csr_array]:
         with _file(self.path) as file:
             group = file[self.key]
-            for start, stop in runs:
-                offsets = group["indptr"][start : stop + 1].astype(np.int64)
-                first, end = int(offsets[0]), int(offsets[-1])
-                columns = group["indices"][first:end]
-                if columns.size and not 0 <= columns.min() <= columns.max() < self.shape[1]:
-                    raise SourceError(
-                        f"{self._name()} is damaged: rows {start} to {stop} name columns "
-                        f"{columns.min()} to {columns.max()} of {self.shape[1]}."
-                    )
-                offsets = (offsets - first).astype(columns.dtype)
-                data = group["data"][first:end].astype(self.dtype, copy=False)
-                yield csr_array((data, columns, offsets), shape=(stop - start, self.shape[1]))
+            for start, stop in ranges:
+                ends = group["indptr"][start : stop + 1].astype(np.int64)
+                entries = slice(int(ends[0]), int(ends[-1]))
+                columns = group["indices"][entries]
+                data = group["data"][entries].astype(self.dtype, copy=False)
+                yield self._csr(start, columns, data, (ends - ends[0]).astype(columns.dtype))
 
 
 def open_h5ad(path: str | os.PathLike[str], key: str | None = None) -> RowSource:
@@ -168,8 +144,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
         with _file(path) as file:
             yield file
     except OSError as error:
-        reason = " ".join(str(error).split())
-        raise SourceError(f"{os.fspath(path)}: cannot be opened: {reason}") from error
+        raise SourceError(f"{os.fspath(path)}: cannot be opened: {reason_of(error)}") from error
 
 
 def _file(path: str | os.PathLike[str]) -> Any:

@@ -1,69 +1,402 @@
-"""Arrow tables and Hugging Face datasets whose columns hold numbers, or lists of numbers."""
+"""Tables of numbers: Arrow tables, Hugging Face data sets, and Parquet and Arrow files.
+
+A column holds a number per row, or a list of numbers of equal length, as embeddings are stored.
+Files are decoded batch by batch; each thread keeps its place between reads, so that blocks read in
+order decode every row once.
+"""
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mvcca.blocks.sources._columns import Columns
-from mvcca.blocks.sources._row_source import RowSource
+from mvcca.blocks.checks import few, repeated
+from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, library
+from mvcca.blocks.sources._row_source import RowSource, SourceError
+from mvcca.blocks.sources._text import UNNAMED, as_strings
 
-__all__ = ["ArrowTable", "HuggingFaceRows"]
+__all__ = [
+    "ArrowTable",
+    "HuggingFaceRows",
+    "TableFile",
+    "beside_columns",
+    "cells_of_columns",
+    "read_columns",
+]
+
+_BATCH_BYTES = 8 * 2**20
+_BUFFER_BYTES = 2**16  # read ahead of each column
+_MOST_FEATURES = 2**20  # of a list, unless the file is larger
 
 
-class _ArrowRows(RowSource):
-    """Rows of Arrow tables, decoded slice by slice."""
+class ArrowRows(RowSource):
+    """Columns of Arrow tables as one matrix.
 
-    def _describe_columns(self, schema: Any, n_rows: int) -> None:
-        first = partial(self._slice, 0, min(1, n_rows))
-        self._columns = Columns(self._name(), schema, schema.names, first)
-        shape = n_rows, len(self._columns.features)
-        self._describe(shape, self._columns.dtype, columns=self._columns.features)
+    Lists without a fixed length must all be as long as the one in the first row.
+    """
 
     @abstractmethod
-    def _slice(self, start: int, stop: int) -> Any:
-        """Rows as an Arrow table."""
+    def _first_row(self) -> Any:
+        """The first row as a table, if there is one."""
 
-    def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        for start, stop in runs:
-            yield self._columns.matrix(self._slice(start, stop), f"rows {start} to {stop}")
+    def _describe_columns(self, schema: Any, names: Sequence[str], n_rows: int) -> None:
+        kinds = {name: self._kind_of(schema, name) for name in names}
+        self._widths = {name: width for name, (width, _) in kinds.items()}
+        self._reject_lists_beside_others()
+        features: list[str] = []
+        for name, width in self._widths.items():
+            features += [name] if width is None else [f"{name}[{j}]" for j in range(width)]
+        dtypes = [dtype for _, dtype in kinds.values()]
+        self.columns = tuple(features)
+        self.describe((n_rows, len(features)), np.result_type(*dtypes) if dtypes else np.float64)
+
+    def _kind_of(self, schema: Any, name: str) -> tuple[int | None, np.dtype]:
+        """The length of the lists in a column, None for plain numbers; and the type of these."""
+        kind, width = schema.field(name).type, None
+        if hasattr(kind, "value_type") and hasattr(kind, "value_field"):
+            width = getattr(kind, "list_size", None) or self._length(name)
+            kind = kind.value_type
+        try:
+            dtype = np.dtype(kind.to_pandas_dtype())
+        except (NotImplementedError, TypeError):
+            dtype = np.dtype(object)
+        if dtype.kind not in "biuf":
+            raise SourceError(
+                f"{self.name}: expected columns of numbers or of lists of numbers, got "
+                f"{schema.field(name).type} in {name!r}. Select the columns of numbers, "
+                f"write categories as columns of 0 and 1, or give --id {name} if it names the rows."
+            )
+        return width, dtype
+
+    def _length(self, name: str) -> int:
+        first = self._first_row()
+        if not len(first) or not first.column(name)[0].is_valid:
+            raise SourceError(f"{self.name}: the length of the lists in {name!r} is unknown.")
+        return len(first.column(name)[0])
+
+    def _reject_lists_beside_others(self) -> None:
+        """Raise unless a column of lists is the only one: the others need not belong to it."""
+        lists = [name for name, width in self._widths.items() if width is not None]
+        if lists and len(self._widths) > 1:
+            plain = [name for name, width in self._widths.items() if width is None]
+            others = f"{few(lists)} beside {few(plain)}" if plain else few(lists)
+            of_ids = f" If {plain[0]!r} names the rows, give --id {plain[0]}." if plain else ""
+            raise SourceError(
+                f"{self.name}: expected columns of numbers, or one column of lists, got lists in "
+                f"{others}. Name the one you mean, as in FILE:{lists[0]} or key={lists[0]!r}; from "
+                f"a table in memory, select it.{of_ids}"
+            )
+
+    def _matrix(self, table: Any, start: int, stop: int) -> np.ndarray:
+        """The numbers of a table or a record batch, which is among these rows."""
+        block = np.empty((len(table), self.shape[1]), dtype=self.dtype)
+        at = 0
+        for name, width in self._widths.items():
+            column = table.column(name)
+            if hasattr(column, "combine_chunks"):
+                column = column.combine_chunks()
+            numbers = column if width is None else column.flatten()
+            # pandas writes NaN as a missing value, which becomes NaN again: estimators name it.
+            holds_nan = width is None and self.dtype.kind == "f"
+            if (column.null_count or numbers.null_count) and not holds_nan:
+                raise SourceError(
+                    f"{self.name}: values are missing in column {name!r}, rows {start} to {stop}. "
+                    "Fill them in, or leave out these rows."
+                )
+            if width is not None and not _are_of_length(column, width):
+                raise SourceError(
+                    f"{self.name}: expected lists of {width} numbers in column {name!r}, as in "
+                    f"row 0; rows {start} to {stop} hold others."
+                )
+            values = numbers.to_numpy(zero_copy_only=False).reshape(len(table), width or 1)
+            block[:, at : at + values.shape[1]] = values
+            at += values.shape[1]
+        return block
 
 
-class ArrowTable(_ArrowRows):
-    """A `pyarrow.Table`."""
+def _are_of_length(lists: Any, width: int) -> bool:
+    is_fixed = hasattr(lists.type, "list_size")
+    return is_fixed or bool(np.all(np.asarray(lists.value_lengths()) == width))
+
+
+class ArrowTable(ArrowRows):
+    """A `pyarrow.Table`, decoded slice by slice."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
-        self._describe_columns(table.schema, table.num_rows)
+        self.name = f"Arrow table of {', '.join(map(repr, table.column_names))}"
+        self._describe_columns(table.schema, table.column_names, table.num_rows)
 
     def _slice(self, start: int, stop: int) -> Any:
         return self.table.slice(start, stop - start)
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _first_row(self) -> Any:
+        return self._slice(0, 1)
+
+    def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+        for start, stop in ranges:
+            yield self._matrix(self._slice(start, stop), start, stop)
+
+    def identity(self) -> tuple[Any, ...]:
         places = np.linspace(0, max(0, len(self) - 1), 64, dtype=int)
         sample = b"".join(self.read(row, row + 1).tobytes() for row in np.unique(places).tolist())
         return (str(self.table.schema), sample)
 
-    def _name(self) -> str:
-        return f"Arrow table of {', '.join(map(repr, self.table.column_names))}"
 
-
-class HuggingFaceRows(_ArrowRows):
+class HuggingFaceRows(ArrowTable):
     """A `datasets.Dataset`, with its selection and order of rows."""
 
     def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset.with_format("arrow")
-        self._describe_columns(dataset.features.arrow_schema, len(dataset))
+        self.table = dataset.with_format("arrow")
+        self.name = f"data set of {', '.join(map(repr, dataset.column_names))}"
+        schema = dataset.features.arrow_schema
+        self._describe_columns(schema, schema.names, len(dataset))
 
     def _slice(self, start: int, stop: int) -> Any:
-        return self._dataset[start:stop]
+        return self.table[start : min(stop, len(self.table))]
 
-    def _identity(self) -> tuple[Any, ...]:
-        return (self._dataset._fingerprint,)
+    def identity(self) -> tuple[Any, ...]:
+        return (self.table._fingerprint,)
 
-    def _name(self) -> str:
-        return f"data set of {', '.join(map(repr, self._dataset.column_names))}"
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+class _OpenFile(NamedTuple):
+    """What is read of an open table.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    heights : callable
+        Rows of each row group.
+    batches : callable
+        A row group in record batches of at most about so many rows, of some columns.
+    read : callable
+        All rows of some columns, or of all, as a table.
+    """
+
+    schema: Any
+    heights: Callable[[], list[int]]
+    batches: Callable[[int, int, Sequence[str]], Iterator[Any]]
+    read: Callable[[list[str] | None], Any]
+
+
+@contextmanager
+def _parquet(path: str | os.PathLike[str]) -> Iterator[_OpenFile]:
+    with library("pyarrow.parquet", ".parquet").ParquetFile(
+        path,
+        buffer_size=_BUFFER_BYTES,
+        pre_buffer=False,
+        page_checksum_verification=True,  # where pages have checksums
+    ) as file:
+        groups = range(file.num_row_groups)
+        yield _OpenFile(
+            file.schema_arrow,
+            lambda: [file.metadata.row_group(number).num_rows for number in groups],
+            lambda group, height, names: file.iter_batches(
+                height, [group], list(names), use_threads=False
+            ),
+            file.read,
+        )
+
+
+@contextmanager
+def _ipc(path: str | os.PathLike[str]) -> Iterator[_OpenFile]:
+    """An Arrow IPC file, also known as Feather; its record batches are row groups."""
+    pyarrow = library("pyarrow", ".arrow")
+    with pyarrow.memory_map(os.fspath(path)) as mapped, pyarrow.ipc.open_file(mapped) as file:
+
+        def batches(group: int, height: int, _: Sequence[str]) -> Iterator[Any]:
+            batch = file.get_batch(group)  # decompressed whole, if it is compressed
+            return (batch.slice(start, height) for start in range(0, batch.num_rows, height))
+
+        yield _OpenFile(
+            file.schema,
+            lambda: [file.get_batch(n).num_rows for n in range(file.num_record_batches)],
+            batches,
+            lambda names: file.read_all().select(names or file.schema.names),
+        )
+
+
+def _opened(path: str | os.PathLike[str]) -> AbstractContextManager[_OpenFile]:
+    return (_parquet if os.fspath(path).lower().endswith(".parquet") else _ipc)(path)
+
+
+class TableFile(FileSource, ArrowRows):
+    """One or all columns of a Parquet or Arrow file, without the index that pandas may have added.
+
+    `without` is a column of ids that is left out, too.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], key: str | None = None, without: str | None = None
+    ) -> None:
+        self._here, self._without = PerThread(), without
+        super().__init__(path, key)
+
+    def _open(self) -> None:
+        with _opened(self.path) as file:
+            schema, heights = file.schema, file.heights()
+        self._fields = tuple(name for name in _features(schema) if name != self._without)
+        if not self._fields:
+            raise SourceError(f"{self.path}: expected columns of numbers beside {self._without!r}.")
+        self._check_widths(schema)
+        if self.key is not None:
+            if self.key not in self._fields:
+                raise SourceError(
+                    f"{self.path}: no column {self.key!r}; there are {', '.join(self._fields)}."
+                )
+            self._fields = (self.key,)
+        self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
+        self._describe_columns(schema, self._fields, self._edges[-1])
+        self._check_claim(len(self) * self.row_bytes)
+        self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
+
+    def _check_widths(self, schema: Any) -> None:
+        """Check the widths that lists of fixed length claim, before their features are named."""
+        for name in self._fields:
+            width = getattr(schema.field(name).type, "list_size", 0)
+            if width > max(_MOST_FEATURES, self._stamp[0]):
+                raise SourceError(
+                    f"{self.path}: column {name!r} claims lists of {width:,} numbers in a file of "
+                    f"{self._stamp[0]:,} bytes; it is damaged."
+                )
+
+    def identity(self) -> tuple[Any, ...]:
+        left_out = () if self._without is None else (self._without,)
+        return (*super().identity(), *left_out)
+
+    def _first_row(self) -> Any:
+        if not self._edges[-1]:
+            return ()
+        with _opened(self.path) as file:
+            return next(file.batches(bisect_right(self._edges, 0) - 1, 1, self._fields))
+
+    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+        group = vars(self._here).pop("group", None)
+        for start, stop in ranges:
+            block = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
+            row = start
+            while row < stop:
+                number = bisect_right(self._edges, row) - 1
+                first, end = self._edges[number], min(stop, self._edges[number + 1])
+                if group is None or group.number != number or group.row > row - first:
+                    group = _RowGroup(number, self._batches(number))
+                group.fill(block[row - start : end - start], row - first)
+                row = end
+            yield block
+        self._here.group = group
+
+    def _batches(self, group: int) -> Iterator[np.ndarray]:
+        """The rows of a row group, decoded batch by batch."""
+        height = max(1, _BATCH_BYTES // max(1, self.row_bytes))
+        with _opened(self.path) as file:
+            for batch in file.batches(group, height, self._fields):
+                yield self._matrix(batch, self._edges[group], self._edges[group + 1])
+
+
+class _RowGroup:
+    """Place within a row group whose batches are being decoded."""
+
+    def __init__(self, number: int, batches: Iterator[np.ndarray]) -> None:
+        self.number, self.row = number, 0
+        self._batches, self._rest = batches, np.empty(0)
+
+    def fill(self, block: np.ndarray, start: int) -> None:
+        """Fill a block with the rows from `start` on, after skipping those before."""
+        while self.row < start + len(block):
+            if not len(self._rest):
+                self._rest = next(self._batches)
+            at = self.row - start
+            n_rows = min(len(self._rest), -at if at < 0 else len(block) - at)
+            if at >= 0:
+                block[at : at + n_rows] = self._rest[:n_rows]
+            self._rest = self._rest[n_rows:]
+            self.row += n_rows
+
+
+def read_columns(path: Path, key: str | None) -> np.ndarray:
+    """A column of text, as strings, or all columns of numbers."""
+    with _opened(path) as file:
+        text = _text_in(file, key)
+    if text is not None:
+        return text
+    source = TableFile(path, key)
+    return source.read(0, len(source))
+
+
+def beside_columns(
+    path: Path, ids: str, key: str | None = None
+) -> tuple[RowSource | np.ndarray, list[Any]]:
+    """The other columns of numbers, or the other column of texts; and the values of a column.
+
+    The index that pandas has added may be the column, by its name or as "index".
+    """
+    with _opened(path) as file:
+        column = _column_of_ids(file.schema, ids)
+        found = file.read([column]).column(column).to_pylist()
+        rest = [key] if key is not None else [n for n in _features(file.schema) if n != column]
+        text = _text_in(file, rest[0]) if len(rest) == 1 else None
+    return (TableFile(path, key, column) if text is None else text), found
+
+
+def cells_of_columns(path: Path) -> dict[str, np.ndarray] | None:
+    """All columns as texts by name, an unnamed index of pandas as ""; None if one holds lists.
+
+    A missing value is an empty text.
+    """
+    with _opened(path) as file:
+        _features(file.schema)
+        table = file.read(None)
+    if any(hasattr(field.type, "value_type") for field in table.schema):
+        return None
+    unnamed = {one for one in _index_columns(table.schema) if str(one).startswith("__index_level")}
+    return {
+        "" if column in unnamed else column: as_strings(
+            ["" if value is None else str(value) for value in table.column(column).to_pylist()]
+        )
+        for column in table.schema.names
+    }
+
+
+def _text_in(file: _OpenFile, key: str | None) -> np.ndarray | None:
+    """The named or only column as strings, (n_rows, 1); None if it does not hold text."""
+    names = [key] if key is not None else list(_features(file.schema))
+    if len(names) != 1 or names[0] not in file.schema.names:
+        return None
+    if str(file.schema.field(names[0]).type) not in ("string", "large_string"):
+        return None
+    column = file.read(names).column(names[0])
+    if column.null_count:
+        raise ValueError(f"values are missing in the column {names[0]!r}")
+    return as_strings(column.to_pylist())[:, None]
+
+
+def _column_of_ids(schema: Any, ids: str) -> str:
+    if ids in schema.names:
+        return ids
+    index = [name for name in _index_columns(schema) if isinstance(name, str)]  # others are ranges
+    if ids == UNNAMED and len(index) == 1:
+        return index[0]
+    raise ValueError(f"there is no column {ids!r}; its columns are {few(schema.names)}")
+
+
+def _index_columns(schema: Any) -> list[Any]:
+    return list((schema.pandas_metadata or {}).get("index_columns", []))
+
+
+def _features(schema: Any) -> tuple[str, ...]:
+    """Names of the columns that are not an index of pandas."""
+    index = _index_columns(schema)
+    names = tuple(name for name in schema.names if name not in index)
+    if names_twice := repeated(names):
+        raise ValueError(f"several columns are named {few(names_twice)}")
+    return names

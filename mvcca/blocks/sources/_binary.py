@@ -1,4 +1,4 @@
-"""Plain binary numbers in a file, at any offset and strides: `.npy` and raw files, or parts.
+"""Plain binary numbers in a file, at any offset and strides: `.npy`, raw files, and memory maps.
 
 Rows that are contiguous in the file are read into a new buffer. Other layouts are read piece by
 piece: a column at a time in Fortran order, else a few rows at a time with the bytes between them.
@@ -8,17 +8,22 @@ the block. Files too large for the page cache are dropped from it as they are re
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from math import prod
+from operator import mul
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy_format
 
-from mvcca.blocks.sources._file import FileSource
+from mvcca.blocks.sources._file import FileSource, reason_of
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.machine.memory import memory_bytes
 
-__all__ = ["BinaryFile"]
+__all__ = ["BinaryFile", "from_memmap", "open_npy", "read_header", "read_npy"]
 
 _COLUMNS_AT_ONCE = 16
 _PIECE_BYTES = 2**20
@@ -36,18 +41,20 @@ class BinaryFile(FileSource):
         offset: int,
         strides: tuple[int, ...],
     ) -> None:
+        self._claimed, self._stored, self._offset, self._strides = shape, stored, offset, strides
         super().__init__(path)
-        self._describe(shape, stored)
-        self._stored, self._offset, self._strides = stored, offset, strides
+
+    def _open(self) -> None:
+        self.describe(self._claimed, self._stored)
         first, end = self._extent(range(self.shape[0]), range(self.shape[1]))
         if first < 0 or end > self._stamp[0]:
             raise SourceError(
-                f"{self.path} is truncated: {shape[0]} rows of {shape[1]} columns of {self.dtype} "
-                f"end at byte {end}, the file has {self._stamp[0]}."
+                f"{self.path} is truncated: {self.shape[0]} rows of {self.shape[1]} columns of "
+                f"{self.dtype} end at byte {end}, the file has {self._stamp[0]}."
             )
 
-    def _identity(self) -> tuple[Any, ...]:
-        return (*super()._identity(), self._stored.str, self._offset, self._strides)
+    def identity(self) -> tuple[Any, ...]:
+        return (*super().identity(), self._stored.str, self._offset, self._strides)
 
     def _extent(self, rows: range, columns: range) -> tuple[int, int]:
         """Byte range that holds some rows and columns."""
@@ -65,18 +72,18 @@ class BinaryFile(FileSource):
         width = self._stored.itemsize * self.shape[1]
         return self._strides == (width, self._stored.itemsize)
 
-    def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         # Unbuffered: each block is one system call, and a buffer would be a second copy.
         with open(self.path, "rb", buffering=0) as file:
             if not self._is_contiguous:
-                yield from (self._pick_rows(file, start, stop) for start, stop in runs)
+                yield from (self._pick_rows(file, start, stop) for start, stop in ranges)
                 return
-            if len(runs) > 1 and hasattr(os, "posix_fadvise"):
-                for start, stop in runs:  # scattered rows are read from the disk side by side
+            if len(ranges) > 1 and hasattr(os, "posix_fadvise"):
+                for start, stop in ranges:  # scattered rows are read from the disk side by side
                     offset, end = self._extent(range(start, stop), range(self.shape[1]))
                     os.posix_fadvise(file.fileno(), offset, end - offset, os.POSIX_FADV_WILLNEED)
             keep = _fits_in_cache(self._stamp[0])
-            yield from (self._read_rows(file, start, stop, keep) for start, stop in runs)
+            yield from (self._read_rows(file, start, stop, keep) for start, stop in ranges)
 
     def _read_rows(self, file: Any, start: int, stop: int, keep: bool) -> np.ndarray:
         block = np.empty((stop - start, self.shape[1]), dtype=self._stored)
@@ -134,3 +141,61 @@ def _fill(block: np.ndarray, file: Any, offset: int) -> None:
         if not n_bytes:
             raise EOFError("it ends before its last row")
         rest = rest[n_bytes:]
+
+
+def open_npy(path: str | os.PathLike[str]) -> BinaryFile:
+    """The matrix of a `.npy` file, in C or in Fortran order."""
+    try:
+        with open(path, "rb") as file:
+            shape, fortran, dtype = read_header(file)
+            offset = file.tell()
+        if any(size < 0 for size in shape):
+            raise ValueError(f"its shape is {shape}")
+    except Exception as error:  # a damaged header raises any exception of Python's parser
+        raise SourceError(f"{path}: cannot be opened as .npy: {reason_of(error)}") from error
+    order = shape if fortran else shape[::-1]  # fastest axis first
+    steps = tuple(accumulate(order[:-1], mul, initial=dtype.itemsize))  # may exceed 64 bits
+    return BinaryFile(path, shape, dtype, offset, steps if fortran else steps[::-1])
+
+
+def read_npy(path: str | os.PathLike[str]) -> np.ndarray:
+    """Any array of numbers or text in a `.npy` file, whole."""
+    with open(path, "rb") as file:
+        shape, _, dtype = read_header(file)
+        n_bytes, room = prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell()
+    if dtype.hasobject:
+        raise ValueError("it holds pickled objects, which are never loaded")
+    if min(shape, default=0) < 0 or n_bytes > room:
+        raise ValueError(f"it claims {dtype} {shape}, {n_bytes:,} bytes, and has {room:,}")
+    return np.load(path, allow_pickle=False)
+
+
+def read_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether in Fortran order, and dtype; leaves the file where the numbers begin."""
+    version = npy_format.read_magic(file)
+    if version == (1, 0):
+        return npy_format.read_array_header_1_0(file)
+    if version in ((2, 0), (3, 0)):  # these differ only in the encoding of names of fields
+        return npy_format.read_array_header_2_0(file)
+    raise ValueError(f"format {version} is unknown; write it again by numpy.save")
+
+
+def from_memmap(block: np.memmap) -> BinaryFile | None:
+    """The part of a file that a memory map shows, or None if the file does not hold its numbers.
+
+    That is the case for results computed from a map, copy-on-write maps (mode "c"), and files
+    without a name.
+    """
+    base = getattr(block, "_mmap", None)
+    path = block.filename
+    if base is None or path is None or block.ndim != 2 or block.mode == "c":
+        return None
+    if not os.path.exists(path):  # deleted since it was mapped
+        return None
+    if block.mode != "r":
+        block.flush()  # so that the file and its modification time are up to date
+    # A slice keeps the offset of the map it was cut from; only its address is its own.
+    start_of_map = np.frombuffer(base, dtype=np.uint8).__array_interface__["data"][0]
+    offset_of_map = block.offset - block.offset % mmap.ALLOCATIONGRANULARITY
+    offset = offset_of_map + block.__array_interface__["data"][0] - start_of_map
+    return BinaryFile(path, block.shape, block.dtype, offset, block.strides)

@@ -10,8 +10,13 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from mvcca.blocks.checks import reject_masks
-from mvcca.blocks.sources._positions import Positions, as_index, as_positions
-from mvcca.blocks.sources._row_source import RowSource, SourceError
+from mvcca.blocks.sources._row_source import (
+    Positions,
+    RowSource,
+    SourceError,
+    as_index,
+    as_positions,
+)
 from mvcca.machine.warnings import warn
 
 __all__ = ["DaskRows", "from_dask"]
@@ -23,7 +28,7 @@ class DaskRows(RowSource):
     """The rows of a Dask array with NumPy or SciPy sparse chunks."""
 
     def __init__(self, array: Any) -> None:
-        self.array = array
+        self.array, self.name = array, f"Dask array {array.name!r}"
         if any(np.isnan(length) for length in array.shape):
             raise SourceError(
                 f"The number of rows of a Dask array of shape {array.shape} is unknown. Call "
@@ -37,10 +42,11 @@ class DaskRows(RowSource):
                 f"{type(array._meta).__module__}.{type(array._meta).__name__}."
             )
         edges = {0, *np.cumsum(array.chunks[0], dtype=np.intp).tolist()} if array.ndim else {0}
-        self._describe(array.shape, array.dtype, boundaries=tuple(sorted(edges)))
+        self.boundaries = tuple(sorted(edges))
+        self.describe(array.shape, array.dtype)
 
-    def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray | csr_array]:
-        for start, stop in runs:
+    def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray | csr_array]:
+        for start, stop in ranges:
             block = self.array[start:stop].compute()
             reject_masks(block)
             if self.is_sparse:
@@ -58,11 +64,8 @@ class DaskRows(RowSource):
     def _read_positions(self, rows: Positions) -> np.ndarray | csr_array:
         return self[as_index(rows)].read(0, len(rows))
 
-    def _identity(self) -> tuple[Any, ...]:
+    def identity(self) -> tuple[Any, ...]:
         return (self.array.name,)
-
-    def _name(self) -> str:
-        return f"Dask array {self.array.name!r}"
 
 
 def _as_block(chunk: Any, _: int, dtype: np.dtype) -> np.ndarray | csr_array:

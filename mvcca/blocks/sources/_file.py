@@ -14,13 +14,16 @@ from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.machine.optional import optional
 
-__all__ = ["FileSource", "PerThread", "cut_tall", "library", "stamp"]
+__all__ = ["CsrFile", "FileSource", "PerThread", "cut_tall", "library", "reason_of", "stamp"]
 
 _TALL_BYTES = 64 * 2**20
+_QUICK_BYTES = 2**30  # read in about a second, whatever they claim to be
+_MOST_COMPRESSED = 10_000  # numbers per stored number: more than a matrix of use can be compressed
 _SAMPLES, _SAMPLE_BYTES = 64, 2**16  # read for the fingerprint of a file
 
 
@@ -31,11 +34,27 @@ class FileSource(RowSource):
         self.path = os.path.abspath(path)  # a worker may run in another directory
         self.key = key
         self._stamp = self._current_stamp()
+        with self._errors_named("cannot be opened"):
+            self._open()
 
-    def _current_stamp(self) -> tuple[int, ...]:
-        return stamp(self.path)
+    @abstractmethod
+    def _open(self) -> None:
+        """Describe the matrix; any exception means damage."""
 
-    def _identity(self) -> tuple[Any, ...]:
+    @abstractmethod
+    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
+        """As `blocks`; any exception means damage."""
+
+    def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
+        with self._errors_named("cannot be read"):
+            yield from self._read_file(ranges)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The path, and the key if there is one."""
+        return self.path if self.key is None else f"{self.path}, {self.key!r}"
+
+    def identity(self) -> tuple[Any, ...]:
         return (self.path, self.key, self._stamp, self._sampled)
 
     @cached_property
@@ -57,13 +76,12 @@ class FileSource(RowSource):
         """Files that hold the numbers."""
         return [self.path]
 
-    def _checked_key(self, shapes: Mapping[str | None, tuple[int, ...]]) -> str | None:
-        """The key of an array among those of some shapes; by default that of the only matrix."""
+    def _choose(self, shapes: Mapping[str | None, tuple[int, ...]]) -> None:
+        """Set the key to one of these arrays; by default to the only matrix."""
         if None in shapes:  # the file is the array
             if self.key is not None:
                 raise SourceError(f"{self.path} is one array; it has no {self.key!r}.")
-            return None
-        if self.key is None:
+        elif self.key is None:
             matrices = [key for key, shape in shapes.items() if len(shape) == 2]
             if len(matrices) != 1:
                 found = ", ".join(map(repr, matrices)) or f"none among {list(shapes)}"
@@ -71,24 +89,25 @@ class FileSource(RowSource):
                     f"{self.path}: expected one matrix, found {found}. Name the one you mean: "
                     "open_matrix(path, key=...)."
                 )
-            return matrices[0]
-        key = self.key.strip("/")
-        if key not in shapes:
+            [self.key] = matrices
+        elif (key := self.key.strip("/")) in shapes:
+            self.key = key
+        else:
             raise SourceError(
                 f"{self.path}: no array {key!r}; there are {sorted(map(str, shapes))}."
             )
-        return key
 
-    def _name(self) -> str:
-        return self.path if self.key is None else f"{self.path}, {self.key!r}"
+    def _check_claim(self, claimed: int, stored: int | None = None) -> None:
+        """Raise if an array claims more bytes than its stored bytes can hold when compressed.
 
-    def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
-        with self._errors_named("cannot be read"):
-            yield from self._read_file(runs)
-
-    @abstractmethod
-    def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
-        """Yield blocks of ranges of rows, opening the file once; any exception means damage."""
+        Chunks that were never written read as a fill value, so a few bytes can claim any shape.
+        """
+        stored = self._stamp[0] if stored is None else stored
+        if claimed > max(_QUICK_BYTES, _MOST_COMPRESSED * stored):
+            raise SourceError(
+                f"{self.name}: it claims {claimed:,} bytes of numbers, but {stored:,} bytes are "
+                "stored, too few even if compressed; it is damaged or was never written."
+            )
 
     @contextmanager
     def _errors_named(self, failure: str) -> Iterator[None]:
@@ -99,9 +118,11 @@ class FileSource(RowSource):
             raise
         except Exception as error:  # libraries raise anything for damaged files
             self._check_unchanged()
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise SourceError(f"{self._name()}: {failure}: {reason}") from error
+            raise SourceError(f"{self.name}: {failure}: {reason_of(error)}") from error
         self._check_unchanged()
+
+    def _current_stamp(self) -> tuple[int, ...]:
+        return stamp(self.path)
 
     def _check_unchanged(self) -> None:
         if self._current_stamp() != self._stamp:
@@ -109,6 +130,30 @@ class FileSource(RowSource):
                 f"{self.path} has changed since it was opened; rows read before and after would "
                 "not belong together. Open it again."
             )
+
+
+class CsrFile(FileSource):
+    """A sparse matrix whose rows are stored one after the other."""
+
+    is_sparse = True
+    _n_entries: int
+
+    @property
+    def row_bytes(self) -> int:
+        entries = self._n_entries // max(1, len(self)) + 1
+        return entries * (self.dtype.itemsize + 4) + 4
+
+    def _csr(
+        self, start: int, columns: np.ndarray, data: np.ndarray, ends: np.ndarray
+    ) -> csr_array:
+        """Rows from `start` on, from their entries and the offsets of these from the first."""
+        n_rows = len(ends) - 1
+        if columns.size and not 0 <= columns.min() <= columns.max() < self.shape[1]:
+            raise SourceError(
+                f"{self.name} is damaged: rows {start} to {start + n_rows} name columns "
+                f"{columns.min()} to {columns.max()} of {self.shape[1]}."
+            )
+        return csr_array((data, columns, ends), shape=(n_rows, self.shape[1]))
 
 
 class PerThread(threading.local):
@@ -131,6 +176,11 @@ def stamp(path: str) -> tuple[int, ...]:
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         raise SourceError(f"{path}: not a regular file")
     return status.st_size, status.st_mtime_ns
+
+
+def reason_of(error: Exception) -> str:
+    """The message of an error in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def library(module: str, reader_of: str) -> Any:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from mvcca.blocks.sources._chunked import Hdf5Dataset
-from mvcca.blocks.sources._claims import check_claim
 from mvcca.blocks.sources._file import FileSource
+from mvcca.blocks.sources._hdf5 import Hdf5Dataset
 from mvcca.blocks.sources._row_source import RowSource
 
 __all__ = ["open_mat"]
@@ -54,12 +53,10 @@ class MatlabDataset(Hdf5Dataset):
 class MatlabMatrix(FileSource):
     """A matrix of numbers, full or sparse, in a `.mat` file of version 4 to 7."""
 
-    def __init__(self, path: str | os.PathLike[str], key: str | None = None) -> None:
-        super().__init__(path, key)
-        with self._errors_named("cannot be opened"):
-            self._matrix: Any = self._loaded()  # not pickled
+    def _open(self) -> None:
+        self._matrix: Any = self._loaded()  # not pickled
         self.is_sparse = issparse(self._matrix)
-        self._describe(self._matrix.shape, self._matrix.dtype)
+        self.describe(self._matrix.shape, self._matrix.dtype)
         held = self._matrix.data.nbytes
         if self.is_sparse:
             held += self._matrix.indices.nbytes + self._matrix.indptr.nbytes
@@ -69,12 +66,11 @@ class MatlabMatrix(FileSource):
         from scipy.io import loadmat, whosmat
 
         kinds = {name: (shape, kind) for name, shape, kind in whosmat(self.path)}
-        self.key = self._checked_key(
-            {name: shape for name, (shape, kind) in kinds.items() if kind in _NUMBERS}
-        )
+        self._choose({name: shape for name, (shape, kind) in kinds.items() if kind in _NUMBERS})
+        assert self.key is not None
         shape, kind = kinds[self.key]
         numbers = shape[:1] if kind == "sparse" else shape  # row offsets
-        check_claim(self._name(), prod(numbers) * _NUMBERS[kind].itemsize, self._stamp[0])
+        self._check_claim(prod(numbers) * _NUMBERS[kind].itemsize)
         matrix: Any = loadmat(self.path, variable_names=[self.key])[self.key]
         if issparse(matrix):
             if hasattr(matrix, "check_format"):  # before compiled loops follow its indices
@@ -94,8 +90,8 @@ class MatlabMatrix(FileSource):
         """Average memory of a row once read, in bytes."""
         return self._row_bytes
 
-    def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
+    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
         if self._matrix is None:
             self._matrix = self._loaded()
-        for start, stop in runs:
+        for start, stop in ranges:
             yield self._matrix[start:stop].copy()

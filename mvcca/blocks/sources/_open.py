@@ -1,41 +1,81 @@
-"""Open matrices: files by their suffix, objects of other libraries by their type."""
+"""Open matrices: files by their ending, objects of other libraries by their type.
+
+A file becomes a source once, whose rows are then read in order, by position or in blocks.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mvcca.blocks.sources._annotated import from_sparse_dataset, open_h5ad
-from mvcca.blocks.sources._arrow import ArrowTable, HuggingFaceRows
-from mvcca.blocks.sources._chunked import Hdf5Dataset, ZarrArray, from_dataset, from_zarr
+from mvcca.blocks.sources._arrow import (
+    ArrowTable,
+    HuggingFaceRows,
+    TableFile,
+    beside_columns,
+    read_columns,
+)
+from mvcca.blocks.sources._binary import from_memmap, open_npy, read_npy
+from mvcca.blocks.sources._chunked import ChunkedArray
 from mvcca.blocks.sources._dask import from_dask
+from mvcca.blocks.sources._hdf5 import Hdf5Dataset, from_dataset
 from mvcca.blocks.sources._matlab import open_mat
-from mvcca.blocks.sources._memory_map import from_memmap
-from mvcca.blocks.sources._npy import open_npy
-from mvcca.blocks.sources._parquet import ArrowFile, ParquetTable
+from mvcca.blocks.sources._npz import SparseNpz, beside_npz, read_npz
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._sparse_npz import SparseNpz
+from mvcca.blocks.sources._zarr import ZarrArray, from_zarr
 
-__all__ = ["as_source", "is_source", "open_matrix"]
+__all__ = ["FILES", "TEXT", "as_source", "is_source", "open_matrix"]
 
-_SINGLE: dict[str, Callable[[str], RowSource]] = {
-    ".npy": open_npy,
-    ".npz": SparseNpz,
+TEXT = (".csv", ".tsv")
+_OF_ONE_MATRIX = (".npy", ".npz")  # that is read by rows
+
+
+class FileFormat(NamedTuple):
+    """What reads files of one format.
+
+    Attributes
+    ----------
+    open : callable
+        The source of the matrix in a file, by its path and, unless it is the only one, its key.
+    read : callable or None
+        A whole array of any shape, text included, by path and key.
+    beside : callable or None
+        The rows and their ids, by path, name of the ids, and key of the rows.
+    """
+
+    open: Callable[..., RowSource]
+    read: Callable[[Path, str | None], Any] | None = None
+    beside: Callable[[Path, str, str | None], tuple[Any, Any]] | None = None
+
+
+def _read_rows(path: Path, key: str | None) -> Any:
+    source = open_matrix(path, key)
+    return source.read(0, len(source))
+
+
+def _beside_array(path: Path, ids: str, key: str | None) -> tuple[RowSource, np.ndarray]:
+    matrix = open_matrix(path, key)
+    assert isinstance(matrix, ChunkedArray)
+    return matrix, matrix.beside(ids)
+
+
+FILES = {
+    ".npy": FileFormat(open_npy, lambda path, _: read_npy(path)),
+    ".npz": FileFormat(SparseNpz, read_npz, beside_npz),
+    ".h5": FileFormat(Hdf5Dataset, _read_rows, _beside_array),
+    ".hdf5": FileFormat(Hdf5Dataset, _read_rows, _beside_array),
+    ".h5ad": FileFormat(open_h5ad),
+    ".zarr": FileFormat(ZarrArray, _read_rows, _beside_array),
+    ".mat": FileFormat(open_mat, _read_rows),
+    ".parquet": FileFormat(TableFile, read_columns, beside_columns),
+    ".arrow": FileFormat(TableFile, read_columns, beside_columns),
 }
-_KEYED: dict[str, Callable[[str, str | None], RowSource]] = {
-    ".h5": Hdf5Dataset,
-    ".hdf5": Hdf5Dataset,
-    ".h5ad": open_h5ad,
-    ".zarr": ZarrArray,
-    ".mat": open_mat,
-    ".parquet": ParquetTable,
-    ".arrow": ArrowFile,
-}
-_TEXT = (".csv", ".tsv", ".txt")
 
 
 def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSource:
@@ -78,14 +118,13 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
     """
     path = os.fspath(path)
     suffix = os.path.splitext(path.rstrip("/\\"))[1].lower()
-    if suffix in _TEXT:
+    if suffix in (*TEXT, ".txt"):
         raise SourceError(
             f"{path}: text cannot be read by blocks of rows. Convert it once: "
             "np.save('matrix.npy', np.loadtxt(...)), or a DataFrame's to_parquet."
         )
-    if suffix not in _SINGLE and suffix not in _KEYED:
-        endings = ", ".join([*_SINGLE, *_KEYED])
-        raise SourceError(f"{path}: expected a file ending in one of {endings}.")
+    if suffix not in FILES:
+        raise SourceError(f"{path}: expected a file ending in one of {', '.join(FILES)}.")
     if not os.path.exists(path):
         raise SourceError(f"{path}: no such file.")
     if os.path.isdir(path) != (suffix == ".zarr"):
@@ -93,11 +132,11 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
         raise SourceError(f"{path}: expected a {wanted}, got a {found}.")
     if not (os.path.isfile(path) or os.path.isdir(path)):
         raise SourceError(f"{path}: not a regular file.")  # a FIFO would be waited for
-    if suffix in _KEYED:
-        return _KEYED[suffix](path, key)
+    if suffix not in _OF_ONE_MATRIX:
+        return FILES[suffix].open(path, key)
     if key is not None:
         raise SourceError(f"{path}: a {suffix} file holds one matrix; it has no {key!r}.")
-    return _SINGLE[suffix](path)
+    return FILES[suffix].open(path)
 
 
 def as_source(block: Any) -> RowSource | None:

@@ -1,27 +1,28 @@
-"""Whole arrays from files in any supported format, text and single `.npz` arrays included.
+"""Whole arrays, texts, and rows with ids, from files in any supported format.
 
 Pickled content is never loaded, and every error names the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca.blocks.sources._decoded import decoded_lines
-from mvcca.blocks.sources._npy import read_npy
-from mvcca.blocks.sources._npz import Member, names_of_members
-from mvcca.blocks.sources._open import open_matrix
-from mvcca.blocks.sources._parquet import cells_of_columns, read_text_column
+from mvcca.blocks.sources._arrow import cells_of_columns
+from mvcca.blocks.sources._dialect import table_in
+from mvcca.blocks.sources._file import reason_of
+from mvcca.blocks.sources._npz import kind_of_sparse
+from mvcca.blocks.sources._open import FILES, TEXT, open_matrix
 from mvcca.blocks.sources._row_source import SourceError
-from mvcca.blocks.sources._sparse_npz import kind_of_sparse, read_sparse
-from mvcca.blocks.sources._tabular import table_in
 from mvcca.blocks.sources._text import (
+    decoded_lines,
+    read_beside,
     read_cells,
     read_column,
     read_ids,
@@ -31,22 +32,24 @@ from mvcca.blocks.sources._text import (
 
 __all__ = [
     "FORMATS",
+    "Identified",
+    "cells_of_text",
+    "columns_of_texts",
     "lines_of_text",
     "open_or_read",
     "path_and_key",
     "read_array",
+    "read_identified",
     "read_names",
     "read_texts",
-    "reading",
-    "text_files",
 ]
 
 FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .arrow, .csv or .tsv"
 
-_TEXT = (".csv", ".tsv")
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
-_KEYED = (".npz", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
-_BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
+_READERS = {ending: one.read for ending, one in FILES.items() if one.read is not None}
+_KEYED = tuple(_READERS.keys() - {".npy"})  # may hold several arrays
+_BY_ROWS = _READERS.keys() - {".npz"}
 
 
 def read_array(
@@ -87,11 +90,11 @@ def read_array(
     """
     path, key = path_and_key(name)
     suffix = path.suffix.lower()
-    if suffix not in _TEXT and suffix not in _READERS:
+    if suffix not in TEXT and suffix not in _READERS:
         advice = "; it is compressed, unpack it" if suffix in _PACKED else ""
         raise SourceError(f"{path}: expected a file ending in {formats}{advice}")
-    with reading(path):
-        array = read_table(path, n_rows, header) if suffix in _TEXT else _READERS[suffix](path, key)
+    with _reading(path):
+        array = read_table(path, n_rows, header) if suffix in TEXT else _READERS[suffix](path, key)
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise SourceError(f"{path}: expected real numbers or text, got {array.dtype}")
     return array
@@ -115,11 +118,11 @@ def read_texts(name: str) -> np.ndarray:
     path = Path(name)
     if path.is_dir():
         return _texts_of_folder(path)
-    with reading(path):
+    with _reading(path):
         return read_lines(path)
 
 
-def text_files(folder: Path) -> list[Path]:
+def _text_files(folder: Path) -> list[Path]:
     """The .txt files of a folder, by name.
 
     Raises
@@ -139,9 +142,9 @@ def text_files(folder: Path) -> list[Path]:
 
 def _texts_of_folder(folder: Path) -> np.ndarray:
     """One text per file, unless most files are tables."""
-    files, texts, tables = text_files(folder), [], []
+    files, texts, tables = _text_files(folder), [], []
     for path in files:
-        with reading(path):
+        with _reading(path):
             lines = decoded_lines(path)
             texts.append(" ".join(lines).strip())
             if not texts[-1]:
@@ -165,9 +168,9 @@ def cells_of_text(name: str) -> tuple[np.ndarray, np.ndarray] | None:
     None for other files.
     """
     path = Path(name)
-    if path.suffix.lower() not in _TEXT:
+    if path.suffix.lower() not in TEXT:
         return None
-    with reading(path):
+    with _reading(path):
         return read_cells(path)
 
 
@@ -176,7 +179,7 @@ def columns_of_texts(name: str) -> dict[str, np.ndarray] | None:
     path = Path(name)
     if path.suffix.lower() not in (".parquet", ".arrow"):
         return None
-    with reading(path):
+    with _reading(path):
         return cells_of_columns(path)
 
 
@@ -186,17 +189,17 @@ def read_names(name: str, n_rows: int | None = None, header: bool | None = None)
     `n_rows` and `header` are those of `read_array`, for a .csv or .tsv file.
     """
     path = Path(name)
-    if path.suffix.lower() not in _TEXT:
-        with reading(path):
+    if path.suffix.lower() not in TEXT:
+        with _reading(path):
             return read_ids(path)
-    with reading(path):
+    with _reading(path):
         return read_column(path, n_rows, header)
 
 
 def lines_of_text(name: str) -> list[str]:
     """Read the lines of a text in UTF-8, empty ones included."""
     path = Path(name)
-    with reading(path):
+    with _reading(path):
         return decoded_lines(path)
 
 
@@ -206,7 +209,7 @@ def open_or_read(name: str, header: bool | None = None) -> Any:
     `header` is that of `read_array`.
     """
     path, key = path_and_key(name)
-    with reading(path):
+    with _reading(path):
         if path.suffix.lower() in _BY_ROWS or (key is None and _is_csr(path)):
             return open_matrix(path, key)
     return read_array(name, header=header)
@@ -221,7 +224,7 @@ def path_and_key(name: str) -> tuple[Path, str | None]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def _reading(path: Path) -> Iterator[None]:
     """Convert all errors of reading a file to a `SourceError` that names the file."""
     if not path.exists():
         raise SourceError(f"{path}: no such file")
@@ -233,9 +236,8 @@ def reading(path: Path) -> Iterator[None]:
     except (SourceError, ImportError, Warning):
         raise
     except Exception as error:  # readers raise exceptions of any type for damaged files
-        reason = " ".join(str(error).split()) or type(error).__name__
         kind = f" as {path.suffix}" if path.suffix else ""
-        raise SourceError(f"{path}: cannot be read{kind}: {reason}") from error
+        raise SourceError(f"{path}: cannot be read{kind}: {reason_of(error)}") from error
 
 
 def _is_csr(path: Path) -> bool:
@@ -245,40 +247,83 @@ def _is_csr(path: Path) -> bool:
     return False
 
 
-def _read_npy(path: Path, _: None) -> np.ndarray:
-    return read_npy(path)
+# ---- rows with ids -------------------------------------------------------------------------------
 
 
-def _read_npz(path: Path, key: str | None) -> Any:
-    keys = names_of_members(path)
-    if key is None and kind_of_sparse(path) is not None:
-        return read_sparse(path)
-    if key is None and len(keys) != 1:
-        raise ValueError(f"it contains the arrays {keys}; name one, as in {path.name}:KEY")
-    key = keys[0] if key is None else key
-    if key not in keys:
-        raise ValueError(f"it has no array {key!r}; it contains {keys}")
-    return Member(path, key).array()
+@dataclass(frozen=True, eq=False)
+class Identified:
+    """Rows and their ids.
+
+    Attributes
+    ----------
+    matrix : RowSource, ndarray or None
+        The rows: opened, if they can be read in blocks; a column of strings, if they are texts;
+        None, if a table of text holds more than numbers beside the ids.
+    ids : list of str
+        One per row.
+    lines : sequence of int or None
+        Lines of the rows in a text file, from 1.
+    """
+
+    matrix: Any
+    ids: list[str]
+    lines: Sequence[int] | None = None
 
 
-def _read_columns(path: Path, key: str | None) -> Any:
-    """A column of text, as strings, or all columns of numbers."""
-    text = read_text_column(path, key)
-    return _read_rows(path, key) if text is None else text
+def read_identified(name: str, ids: str) -> Identified:
+    """Open the rows in a file, or a folder of texts, that names them.
+
+    Parameters
+    ----------
+    name : str
+        A table (.csv, .tsv, .parquet, .arrow) with a column of ids; a file of arrays (.npz, .h5,
+        .zarr) with an array of ids beside the matrix, which may be named as in ``file.npz:key``; or
+        a folder of .txt files, whose names are the ids.
+    ids : str
+        Name of the column or of the array of ids.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read, or holds no such ids.
+    """
+    path, key = path_and_key(name)
+    suffix = path.suffix.lower()
+    if path.is_dir() and suffix != ".zarr":
+        return Identified(read_texts(name), [file.stem for file in _text_files(path)])
+    with _reading(path):
+        if suffix in TEXT:
+            return Identified(*read_beside(path, ids))
+        if suffix in FILES and (beside := FILES[suffix].beside) is not None:
+            matrix, found = beside(path, ids, key)
+            return Identified(matrix, _as_ids(name, matrix, found))
+    raise SourceError(
+        f"{name}: expected a file that names its rows: a table (.csv, .tsv, .parquet, .arrow) with "
+        f"a column {ids!r}, an .npz or .h5 file with an array {ids!r} beside the matrix, such as "
+        f"np.savez('rows.npz', rows=X, {ids if ids.isidentifier() else 'ids'}=names), or a folder "
+        "of .txt files"
+    )
 
 
-def _read_rows(path: Path, key: str | None) -> Any:
-    source = open_matrix(path, key)
-    return source.read(0, len(source))
+def _as_ids(name: str, matrix: Any, ids: Any) -> list[str]:
+    """Ids as texts, one for each row."""
+    if isinstance(ids, np.ndarray):
+        if ids.ndim != 1 or len(ids) != matrix.shape[0] or ids.dtype.kind not in "iufUSO":
+            raise SourceError(
+                f"{name}: expected one id per row, {matrix.shape[0]:,} integers or strings, got "
+                f"{ids.dtype} of shape {ids.shape}"
+            )
+        ids = ids.tolist()
+    return [_as_id(one) for one in ids]
 
 
-_READERS: dict[str, Callable[[Path, Any], Any]] = {
-    ".npy": _read_npy,
-    ".npz": _read_npz,
-    ".parquet": _read_columns,
-    ".arrow": _read_columns,
-    ".h5": _read_rows,
-    ".hdf5": _read_rows,
-    ".zarr": _read_rows,
-    ".mat": _read_rows,
-}
+def _as_id(value: Any) -> str:
+    """An id as text: a whole number without a decimal point, and "" where it is missing."""
+    if isinstance(value, bytes):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"expected ids in UTF-8, got {value!r}") from None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None or value != value else str(value).strip()

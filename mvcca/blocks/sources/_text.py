@@ -1,24 +1,33 @@
-"""Read text files: tables, with or without a header, and texts, one per line.
+"""Read text files in UTF-8: tables, with or without a header, and texts, one per line.
 
-`_header` decides whether there is a header.
+A file that is not one is named for what it is. `_dialect` decides what the lines hold.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import Any, TextIO
 
 import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.places import cell_in_words
-from mvcca.blocks.sources._decoded import decoded_lines, not_a_text, open_text
-from mvcca.blocks.sources._header import holds_text, is_header, is_missing, is_number
-from mvcca.blocks.sources._tabular import TAB, reject_tables
+from mvcca.blocks.sources._dialect import (
+    TAB,
+    holds_text,
+    is_header,
+    is_missing,
+    is_number,
+    reject_tables,
+)
 from mvcca.machine.warnings import warn
 
 __all__ = [
@@ -28,6 +37,7 @@ __all__ = [
     "NamedColumns",
     "as_strings",
     "bad_cell",
+    "decoded_lines",
     "name_among",
     "read_beside",
     "read_cells",
@@ -42,6 +52,27 @@ UNNAMED = "index"  # name of a first column without one, as of pandas' `reset_in
 MISSING = "a value is missing"
 
 ZERO = "a zero byte, which arrays of strings lose at the end; remove it"
+
+_UNPACK = "is compressed by {0}; unpack it: {0} -d {1}"
+_BEGINNINGS = {  # of files that are no text, and what to do with them
+    b"\x1f\x8b": ("gzip", _UNPACK),
+    b"BZh": ("bzip2", _UNPACK),
+    b"\xfd7zXZ\0": ("xz", _UNPACK),
+    b"\x28\xb5\x2f\xfd": ("zstd", _UNPACK),
+    b"PAR1": (".parquet", ""),
+    b"ARROW1": (".arrow", ""),
+    b"\x89HDF": (".h5", ""),
+    b"\x93NUMPY": (".npy", ""),
+    b"PK\x03\x04": ("", "is a workbook or a .npz file; save a sheet as .csv, or rename it to .npz"),
+    b"\xd0\xcf\x11\xe0": ("", "is an old workbook; save a sheet as .csv"),
+}
+_WIDE = {  # byte-order marks, the longer ones first
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_PIECE = 2**12  # bytes that tell a kind of file
 
 _FEW_ROWS = 200  # that tell what is in a column
 _PADDED_BYTES = 64 * 2**20
@@ -172,7 +203,7 @@ def as_strings(texts: list[str], path: Path | None = None) -> np.ndarray:
     """
     if "\0" in "".join(texts):
         zero = next(text for text in texts if "\0" in text)
-        raise ValueError(f"got {zero!r} with {ZERO}" if path is None else not_a_text(path))
+        raise ValueError(f"got {zero!r} with {ZERO}" if path is None else _not_a_text(path))
     longest, n_characters = max(map(len, texts), default=0), sum(map(len, texts))
     if 4 * len(texts) * longest > max(_PADDED_BYTES, _PADDING * n_characters):
         raise ValueError(
@@ -221,10 +252,10 @@ def read_lines(path: Path) -> np.ndarray:
 
 def _delimiter(path: Path) -> str:
     """Tab in .tsv files; in .csv files what separates the names or numbers of the first line."""
-    with open_text(path) as file:
+    with _open_text(path) as file:
         first = next(csv.reader(file, delimiter=TAB if path.suffix.lower() == ".tsv" else ","), [])
     if any("\0" in cell for cell in first):
-        raise ValueError(not_a_text(path))
+        raise ValueError(_not_a_text(path))
     if path.suffix.lower() == ".tsv":
         return TAB
     if len(first) == 1:  # quoted commas do not count
@@ -258,7 +289,7 @@ def _first_line(
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of every row; rows have equal length, and blank lines are no rows."""
     length, blank, n_read = None, None, 0
-    with open_text(path) as file:
+    with _open_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         for row in reader:
             if not row:
@@ -375,3 +406,65 @@ def _report_header(path: Path, names: list[str]) -> None:
         f"{path}: line 1 ({few(names)}) is read as a header. If it is a row, choose header=False "
         "(--header no)."
     )
+
+
+# ---- decoding ------------------------------------------------------------------------------------
+
+
+def decoded_lines(path: Path) -> list[str]:
+    """The lines of a text in UTF-8, without their ends."""
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(_not_a_text(path)) from None
+    if "\0" in text:
+        raise ValueError(_not_a_text(path))
+    # str.splitlines would split at more characters, such as U+2028 within a text.
+    return [line.rstrip("\n") for line in StringIO(text, newline=None)]
+
+
+@contextmanager
+def _open_text(path: Path) -> Iterator[TextIO]:
+    """An open text in UTF-8, as `csv.reader` takes it."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            yield file
+        except UnicodeDecodeError:
+            raise ValueError(_not_a_text(path)) from None
+
+
+def _not_a_text(path: Path) -> str:
+    """What a file is that is not text in UTF-8 without zero bytes, and what to do."""
+    content = path.read_bytes()
+    for beginning, (kind, advice) in _BEGINNINGS.items():
+        if content.startswith(beginning):
+            advice = advice or "is a {0} file; give it a name that ends in {0}"
+            return "it " + advice.format(kind, quote(str(path)))
+    marked = (name for mark, name in _WIDE.items() if content.startswith(mark))
+    wide = next(marked, _wide_without_mark(content[:_PIECE]))
+    if wide is not None:
+        return f"expected text in UTF-8, got {wide}; convert it: {_converted(path, wide)}"
+    try:
+        content.decode("utf-8-sig")
+        place, advice = (
+            content.find(b"\0"),
+            f"remove zero bytes: tr -d '\\000' < {quote(str(path))} > NEW",
+        )
+    except UnicodeDecodeError as error:
+        place = error.start
+        advice = f"convert it, for example by {_converted(path, 'WINDOWS-1252')}"
+    line = content.count(b"\n", 0, place) + 1
+    return f"expected text in UTF-8, got the byte {content[place]:#04x} in line {line}; {advice}"
+
+
+def _wide_without_mark(content: bytes) -> str | None:
+    """Which UTF-16 Latin letters are in, every other byte of which is zero."""
+    even, odd = (part.count(0) / max(1, len(part)) for part in (content[::2], content[1::2]))
+    if max(even, odd) < 0.8 or min(even, odd) > 0.2:
+        return None
+    return "UTF-16LE" if odd > even else "UTF-16BE"
+
+
+def _converted(path: Path, encoding: str) -> str:
+    return f"iconv -f {encoding} -t UTF-8 {quote(str(path))} > NEW"

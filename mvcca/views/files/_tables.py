@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import NamedColumns, SourceError, as_block, cells_of_text, read_array
+from mvcca.blocks import NamedColumns, SourceError, as_block, read_array
 from mvcca.blocks.checks import FILL_IN, few, repeated
 from mvcca.blocks.places import row_in_words
 from mvcca.blocks.sources import (
@@ -18,6 +18,7 @@ from mvcca.blocks.sources import (
     ZERO,
     bad_cell,
     begins_with_index,
+    cells_of_text,
     columns_of_texts,
     is_missing,
     is_number,

@@ -1,0 +1,141 @@
+"""Data sets of HDF5 files, read by h5py; no link is followed into another file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from mvcca.blocks.sources._chunked import ChunkedArray, Stored
+from mvcca.blocks.sources._file import library
+from mvcca.blocks.sources._row_source import SourceError
+
+__all__ = ["Hdf5Dataset", "from_dataset", "reject_links", "reject_other_files"]
+
+_COPY = "Copy them into a data set: file.create_dataset(name, data=old[:])."
+
+
+class Hdf5Dataset(ChunkedArray):
+    """A data set of an HDF5 file."""
+
+    @contextmanager
+    def _arrays(self) -> Iterator[Mapping[str | None, Any]]:
+        with self._file() as file:
+            found: dict[str | None, Any] = {}
+            file.visititems(lambda name, item: found.update(self._listed(name, item)))
+            yield found
+
+    def _listed(self, name: str, item: Any) -> dict[str, Any]:
+        return {name: item} if hasattr(item, "shape") else {}
+
+    @contextmanager
+    def _array(self) -> Iterator[Any]:
+        with self._file() as file:
+            yield file[self.key]
+
+    def _file(self) -> Any:
+        return library("h5py", os.path.splitext(self.path)[1]).File(self.path, "r")
+
+    def _choose(self, shapes: Mapping[str | None, tuple[int, ...]]) -> None:
+        try:
+            super()._choose(shapes)
+        except SourceError as error:
+            raise SourceError(f"{error}{self._links()}") from None
+
+    def _links(self) -> str:
+        with self._file() as file:
+            return _links_in_words(file)
+
+    def _stored(self, array: Any) -> Stored:
+        reject_other_files(self.name, array)
+        n_bytes = array.id.get_storage_size()
+        if not n_bytes:
+            raise SourceError(f"{self.name}: its numbers were never written.")
+        reads_as = f"they were never written and read as {array.fillvalue}."
+        n_chunks = array.chunks and prod(map(ceil, np.divide(array.shape, array.chunks).tolist()))
+        if not array.chunks or array.id.get_num_chunks() == n_chunks:
+            return n_bytes, None, reads_as
+        found: list[Any] = []
+        if hasattr(array.id, "chunk_iter"):
+            array.id.chunk_iter(found.append)
+        else:  # HDF5 before 1.12.3
+            found = [array.id.get_chunk_info(n) for n in range(array.id.get_num_chunks())]
+        places = (np.floor_divide(one.chunk_offset, array.chunks).tolist() for one in found)
+        return n_bytes, map(tuple, places), reads_as
+
+
+def from_dataset(dataset: Any) -> Hdf5Dataset:
+    """The source of an open HDF5 data set; its file is opened again for reading."""
+    file = dataset.file
+    if file.mode != "r":
+        raise SourceError(
+            f"{file.filename} is open for writing. Close it and open it with "
+            "h5py.File(path, 'r'), so that it can be opened again where it is read."
+        )
+    if dataset.name is None:
+        raise SourceError(f"{file.filename}: a data set without a name cannot be opened again.")
+    return Hdf5Dataset(file.filename, dataset.name)
+
+
+# ---- links ----
+
+
+def _links_in_words(file: Any) -> str:
+    """What the links of a file lead to, as sentences that follow an error; "" without links."""
+    groups = {"": file}
+    file.visititems(lambda name, item: groups.update({f"{name}/": item}))
+    found = [
+        f" {_link_in_words(prefix + name, link, file)}"
+        for prefix, group in groups.items()
+        for name, link in _links_of(group)
+    ]
+    return "".join(found[:3]) + (f" There are {len(found)} links." if len(found) > 3 else "")
+
+
+def reject_links(name: str, group: Any, key: str) -> None:
+    """Raise if a path in a group leads into another file or to nothing; `name` names the file."""
+    parts = key.strip("/").split("/")
+    for number, part in enumerate(parts, start=1):
+        link = dict(_links_of(group)).get(part)
+        inner = None if link is not None and _is_external(link) else group.get(part)
+        if inner is None and link is not None:
+            message = _link_in_words("/".join(parts[:number]), link, group.file)
+            raise SourceError(f"{name}: {message}")
+        if not hasattr(inner, "keys"):
+            return
+        group = inner
+
+
+def reject_other_files(name: str, array: Any) -> None:
+    """Raise if the numbers of a data set are stored in other files."""
+    if array.external or array.is_virtual:
+        raise SourceError(
+            f"{name}: its numbers are in other files, which are not followed. {_COPY}"
+        )
+
+
+def _links_of(group: Any) -> Iterator[tuple[str, Any]]:
+    """Soft and external links of a group; none of a data set."""
+    for name in group if hasattr(group, "keys") else ():
+        link = group.get(name, getlink=True)
+        if hasattr(link, "path"):
+            yield name, link
+
+
+def _is_external(link: Any) -> bool:
+    return hasattr(link, "filename")
+
+
+def _link_in_words(name: str, link: Any, file: Any) -> str:
+    if _is_external(link):
+        return (
+            f"{name!r} is a link to {link.path!r} in {link.filename!r}; links to other files are "
+            f"not followed. {_COPY}"
+        )
+    if file.get(link.path) is None:
+        return f"{name!r} is a link to {link.path!r}, which is not in the file."
+    return f"{name!r} is a link to {link.path!r}; name that."
