@@ -778,9 +778,10 @@ def test_vectors_of_any_weighting_rank_as_the_search_does(capsys, weighting):
 @pytest.mark.usefixtures("queries")
 def test_weighting_without_vectors_is_a_usage_error(capsys):
     command = ["transform", "model.mvcca", "--view", "text=query.npy", "-o", "scores.npy"]
-    code, _, err = run(capsys, *command, "--weighting", "none")
-    assert code == 2
-    assert "--weighting, --query-view and --target are those of --vectors" in err
+    for option in (("--weighting", "none"), ("--similarity", "inner"), ("--target", "image")):
+        code, _, err = run(capsys, *command, *option)
+        assert code == 2
+        assert "--weighting, --query-view, --target and --similarity are those of --vectors" in err
 
 
 # ---- search -------------------------------------------------------------------------------------

@@ -11,18 +11,17 @@ import sys
 import pytest
 
 from mvcca.cli import main
-from mvcca.cli.completion import _options_of
-from mvcca.cli.parser import build_parser, commands_of
+from mvcca.cli.commands import COMMANDS
+from mvcca.cli.completion import values_of
+from mvcca.cli.parser import parsed, parser_of, program
 from mvcca.comparison.registry import METHODS
 
-COMMANDS = tuple(commands_of(build_parser()))
 GENERAL = {"-h", "--help", "-q", "--quiet", "--json"}
 
 
 def help_of(command, monkeypatch, width=80):
     monkeypatch.setenv("COLUMNS", str(width))
-    parser = build_parser()
-    return (commands_of(parser)[command][1] if command else parser).format_help()
+    return (parser_of(command) if command else program()).format_help()
 
 
 # ---- help ---------------------------------------------------------------------------------------
@@ -40,10 +39,10 @@ def test_help_fits_the_terminal(command, width, monkeypatch):
 def test_the_bare_command_lists_the_commands():
     found = subprocess.run([sys.executable, "-m", "mvcca"], capture_output=True, text=True)
     assert (found.returncode, found.stderr) == (0, "")
-    for name, (summary, _) in commands_of(build_parser()).items():
+    for name, command in COMMANDS.items():
         listed = re.search(rf"^  {name} +(.*)$", found.stdout, re.MULTILINE)  # each on its line
         assert listed
-        assert listed[1] == summary
+        assert listed[1] == command.summary
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -53,8 +52,7 @@ def test_help_begins_with_examples_and_what_is_needed(command, monkeypatch):
     basic = [title for title in titles if title in ("arguments", "options")]
     assert titles[: 1 + len(basic)] == ["examples", *basic]
     first = text.partition("\noptions:")[2].partition("\n\n")[0]
-    parser = commands_of(build_parser())[command][1]
-    needed = [action.option_strings[0] for action in parser._actions if action.required
+    needed = [action.option_strings[0] for action in parser_of(command)._actions if action.required
               and action.option_strings]  # fmt: skip
     assert all(flag in first for flag in needed)
     assert not GENERAL & set(re.findall(r"^  (-[\w-]+)", first, re.MULTILINE))
@@ -69,7 +67,7 @@ def test_examples_in_the_help_parse(capsys, command):
     assert examples
     for example in examples:
         words = shlex.split(example.partition(" > ")[0])
-        assert build_parser().parse_args(words).run
+        assert parsed(words).command == command
 
 
 def test_the_session_of_the_first_page_parses(monkeypatch):
@@ -77,7 +75,7 @@ def test_the_session_of_the_first_page_parses(monkeypatch):
     session = re.findall(r"^  \$ mvcca (.*)$", text, re.M)
     assert [words.split()[0] for words in session] == ["compare", "fit", "search"]
     for words in session:
-        assert build_parser().parse_args(shlex.split(words)).run
+        assert parsed(shlex.split(words)).command
 
 
 @pytest.mark.parametrize("command", ["fit", "transform", "search"])
@@ -122,14 +120,14 @@ def installed(shell):
 
 def test_scripts_hold_every_command_option_and_choice(shell, tmp_path):
     script = (tmp_path / "completion").read_text()
-    for name, (_, command) in commands_of(build_parser()).items():
+    for name in COMMANDS:
         assert name in script
-        for option in _options_of(command):
-            for flag in option.flags:
+        for option in parser_of(name)._actions:
+            for flag in option.option_strings:
                 is_short = not flag.startswith("--")
                 in_fish = f"-s {flag[1:]}" if is_short else f"-l {flag[2:]}"
                 assert (in_fish if shell == "fish" else flag) in script
-            assert all(value in script for value in option.values)
+            assert all(value in script for value in values_of(option))
 
 
 def test_the_shell_accepts_its_script(shell):
@@ -141,6 +139,7 @@ LINES = {  # typed words, of which the last is completed: what some of the offer
     "mvcca comp": {"compare", "completion"},
     "mvcca fit --go": {"--goal"},
     "mvcca fit --goal c": {"class", "correlation"},
+    "mvcca align --method p": {"procrustes"},
     "mvcca fit --method mlc": {name for name in METHODS if name.startswith("mlc")},
     "mvcca search --hubness c": {"csls"},
     "mvcca info mod": {"model.mvcca"},
@@ -197,7 +196,7 @@ def test_zsh_is_given_commands_and_the_options_of_one(shell):
         command = [installed(shell), "-f", "-c", program]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    assert tuple(asked("mvcca", "").split()) == COMMANDS
+    assert asked("mvcca", "").split() == list(COMMANDS)
     options = asked("mvcca", "fit", "").splitlines()
     assert any(re.match(r"\(--goal\)--goal\[.*:\(object class correlation\)$", o) for o in options)
     assert any(re.match(r"\*--view\[.*:\{compset -P '\*='; _files\}$", o) for o in options)

@@ -181,7 +181,7 @@ def test_compare_reads_texts_in_each_fold(capsys):
 
 
 def test_the_defaults_that_the_help_shows_are_those_of_the_step():
-    assert (options._MIN_COUNT, options._TEXT_COMPONENTS) == (
+    assert (options.MIN_COUNT, options.TEXT_COMPONENTS) == (
         texts.MIN_COUNT,
         texts.TEXT_COMPONENTS,
     )

@@ -13,14 +13,12 @@ import pytest
 
 import mvcca
 from mvcca.cli import main
-from mvcca.cli.parser import build_parser, commands_of
+from mvcca.cli.commands import COMMANDS as KNOWN
+from mvcca.cli.parser import parser_of
 from mvcca.cli.values import methods
 from mvcca.cli.wording import as_typed
 
-OPTIONS = {
-    name: {*parser._option_string_actions}
-    for name, (_, parser) in commands_of(build_parser()).items()
-}
+PARSERS = {name: parser_of(name) for name in KNOWN}
 # What a reader of the command line cannot type.
 PYTHON = re.compile(
     r"\bviews\[|\bViews[.(]|mvcca\.[A-Z]|mvcca\.\w+\(|PerView|SimpleImputer|TruncatedSVD|"
@@ -69,9 +67,9 @@ def text_of(node):
 
 @pytest.mark.parametrize("message", list(messages()))
 def test_no_advice_of_the_library_names_python(message):
-    for command, options in OPTIONS.items():
+    for command, parser in PARSERS.items():
         # The first sentence says what is wrong, and stays; the others are advice.
-        typed = as_typed(f"It is wrong. {message.strip()}", options)
+        typed = as_typed(f"It is wrong. {message.strip()}", parser)
         first, *advice = re.split(r"(?<=[.?!]) ", typed)
         assert first == "It is wrong."
         for one in advice:
@@ -92,6 +90,11 @@ RAISED = {
     "components": ("n_components=9 is too many.", "test", "--components 9 is too many.", None),
     "of compare": ("n_components=9 is too many.", "compare", "--n-components 9 is too many.", None),
     "a flag": ("pass within=True if", "test", "pass --within if", None),
+    "an opposite": ("Use rank_gaussian=False.", "test", "Use --no-rank.", None),
+    "another flag": ("with tune=False.", "compare", "with --no-tune.", None),
+    "no flag": ("with tune=True.", "compare", "with tune=True.", None),
+    "a seed": ("Try random_state=3.", "align", "Try --seed 3.", None),
+    "networks": ("Use max_epochs=3.", "fit", "Use --epochs 3.", None),
     "groups": ("If it names families, pass it as groups.", "test", "give it by --groups.", None),
     "budget": ("Pass budget=None", "compare", "Pass --budget none", None),
     "header": ("use header=True or False (--header yes or no)", "fit", "use --header yes or no",
@@ -106,9 +109,9 @@ RAISED = {
 @pytest.mark.parametrize("what", RAISED)
 def test_settings_become_options_of_the_command(what):
     message, command, expected, argument = RAISED[what]
-    found = as_typed(message, OPTIONS[command], [argument] if argument else [])
+    found = as_typed(message, PARSERS[command], [argument] if argument else [])
     assert expected in found
-    assert as_typed(found, OPTIONS[command], [argument] if argument else []) == found
+    assert as_typed(found, PARSERS[command], [argument] if argument else []) == found
 
 
 # ---- as raised by commands ----------------------------------------------------------------------

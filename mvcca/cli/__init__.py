@@ -11,10 +11,11 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 
 from mvcca.cli.console import set_quiet, warnings_as_notes
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.parser import build_parser
+from mvcca.cli.parser import parsed
 from mvcca.cli.wording import as_typed
 from mvcca.machine.printable import printable
 
@@ -44,12 +45,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     words = partial(as_typed, arguments=arguments)
     try:
-        options = build_parser().parse_args(arguments)
+        options = parsed(arguments)
         options.arguments = arguments
         set_quiet(options.quiet)
-        words = partial(words, options={*options.parser._option_string_actions})
+        words = partial(words, parser=options.parser)
         with warnings_as_notes(words):
-            options.run(options)
+            if options.command is None:
+                options.parser.print_help()
+            else:
+                import_module(f"mvcca.cli.{options.command}").run(options)
         sys.stdout.flush()
     except UsageError as error:
         options.parser.error(str(error))

@@ -12,6 +12,7 @@ from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured, header_of, id_of
 from mvcca.cli.notes import ROWS
+from mvcca.cli.signatures import chosen
 from mvcca.interop.alignment import Alignment, align_unpaired
 from mvcca.machine.written_files import check_format
 from mvcca.persistence import save
@@ -31,15 +32,7 @@ def run(options: Namespace) -> None:
     elif options.pairs is not None:
         pairs = _pairs_of_ids(options, ids_of_x, ids_of_y)
     with configured(options):
-        found = align_unpaired(
-            x,
-            y,
-            pairs=pairs,
-            method=options.method,
-            pseudo_pairs=options.pseudo_pairs,
-            reg=options.reg,
-            random_state=options.seed,
-        )
+        found = align_unpaired(x, y, pairs=pairs, **chosen(options))
     if not options.json:
         print(_report(found), flush=True)
     if found.has_failed and not options.force:

@@ -22,6 +22,7 @@ from mvcca.cli.inputs import (
     read_inputs,
 )
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
+from mvcca.cli.signatures import chosen
 from mvcca.cli.wording import with_options
 from mvcca.comparison import Case, ComparisonResult
 from mvcca.comparison.export import check_suffix, write
@@ -82,7 +83,6 @@ def run_cases(
     for; there may be none.
     """
     params, search = _parameters(options)
-    known = {*options.parser._option_string_actions}
     page = None if options.report is None else check_writable(Path(options.report))
     if page is not None:
         check_suffix(page)
@@ -94,16 +94,13 @@ def run_cases(
                 result = case.compare(
                     options.methods,
                     cv=options.cv,
-                    tune=not options.no_tune,
+                    tune=options.tune,
                     search=search,
                     budget=None if options.budget == "none" else options.budget,
                     measures=options.measures,
-                    relevance=options.relevance,
-                    directions=options.directions,
                     params=params,
-                    n_jobs=options.jobs,
-                    random_state=options.seed,
                     progress=progress.update,
+                    **chosen(options),
                 )
             if result.is_complete and not result.successes:
                 reasons = [f"{name}: {reason}" for name, reason in result.failures.items()]
@@ -113,7 +110,7 @@ def run_cases(
             if not options.json:
                 summary = Summary.of(result, options.by_direction)
                 separator = "\n\n" if len(results) > 1 else ""
-                text = with_options(summary.as_text(bold=is_colored()), known)
+                text = with_options(summary.as_text(bold=is_colored()), options.parser)
                 print(separator + text, flush=True)
             if not result.is_complete:
                 break

@@ -3,72 +3,57 @@
 from __future__ import annotations
 
 import re
-from argparse import Action, ArgumentParser, Namespace
-from collections.abc import Iterator
-from dataclasses import dataclass
+from argparse import Action, Namespace
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import shorten
-from typing import Self
 
-from mvcca.cli.parser import build_parser, commands_of
+from mvcca.cli.commands import COMMANDS
+from mvcca.cli.parser import parser_of
 from mvcca.comparison.registry import GROUPS, METHODS
 
-_METHODS = {"--method": list(METHODS), "--methods": [*METHODS, *GROUPS]}
+_METHODS = {"method": METHODS, "methods": [*METHODS, *GROUPS]}
+_FILES = ("FILE", "MODEL", "LAYERS", "OLD", "NEW")  # in metavariables
 _LONGEST = 60  # characters of a description
 
-
-@dataclass(frozen=True)
-class _Option:
-    """What a shell needs to know of an option."""
-
-    flags: tuple[str, ...]  # none of an argument
-    text: str
-    values: tuple[str, ...]  # words to choose from
-    metavar: str  # empty of an option without a value
-    is_repeated: bool
-
-    @classmethod
-    def of(cls, action: Action) -> Self:
-        flags = tuple(action.option_strings)
-        values = next((_METHODS[flag] for flag in flags if flag in _METHODS), action.choices or ())
-        takes = action.nargs != 0
-        metavar = str(action.metavar or "VALUE") if takes else ""
-        text = " ".join((action.help or "").replace("%%", "%").split())
-        if values and action.metavar == "NAME":  # which the text begins with
-            text = text.partition(": ")[2] or text
-        text = shorten(re.split(r"[;:(]|, such", text)[0], _LONGEST, placeholder="")
-        repeated = type(action).__name__ == "_AppendAction" or action.nargs == "+"
-        return cls(flags, text, tuple(map(str, values)), metavar, repeated)
-
-    @property
-    def is_file(self) -> bool:
-        return any(word in self.metavar for word in ("FILE", "MODEL", "LAYERS", "OLD", "NEW"))
+Actions = Mapping[str, Sequence[Action]]  # of each command
 
 
 def run(options: Namespace) -> None:
     """Run the command."""
-    commands = commands_of(build_parser())
-    known = {name: (text, list(_options_of(command))) for name, (text, command) in commands.items()}
-    print(_SHELLS[options.shell](known), end="")
+    print(_SHELLS[options.shell]({name: parser_of(name)._actions for name in COMMANDS}), end="")
 
 
-def _options_of(command: ArgumentParser) -> Iterator[_Option]:
-    return map(_Option.of, command._actions)
+def values_of(option: Action) -> list[str]:
+    """Words that the value of an option is chosen from, or none."""
+    return [] if option.nargs == 0 else [*(option.choices or _METHODS.get(option.dest, ()))]
 
 
-_Commands = dict[str, tuple[str, list[_Option]]]
+def _metavar(option: Action) -> str:
+    return "" if option.nargs == 0 else str(option.metavar or "VALUE")
 
 
-def _bash(commands: _Commands) -> str:
+def _is_file(option: Action) -> bool:
+    return any(word in _metavar(option) for word in _FILES)
+
+
+def _described(option: Action) -> str:
+    """The beginning of the help, without the choices that are listed there."""
+    text = " ".join((option.help or "").replace("%%", "%").split())
+    if values_of(option) and option.metavar == "NAME":
+        text = text.partition(": ")[2] or text
+    return shorten(re.split(r"[;:(]|, such", text)[0], _LONGEST, placeholder="")
+
+
+def _bash(commands: Actions) -> str:
     """Words by command; values by command and option; files for everything else."""
     words, values = [], []
-    for name, (_, own) in commands.items():
-        flags = [flag for option in own for flag in option.flags]
-        arguments = [value for option in own if not option.flags for value in option.values]
-        words.append(f'    {name}) words="{" ".join([*flags, *arguments])}" ;;')
+    for name, own in commands.items():
+        flags = [word for option in own for word in option.option_strings or values_of(option)]
+        words.append(f'    {name}) words="{" ".join(flags)}" ;;')
         for option in own:
-            if option.flags and option.values:
-                cases = "|".join(f'"{name} {flag}"' for flag in option.flags)
-                values.append(f'    {cases}) words="{" ".join(option.values)}"; files= ;;')
+            if option.option_strings and values_of(option):
+                cases = "|".join(f'"{name} {flag}"' for flag in option.option_strings)
+                values.append(f'    {cases}) words="{" ".join(values_of(option))}"; files= ;;')
     return _BASH.format(
         commands=" ".join(commands), words="\n".join(words), values="\n".join(values)
     )
@@ -97,39 +82,37 @@ complete -o filenames -F _mvcca mvcca
 """
 
 
-def _zsh(commands: _Commands) -> str:
-    names = "\n".join(f"    {_quoted(f'{name}:{text}')}" for name, (text, _) in commands.items())
+def _zsh(commands: Actions) -> str:
+    names = [f"    {_quoted(f'{name}:{of.summary}')}" for name, of in COMMANDS.items()]
     cases = []
-    for name, (_, own) in commands.items():
+    for name, own in commands.items():
         lines = [f"      {spec}" for option in own for spec in _zsh_specs(option)]
         cases.append("\n".join([f"    {name}) _arguments \\", " \\\n".join(lines) + " ;;"]))
-    return _ZSH.format(names=names, cases="\n".join(cases))
+    return _ZSH.format(names="\n".join(names), cases="\n".join(cases))
 
 
-def _zsh_specs(option: _Option) -> Iterator[str]:
+def _zsh_specs(option: Action) -> Iterator[str]:
     """Arguments of `_arguments`: one per spelling of an option."""
-    value = ""
-    if option.values:
-        value = f":{option.metavar}:({' '.join(option.values)})"
-    elif option.is_file:
-        place = "{compset -P '*='; _files}" if "=" in option.metavar else "_files"
-        value = f":{_zsh_text(option.metavar)}:{place}"
-    elif option.metavar:
-        value = f":{_zsh_text(option.metavar)}: "
-    if not option.flags:
-        yield _quoted(f"*{value}" if option.is_repeated else value)
-    for flag in option.flags:
-        others = " ".join(option.flags)
-        before = "*" if option.is_repeated else f"({others})"
-        yield _quoted(f"{before}{flag}[{_zsh_text(option.text)}]{value}")
+    metavar, place = _metavar(option), " "
+    if words := values_of(option):
+        place = f"({' '.join(words)})"
+    elif _is_file(option):
+        place = "{compset -P '*='; _files}" if "=" in metavar else "_files"
+    value = f":{_zsh_text(metavar)}:{place}" if metavar else ""
+    is_repeated = option.nargs == "+" or type(option).__name__ == "_AppendAction"
+    if not option.option_strings:
+        yield _quoted(f"*{value}" if is_repeated else value)
+    for flag in option.option_strings:
+        before = "*" if is_repeated else f"({' '.join(option.option_strings)})"
+        yield _quoted(f"{before}{flag}[{_zsh_text(_described(option))}]{value}")
 
 
 def _zsh_text(text: str) -> str:
     return re.sub(r"([\[\]:\\])", r"\\\1", text)
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
+def _quoted(text: str, quote: str = "'\\''") -> str:
+    return "'" + text.replace("'", quote) + "'"
 
 
 # As a file on fpath, its body is the function; sourced, it is registered.
@@ -159,35 +142,29 @@ fi
 """
 
 
-def _fish(commands: _Commands) -> str:
+def _fish(commands: Actions) -> str:
     lines = [
-        f"complete -c mvcca -n __fish_use_subcommand -f -a {name} -d {_fish_text(text)}"
-        for name, (text, _) in commands.items()
+        f"complete -c mvcca -n __fish_use_subcommand -f -a {name} -d {_fish_text(of.summary)}"
+        for name, of in COMMANDS.items()
     ]
-    for name, (_, own) in commands.items():
+    for name, own in commands.items():
         seen = f"complete -c mvcca -n '__fish_seen_subcommand_from {name}'"
-        for option in own:
-            lines += [f"{seen} {part}" for part in _fish_parts(option)]
+        lines += [f"{seen} {part}" for option in own if (part := _fish_part(option))]
     return "\n".join(lines) + "\n"
 
 
-def _fish_parts(option: _Option) -> Iterator[str]:
-    words = f"-a {_fish_text(' '.join(option.values))}" if option.values else ""
-    if not option.flags:
-        if words:
-            yield f"-f {words}"
-        return
-    flags = [
-        f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags
-    ]
-    takes = ""
-    if option.metavar:
-        takes = "-r -F" if option.is_file else f"-x {words}".strip()
-    yield " ".join(filter(None, [*flags, takes, f"-d {_fish_text(option.text)}"]))
+def _fish_part(option: Action) -> str:
+    words = f"-a {_fish_text(' '.join(values_of(option)))}" if values_of(option) else ""
+    if not option.option_strings:
+        return f"-f {words}" if words else ""
+    flags = [re.sub("^--", "-l ", flag) for flag in option.option_strings]
+    flags = [re.sub("^-(?!l )", "-s ", flag) for flag in flags]
+    takes = ["-r -F"] if _is_file(option) else ["-x", words] if _metavar(option) else []
+    return " ".join(filter(None, [*flags, *takes, f"-d {_fish_text(_described(option))}"]))
 
 
 def _fish_text(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return _quoted(text.replace("\\", "\\\\"), "\\'")
 
 
 _SHELLS = {"bash": _bash, "zsh": _zsh, "fish": _fish}

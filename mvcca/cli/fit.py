@@ -44,7 +44,7 @@ def run(options: Namespace) -> None:
     output = checked_output(options.output, [*files.values(), *of_labels])
     holes = chosen.get("missing", "error") != "error"
     views, labels = read_inputs(options, files, holes=holes)
-    _check_labels(method, labels, options.goal)
+    _check_labels(method, labels, options.cv_goal)
     model, step = _built(method, chosen, views, options)
     _tune(model, method, chosen, views, labels, options)
     config: dict[str, Any] = {"device": options.device}
@@ -152,9 +152,9 @@ def _tune(
     options: Namespace,
 ) -> None:
     """Let folds choose the parameters that are not given, where the method can do so."""
-    searched = None if options.no_tune else tunable(model, given)
+    searched = tunable(model, given) if options.tune else None
     if searched is None:
-        if options.goal is not None:
+        if options.cv_goal is not None:
             raise UsageError(
                 f"--goal is what settings are chosen for; {method.name} chooses none"
                 + (
@@ -165,7 +165,7 @@ def _tune(
             )
         return
     are_sets = labels is not None and labels.are_sets
-    goal = options.goal or method.goal(are_sets)
+    goal = options.cv_goal or method.goal(are_sets)
     if goal == "class" and not are_sets:
         raise UsageError(
             "--goal class needs classes or label sets: real vectors do not say which "

@@ -12,6 +12,7 @@ from mvcca.blocks import as_block
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured, header_of, id_of
+from mvcca.cli.signatures import chosen
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
@@ -37,16 +38,7 @@ def run(options: Namespace) -> None:
     else:
         old, sample = _matched(options)
     with configured(options):
-        found = fit_migration(
-            *sample,
-            stored=old,
-            direction=options.direction,
-            method=options.method,
-            reg=options.reg,
-            normalize=options.normalize,
-            learning_curve=options.learning_curve,
-            random_state=options.seed,
-        )
+        found = fit_migration(*sample, stored=old, **chosen(options))
         if not options.json:
             print(found, flush=True)
         if not (found.is_useful or options.force):

@@ -1,114 +1,21 @@
-"""The argument parser: commands, their options and the functions that run them."""
+"""The argument parser, its help and its errors."""
 
 from __future__ import annotations
 
 import re
 import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawTextHelpFormatter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from importlib import import_module
 from textwrap import wrap
 from typing import Any, NoReturn
 
-from mvcca.cli import notes, options
+from mvcca.cli import options
+from mvcca.cli.commands import COMMANDS, GROUPS, SESSION
 from mvcca.machine.printable import printable
 
 _ABOUT = """Multi-view CCA and cross-modal retrieval: which method finds the right items in one view
 for a query in another?"""
-
-# title: {name: summary, function that adds the options}
-_GROUPS: dict[str, dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
-    "to begin with": {
-        "demo": ("compare methods on handwritten digits", options.add_to_demo),
-        "methods": ("list all methods", options.add_to_methods),
-    },
-    "compare methods, fit one, and search": {
-        "compare": ("compare methods on data in files", options.add_to_compare),
-        "fit": ("fit a method to views in files and save the model", options.add_to_fit),
-        "search": ("find the best items of one view for queries in another", options.add_to_search),
-        "transform": ("project rows in files into the shared space", options.add_to_transform),
-        "info": ("describe a model file", options.add_to_info),
-    },
-    "ask other questions": {
-        "test": ("test whether correlations of two tables are real", options.add_to_test),
-        "align": (
-            "align two sets of vectors by few known pairs or none",
-            options.add_to_align,
-        ),
-        "migrate": (
-            "map stored vectors or queries between an old and a new model",
-            options.add_to_migrate,
-        ),
-        "similarity": (
-            "compare layers of networks: how alike are their representations?",
-            options.add_to_similarity,
-        ),
-    },
-    "your shell": {
-        "completion": ("print a script for completion in a shell", options.add_to_completion),
-    },
-}
-_NOTES = {
-    "compare": notes.FILES,
-    "fit": notes.FILES,
-    "transform": notes.TRANSFORM,
-    "search": notes.SEARCH,
-    "migrate": notes.MIGRATE,
-    "test": notes.TEST,
-    "align": notes.ALIGN,
-    "similarity": notes.SIMILARITY,
-}
-
-_VIEWS = "--view image=image.npy --view text=text.npy"
-_SEARCH = "search model.mvcca --gallery image=image.npy --query text=text.npy -k 5"
-_EXAMPLES = {
-    "": [
-        f"compare {_VIEWS}",
-        f"fit {_VIEWS} --method cca -o model.mvcca",
-        _SEARCH,
-    ],
-    "demo": ["demo", "demo --parts halves --methods cca,ncca --no-report"],
-    "compare": [
-        f"compare {_VIEWS} --labels y.npy",
-        "compare --view brain=brain.csv --view tests=tests.csv --id subject",
-        f"compare {_VIEWS} --methods cca,nkcca --reg 0.01 0.1 1 --report report.html",
-    ],
-    "test": [
-        "test brain.csv behaviour.csv --report report.html",
-        "test brain.csv behaviour.csv --id subject --confounds c.csv --groups family",
-    ],
-    "fit": [
-        f"fit {_VIEWS} --method cca -o model.mvcca",
-        "fit --view brain=brain.csv --view tests=tests.csv --id subject --method cca -o m.mvcca",
-        f"fit {_VIEWS} --method cca --param n_components=10 -o model.mvcca",
-    ],
-    "transform": [f"transform model.mvcca {_VIEWS} -o 'scores-{{view}}.npy'"],
-    "search": [
-        _SEARCH,
-        "search m.mvcca --gallery brain=brain.csv --query tests=tests.csv --id subject",
-    ],
-    "migrate": [
-        "migrate old.npy new.npy --sample rows.npy -o migrated.npy",
-        "migrate old.npy new.npy --sample rows.npy --direction queries -o queries.mvcca",
-    ],
-    "align": [
-        "align english.npy german.npy --pairs pairs.csv -o model.mvcca",
-        "align english.npy german.npy -o model.mvcca",
-    ],
-    "similarity": [
-        "similarity layers/",
-        "similarity first_network/ --other second_network/ --plot similarity.png",
-    ],
-    "info": ["info model.mvcca", "info model.mvcca --json"],
-    "methods": ["methods"],
-    "completion": [
-        "completion bash > ~/.local/share/bash-completion/completions/mvcca",
-        "completion zsh > ~/.zfunc/_mvcca",
-        "completion fish > ~/.config/fish/completions/mvcca.fish",
-    ],
-}
-
 
 _TITLE = 30  # characters of a title above a list, at most
 
@@ -167,12 +74,6 @@ def _wrapped(text: str, width: int) -> list[str]:
 class _Parser(ArgumentParser):
     """A parser with errors of two lines, which suggest similar words."""
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        parsed, unknown = self.parse_known_args(args, namespace)
-        if unknown:  # the command knows its options, the program only the commands
-            parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return parsed
-
     def error(self, message: str) -> NoReturn:
         program = re.sub(r"( \[?-).*", "", self.prog)
         print(f"usage: {program} ... (all options: {program} --help)", file=sys.stderr)
@@ -201,8 +102,15 @@ class _Version(Action):
         parser.exit()
 
 
-def build_parser() -> ArgumentParser:
-    """Return the parser of `mvcca`; parsed options have the command's function as ``run``."""
+def parsed(arguments: Sequence[str]) -> Namespace:
+    """The options of a command, with its name and its parser; without a command, of `mvcca`."""
+    if arguments and arguments[0] in COMMANDS:
+        return parser_of(arguments[0]).parse_args(arguments[1:])
+    return program().parse_args(arguments[:1])
+
+
+def program() -> ArgumentParser:
+    """The parser of `mvcca` without a command."""
     parser = _Parser(
         "mvcca",
         usage="mvcca COMMAND [options]",
@@ -211,77 +119,60 @@ def build_parser() -> ArgumentParser:
         allow_abbrev=False,
         add_help=False,
     )
-    commands = parser.add_subparsers(metavar="COMMAND", help=SUPPRESS, prog="mvcca")
-    for name, (summary, add_options) in _commands().items():
-        command = commands.add_parser(
-            name,
-            description=f"{_sentence(summary)}\n\n{_examples(name)}",
-            epilog=_NOTES.get(name),
-            formatter_class=_Help,
-            allow_abbrev=False,
-            add_help=False,
-        )
-        command._positionals.title = "arguments"
-        add_options(command)
-        options.add_to_all(command)
-        command.usage = _usage(command)
-        command.set_defaults(run=_runner(name), parser=command)
+    parser.add_argument("command", metavar="COMMAND", choices=COMMANDS, nargs="?", help=SUPPRESS)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.add_argument("-h", "--help", action="help", help="show this help and exit")
-    parser.set_defaults(run=lambda _: parser.print_help(), quiet=False, parser=parser)
+    parser.set_defaults(quiet=False, parser=parser)
     return parser
 
 
-def commands_of(parser: ArgumentParser) -> dict[str, tuple[str, ArgumentParser]]:
-    """The summary and the parser of each command of `build_parser`."""
-    found = next(a.choices for a in parser._actions if isinstance(a.choices, dict))
-    return {name: (_commands()[name][0], command) for name, command in found.items()}
-
-
-def _commands() -> dict[str, tuple[str, Callable[[ArgumentParser], None]]]:
-    return {name: command for group in _GROUPS.values() for name, command in group.items()}
+def parser_of(name: str) -> ArgumentParser:
+    """The parser of a command."""
+    command = COMMANDS[name]
+    parser = _Parser(
+        f"mvcca {name}",
+        description=f"{_sentence(command.summary)}\n\nexamples:\n{_lines(command.examples)}",
+        epilog=command.notes,
+        formatter_class=_Help,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    parser._positionals.title = "arguments"
+    command.add_options(parser)
+    options.add_to_all(parser)
+    parser.usage = _usage(parser)
+    parser.set_defaults(command=name, parser=parser)
+    return parser
 
 
 def _listing() -> str:
     """All commands in their groups, and a first session."""
-    width = max(map(len, _commands())) + 2
+    width = max(map(len, COMMANDS)) + 2
     groups = [
         "\n".join(
-            [f"{title}:", *(f"  {name.ljust(width)}{of[0]}" for name, of in commands.items())]
+            [f"{title}:", *(f"  {name.ljust(width)}{of.summary}" for name, of in commands.items())]
         )
-        for title, commands in _GROUPS.items()
+        for title, commands in GROUPS.items()
     ]
     session = "`mvcca COMMAND --help` describes the options of a command. A session on your files:"
-    return "\n\n".join([*groups, f"{session}\n{_example_lines('')}"])
+    return "\n\n".join([*groups, f"{session}\n{_lines(SESSION)}"])
 
 
 def _usage(command: ArgumentParser) -> str:
     """The command with the arguments that it needs."""
     needed = []
     for action in sorted(command._actions, key=lambda action: bool(action.option_strings)):
-        if not action.required or action.dest == "shell":
-            continue
-        flag = min(action.option_strings, key=len, default="")
-        times = 2 if flag == "--view" and command.prog.split()[-1] in ("fit", "compare") else 1
-        needed += [f"{flag} {action.metavar}".strip()] * times
-    shells = f" {{{','.join(options.SHELLS)}}}" if command.prog.endswith("completion") else ""
-    return " ".join([f"{command.prog}{shells}", *needed, "[options]"])
+        if action.required:
+            flag = min(action.option_strings, key=len, default="")
+            times = 2 if "at least two" in str(action.help) else 1
+            value = action.metavar or f"{{{','.join(action.choices or ())}}}"
+            needed += [f"{flag} {value}".strip()] * times
+    return " ".join([command.prog, *needed, "[options]"])
 
 
 def _sentence(summary: str) -> str:
     return f"{summary[0].upper()}{summary[1:]}{'' if summary.endswith('?') else '.'}"
 
 
-def _examples(name: str) -> str:
-    return f"examples:\n{_example_lines(name)}"
-
-
-def _example_lines(name: str) -> str:
-    return "\n".join(f"  $ mvcca {text}" for text in _EXAMPLES[name])
-
-
-def _runner(name: str) -> Callable[[Namespace], None]:
-    def run(parsed: Namespace) -> None:
-        import_module(f"mvcca.cli.{name}").run(parsed)
-
-    return run
+def _lines(examples: Iterable[str]) -> str:
+    return "\n".join(f"  $ mvcca {text}" for text in examples)

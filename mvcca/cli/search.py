@@ -9,6 +9,7 @@ from argparse import Namespace
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
 from mvcca.cli.inputs import by_name, checked_output, configured, header_of, id_of, load_model
+from mvcca.cli.signatures import chosen
 from mvcca.interop import Hits
 from mvcca.machine.printable import printable
 from mvcca.machine.replacing import replacing
@@ -22,7 +23,7 @@ def run(options: Namespace) -> None:
     """Run the command."""
     galleries = by_name(options.galleries, "--gallery")
     queries = by_name(options.queries, "--query")
-    banks = by_name(options.banks, "--bank")
+    banks = by_name(options.bank, "--bank")
     if bool(banks) != (options.hubness is not None):
         raise UsageError("--hubness and --bank are used together")
     output = None
@@ -37,10 +38,9 @@ def run(options: Namespace) -> None:
         asked, query_ids = open_rows(queries, ids, header, joint=True)
         index = RetrievalIndex(
             model,
-            options.similarity,
-            hubness=options.hubness,
             bank=_bank(banks, ids, header) if banks else None,
             weighting=options.weighting,
+            **chosen(options),
         )
         hits = Hits(index, opened, asked, options.k, options.joint, item_ids, query_ids)
         if output is None:

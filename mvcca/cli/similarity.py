@@ -12,6 +12,7 @@ import numpy as np
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import checked_output, configured
+from mvcca.cli.signatures import chosen
 from mvcca.interop.representations import MEASURES, SimilarityTable, compare_representations
 from mvcca.machine.replacing import replacing
 
@@ -33,11 +34,8 @@ def run(options: Namespace) -> None:
         found = compare_representations(
             layers["layers"],
             other=layers.get("other"),
-            measures=options.measures,
-            reg=options.reg,
-            calibrate=not options.raw,
-            level=options.level,
-            random_state=options.seed,
+            calibrate=options.calibrate,
+            **chosen(options),
         )
     if picture is not None:
         with replacing(picture) as file:

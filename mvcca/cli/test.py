@@ -13,6 +13,7 @@ from mvcca.blocks import NamedColumns
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import checked_output, configured, groups_of_ids
+from mvcca.cli.signatures import chosen
 from mvcca.inspection import study
 from mvcca.views.files import SubjectTable, matched, read_ids, read_table
 
@@ -40,15 +41,7 @@ def run(options: Namespace) -> None:
             views,
             confounds=None if rest is None else rest.confounds(_CONFOUNDS),
             groups=groups,
-            within=options.within,
-            rank_gaussian=options.rank,
-            squares=options.squares,
-            n_components=options.components,
-            missing=options.missing,
-            n_permutations=options.permutations,
-            level=options.level,
-            n_jobs=options.jobs,
-            random_state=options.seed,
+            **chosen(options),
         )
     show(options, str(result), result.as_dict())
     if report is not None:

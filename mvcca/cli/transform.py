@@ -22,6 +22,7 @@ from mvcca.cli.inputs import (
     load_model,
     model_file,
 )
+from mvcca.cli.signatures import chosen
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
@@ -33,9 +34,11 @@ _VIEW = "{view}"
 
 def run(options: Namespace) -> None:
     """Run the command."""
-    given = options.weighting, options.query_view, options.target
-    if options.vectors is None and given != ("auto", None, None):
-        raise UsageError("--weighting, --query-view and --target are those of --vectors")
+    given = chosen(options).values()
+    if options.role is None and (options.weighting != "auto" or any(given)):
+        raise UsageError(
+            "--weighting, --query-view, --target and --similarity are those of --vectors"
+        )
     files = by_name(options.views, "--view")
     inputs = [options.model, *files.values(), *([options.ids] if options.ids else [])]
     names = _targets(options, list(files))
@@ -75,23 +78,22 @@ def _ids_in(
 
 def _projection(options: Namespace) -> Callable[[Any], Any]:
     """What maps rows of views by the model or the migration in the file."""
-    if options.vectors is None and kind_of(model_file(options.model)) == "migration":
+    if options.role is None and kind_of(model_file(options.model)) == "migration":
         from mvcca.interop.migration import Migration  # without scikit-learn, which takes a second
 
         return Migration.load(options.model).transform
     from mvcca.retrieval import retrieval_vectors
 
     model = load_model(options.model)
-    if options.vectors is None:
+    if options.role is None:
         found: Callable[[Any], Any] = model.transform
         return found
     return partial(
         retrieval_vectors,
         model,
-        role=options.vectors,
-        query=options.query_view,
-        target=options.target,
+        role=options.role,
         weighting=options.weighting,
+        **chosen(options),
     )
 
 

@@ -1,10 +1,11 @@
-"""Conversion of option values from text, for argparse."""
+"""Options whose help states the default, and the conversion of their values from text."""
 
 from __future__ import annotations
 
 import json
 import math
 from argparse import ArgumentTypeError
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -13,7 +14,43 @@ from mvcca.comparison.registry import METHODS, selected, unknown
 
 _LARGEST = 2**63 - 1  # what the libraries' integers can hold
 _LARGEST_SEED = 2**32 - 1
+_SHORT_CHOICES = 20  # characters up to which choices are shown in place of a name
 _PYTHON = {"None": None, "True": True, "False": False}
+
+
+def add_option(
+    group: Any,  # a parser, or a group of its options
+    flags: str,
+    text: str,
+    metavar: str | None = None,
+    kind: Callable[[str], Any] | None = None,
+    *,
+    default: Any = None,
+    choices: Sequence[str] = (),
+    **more: Any,
+) -> None:
+    """Add an option, whose help states the default; without `metavar` it takes no value.
+
+    Many choices are listed in the text.
+    """
+    if default is not None and default is not False and default != []:
+        text += f" (default: {_shown(default)})"
+    if choices:
+        more |= {"choices": choices, "type": str.lower}
+        if len(",".join(choices)) > _SHORT_CHOICES:
+            more["metavar"] = "NAME"
+            text = f"{', '.join(choices[:-1])} or {choices[-1]}: {text}"
+    elif metavar is not None:
+        more |= {"metavar": metavar, "type": kind}
+    elif "action" not in more:
+        default, more["action"] = False, "store_true"
+    group.add_argument(*flags.split(), default=default, help=text.replace("%", "%%"), **more)
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, tuple):
+        return ",".join(default)
+    return "yes" if default is True else str(default)
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ for every error and warning that a command shows. Advice that has no option is l
 from __future__ import annotations
 
 import re
+from argparse import Action, ArgumentParser
 from collections.abc import Collection
 
 # Advice of the library, and what a reader of the command line can do instead.
@@ -42,17 +43,6 @@ _ADVICE = {
     r"search a list of absolute ridges with FoldSearchCV or GridSearchCV": "give a number",
     r"; or rank by weighting='profile-likelihood'": "; or give --weighting profile-likelihood",
 }
-# Names of options that differ from those of parameters, most specific to a command first.
-_OPTIONS = {
-    "cv_goal": ("--goal",),
-    "n_components": ("--components", "--n-components"),
-    "n_permutations": ("--permutations",),
-    "max_epochs": ("--epochs",),
-    "hidden_layer_sizes": ("--hidden",),
-    "n_jobs": ("--jobs",),
-    "random_state": ("--seed",),
-}
-_FLAGS = {"within": "--within"}  # options without a value, which say True
 _VALUE = r"\"[^\"\s]*\"|'[^'\s]*'|\[[^\]]*\]|\{[^}]*\}|-?[\w.]*\w"
 # A call, which stays as it is, or a setting.
 _SETTING = re.compile(rf"\w\([^()]*\)|(?<![\w.\-/])(?<!--param )([a-z][a-z_]*[a-z])=({_VALUE})")
@@ -70,15 +60,17 @@ _PYTHON = re.compile(
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
-def as_typed(message: str, options: Collection[str] = (), arguments: Collection[str] = ()) -> str:
+def as_typed(
+    message: str, parser: ArgumentParser | None = None, arguments: Collection[str] = ()
+) -> str:
     """A message of the library in words of the command line.
 
     Parameters
     ----------
     message : str
         What the library says.
-    options : collection of str
-        The options of the command, such as ``--param``.
+    parser : ArgumentParser, optional
+        That of the command, whose options have the names of parameters.
     arguments : collection of str
         What the user typed; names of files in it stay as they are.
 
@@ -93,15 +85,17 @@ def as_typed(message: str, options: Collection[str] = (), arguments: Collection[
     marks = {f"\0{number}\0": one for number, one in enumerate(sorted(files, key=len)[::-1])}
     for mark, file in marks.items():
         message = message.replace(file, mark)
-    first, *others = re.split(r"(?<=[.?!]) (?=[A-Z\"'`])", with_options(message, options))
+    first, *others = re.split(r"(?<=[.?!]) (?=[A-Z\"'`])", with_options(message, parser))
     text = " ".join([_told(first), *(one for one in others if not _is_python(one))])
     for mark, file in marks.items():
         text = text.replace(mark, file)
     return text
 
 
-def with_options(message: str, options: Collection[str] = ()) -> str:
+def with_options(message: str, parser: ArgumentParser | None) -> str:
     """A message in which settings of the library are options of a command."""
+    actions = parser._actions if parser else []
+    options = {action.dest: action for action in actions[::-1] if action.option_strings}
     for pattern, words in _ADVICE.items():
         message = re.sub(pattern, words, message)
     message = _BESIDE.sub(r"\1", message)
@@ -110,15 +104,20 @@ def with_options(message: str, options: Collection[str] = ()) -> str:
         if found[1] is None:
             return found[0]
         name, value = found[1], found[2].strip("\"'")
-        if value == "True" and _FLAGS.get(name) in options:
-            return _FLAGS[name]
-        names = [*_OPTIONS.get(name, ()), f"--{name.replace('_', '-')}"]
-        for flag in names:
-            if flag in options:
-                return f"{flag} {'none' if value == 'None' else value}"
-        return f"--param {name}={value}" if "--param" in options else f"{name}={value}"
+        if name in options:
+            return _with_value(options[name], value)
+        return f"--param {name}={value}" if "params" in options else f"{name}={value}"
 
     return _SETTING.sub(option, message)
+
+
+def _with_value(option: Action, value: str) -> str:
+    flag, last = option.option_strings[0], option.option_strings[-1]
+    if option.nargs != 0:
+        return f"{flag} {'none' if value == 'None' else value}"
+    if option.const is None:  # --name and --no-name
+        return last if value == "False" else flag
+    return flag if value == str(option.const) else f"{option.dest}={value}"
 
 
 def _is_python(sentence: str) -> bool:

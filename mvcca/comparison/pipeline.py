@@ -88,9 +88,11 @@ def compare(
     measures : str or sequence of str, default=("map@50", "r@1", "r@10", "mrr")
         Names of measures, see `mvcca.evaluate_retrieval`. The first one determines the best method.
     relevance : {"pairs", "labels"}, optional
-        Relevance for all measures; by default that of each measure.
+        Right items show the same object, or share a label with the query. By default labels for
+        map and p, pairs for other measures, if available.
     directions : {"cross", "within", "all"} or iterable of (query, target), default="cross"
-        Between different views, within each view, or both; or the directions themselves.
+        Queries for other views, for the view itself, or both. The directions themselves can be
+        named, too.
     label_vectors : mapping of str to array-like, or array-like, optional
         Word vectors of the labels, by name or one row per column, for ``wmap@50``. Methods that are
         to learn from them take their sums as `fit_labels`, see `mvcca.Labels.word_sums`.
@@ -99,7 +101,7 @@ def compare(
     fit_labels : array-like, optional
         Labels to learn from, if they are not those that define relevant items.
     n_jobs : int, optional
-        Number of processes; -1 uses all processors.
+        Number of processes; by default 1. -1 uses all processors.
     random_state : int, default=0
         Seed of the folds, of methods selected by name, and of bootstrap intervals.
     progress : callable, optional

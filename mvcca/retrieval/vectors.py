@@ -49,12 +49,12 @@ def retrieval_vectors(
         What the vectors are for. Vectors of both roles are equal, unless the ranking is by
         "euclidean" or ``weighting="likelihood"``, or corrects for hubs.
     query : str, optional
-        The view of the queries, on which vectors of a gallery depend if the ranking corrects for
-        hubs: it compares them with training rows of that view.
+        View of the queries, which a gallery needs to know if the model corrects for hubs. It is
+        compared with training rows of that view.
     target : str, optional
-        The view that queries search, on which their vectors depend with ``weighting="likelihood"``.
+        View that the queries search, which the likelihood needs to know.
     similarity : {"cosine", "euclidean", "inner"}, optional
-        As for `RetrievalIndex`.
+        Similarity of projected rows. By default that of the method: as for `RetrievalIndex`.
     weighting : str or None, default="auto"
         As for `RetrievalIndex`.
 

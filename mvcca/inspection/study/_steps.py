@@ -93,29 +93,30 @@ def study(
         independent rows, are those of the first subject of each group. The conclusions say which
         subjects each figure is of.
     within : bool, default=False
-        Permute subjects within their groups, and not whole groups. The p-values are then those of
+        Permute subjects within their groups, not whole groups. The p-values are then those of
         correlations within groups; the other figures are of all subjects.
     rank_gaussian : bool, default=True
-        Whether to take step 1. Intervals need distributions that are nearly normal.
+        Transform variables by their ranks to normal distributions. Intervals need distributions
+        that are nearly normal.
     squares : bool, default=True
-        Whether to remove squares of the confounds.
+        Remove squares of the confounds, too.
     n_components : int or mapping of str to int, optional
         Principal components of each view. By default as many as explain 90 % of its variance, at
-        most one per ten subjects (or groups); smaller views are not reduced. With groups and
+        most one per ten subjects or groups; smaller views are not reduced. With groups and
         confounds there are at most half as many as `permutation_test` allows in both views.
     missing : {"error", "pairwise", "em"}, default="error"
-        What to do with missing cells (NaN) of the views: refuse them; or estimate principal
-        components from the cells that are seen, of pairs of variables or by maximum likelihood
-        (`mvcca.compose.MomentPCA`), in folds of the training rows. Ranks, regressions on confounds
-        and loadings are then of the subjects that have a variable. See Notes.
+        What to do with missing values of the views: refuse them, or learn from the values that
+        are there, by pairs of variables or by maximum likelihood (EM). Principal components are
+        then those of `mvcca.compose.MomentPCA`, in folds of the training rows; ranks, regressions
+        on confounds and loadings are of the subjects that have a variable. See Notes.
     n_permutations : int, default=999
-        Number of permutations; the smallest possible p-value is 1 / (1 + n_permutations).
-    level : float, default=0.9
+        Number of permutations. The smallest possible p-value is 1 / (1 + n_permutations).
+    level : float between 0 and 1, default=0.9
         Coverage of the intervals.
     cv : int, default=10
         Number of folds of the held-out correlations.
     n_jobs : int, optional
-        Number of processes for the permutations.
+        Number of processes for the permutations; by default 1.
     random_state : int, RandomState or None, default=None
         Seed of permutations and folds.
 

@@ -75,10 +75,11 @@ def align_unpaired(
     method : {"cca", "procrustes"}, default="cca"
         `mvcca.CCA`, or rotations only.
     pseudo_pairs : {"auto", "always"}, default="auto"
-        "auto" uses pseudo-pairs if they raise the mean reciprocal rank of known pairs that five
-        folds leave out by more than its standard error. With fewer than 10 known pairs they are
+        Use pseudo-pairs if folds of the known pairs say that they help, or in any case. They help
+        if they raise the mean reciprocal rank of known pairs that five folds leave out by more than
+        its standard error. With fewer than 10 known pairs they are
         always used. Expect a gain up to about 500 known pairs.
-    reg : float, default=3.0
+    reg : positive float, default=3.0
         Ridge of CCA in units of the mean variance. Pseudo-pairs need a large one. A model of known
         pairs alone has ``reg="cv"``.
     random_state : int, default=0

@@ -73,19 +73,20 @@ def fit_migration(
         all there is. Equal rows are the same item and count once. Of more than 100,000 rows, as
         many are drawn.
     direction : {"items", "queries", "both"}, default="items"
-        What is mapped: stored rows, queries, or both into a space that they share.
-    method : {"affine", "local", "procrustes", "cca"}, optional
-        "affine" (items; their default) is any affine map. "local" (items) adds a map of the
-        residuals for each of at most 16 clusters of old rows, if this lowers the error of left-out
-        pairs, which takes 2,000 to 5,000 pairs; it cannot be exported as one matrix. "cca" (queries
-        and both; their default) is the bilinear form of CCA. "procrustes" (items or queries) allows
-        rotations only; see `mvcca.Procrustes`.
+        What is mapped: the stored rows of the old model, new queries for an index that stays as it
+        is, or both into a shared space.
+    method : {"affine", "local", "cca", "procrustes"}, optional
+        Any affine map (items), one per cluster of rows where that helps (local; items), the
+        bilinear form of CCA (queries, both), or only rotations (items, queries). By default affine
+        for items, cca otherwise. "local" adds a map of the residuals for each of at most 16
+        clusters of old rows, if this lowers the error of left-out pairs, which takes 2,000 to 5,000
+        pairs; it cannot be exported as one matrix. Rotations are those of `mvcca.Procrustes`.
     reg : float or sequence of float, optional
-        Ridge in units of the mean variance of a model's vectors; by default chosen among 18 values
-        from 1e-4 to 30 ("affine", "local") or 6 from 0.03 to 10 ("cca").
+        Ridge in units of the mean variance of a model's vectors; of several, the one that maps
+        left-out rows best. By default 18 values from 1e-4 to 30, or for cca 6 from 0.03 to 10.
     normalize : bool, optional
-        Whether to scale mapped rows to length 1, so that inner products rank as cosines; by default
-        if the vectors of the space they are mapped to have length 1, and always in a shared space.
+        Scale mapped rows to length 1, so that inner products rank as cosines; by default if the
+        vectors of the space that they are mapped to have length 1, and always in a shared space.
     learning_curve : bool, default=False
         Also measure maps of a half, a quarter and an eighth of the pairs.
     random_state : int, default=0

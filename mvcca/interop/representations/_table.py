@@ -262,16 +262,16 @@ def compare_representations(
     measures : str or iterable of str, default=("cka_unbiased",)
         Names of measures. Sketched sums have only "cka_unbiased"; "mutual_knn" needs rows.
     reg : float, default=0.0
-        Ridge of the two mean correlations, in units of the mean variance of each layer. With layers
-        as wide as the number of rows, all correlations are 1 without one, and the calibrated
-        measures are undefined. With one, these measures are invariant to rotations and scale only,
-        and below 1 for equal layers.
+        Ridge of the two mean correlations, in units of the mean variance of each layer; layers
+        wider than there are objects need one. Without, all their correlations are 1, and the
+        calibrated measures are undefined. With one, these measures are invariant to rotations and
+        scale only, and below 1 for equal layers.
     calibrate : bool, default=True
         Whether to calibrate. Without, no random bases are drawn, which takes most of the time for
         wide layers.
-    level : float, optional
-        Coverage of intervals, from a jackknife of ten groups of rows. Needs rows, and eleven times
-        the time.
+    level : float between 0 and 1, optional
+        Coverage of intervals, from a jackknife of ten groups of rows; by default no intervals. They
+        need rows, and eleven times the time.
     random_state : int, default=0
         Seed of random bases, permutations of neighbours, and groups of rows.
 

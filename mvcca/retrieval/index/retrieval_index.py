@@ -49,15 +49,16 @@ class RetrievalIndex(ShownAsTables):
     estimator : fitted estimator
         Projects a mapping of view names to matrices with `transform`.
     similarity : {"cosine", "euclidean", "inner"}, optional
-        Similarity of the rows of `transform`. The cosine with a zero row is 0. By default the
-        ranking that the fit chose (``ranking_``) or the class declares (``retrieval_ranking``), and
-        cosine if there is none.
+        Similarity of projected rows. By default that of the method: the ranking that the fit chose
+        (``ranking_``) or the class declares (``retrieval_ranking``), and cosine if there is none.
+        The cosine with a zero row is 0.
     backend : str, default="exact"
         "exact", "faiss" for approximate search in a graph, or "faiss:" and the description of
         another faiss index, such as "faiss:IVF256,Flat".
     hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
-        Correction for hubs, items near to many queries; see `mvcca.retrieval.evaluate_retrieval`.
-        By default that of a tuned estimator, if its ``ranking_`` has one.
+        Correct for hubs, items that are near to many queries, with the rows of `bank`. By default
+        as the model was tuned: by the correction of its ``ranking_``, if there is one. See
+        `mvcca.retrieval.evaluate_retrieval`.
         The first search from a view to another one computes terms of all rows and keeps a copy of
         the gallery with them; later searches only add those of rows added since. "mutual" needs
         the exact backend.
