@@ -401,18 +401,11 @@ several values, as in n_neighbors=5,20,80, each method uses the best, as with --
     add_option(settings, "--label-similarity", text, choices=similarities)
     add_option(settings, "--sigma", "its bandwidth (default: 1)", "S", values.positive)
     text = """time for all methods, such as 30s or 2h, or none for any: the cheapest are measured
-<<<<<<< HEAD
 first, at default settings if a search takes too long; the others are left out, with the reason"""
-    _add(running, "--budget", text, str.lower, "TIME", budget)
-    _add(running, "--seed", "random seed", values.seed, default=0)
-    _add(running, "--jobs", "number of processes (default: 1)", values.positive_int)
-=======
-first, and those that do not fit are left out, with the reason"""
     add_option(running, "--budget", text, "TIME", str.lower, default=budget)
     add_parameters(command, running, COMPARE, "random_state", "n_jobs")
     of_files = {"groups", "label_vectors"}  # which the demo has not
     add_parameters(command, settings, COMPARE, left={*NO_OPTIONS[COMPARE], *of_files})
->>>>>>> w-cli
     _add_networks(command)
     return measuring, settings, files
 
