@@ -28,7 +28,7 @@ from mvcca import (
     load,
     save,
 )
-from mvcca.problem import _rows
+from mvcca.problem import _precision, _rows
 from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import Whitener
@@ -156,7 +156,7 @@ def test_a_sample_leaves_well_conditioned_rows_and_those_with_a_ridge_to_float32
 
 
 def test_rows_that_a_sample_passes_are_checked_all_the_same(many_rows, products, monkeypatch):
-    monkeypatch.setattr(_rows, "is_ill_conditioned", lambda *_: False)
+    monkeypatch.setattr(_precision, "is_ill_conditioned", lambda *_: False)
     CCA(3).fit(*many_rows[1e3])
     assert products == ["float32", "float64"]
 

@@ -27,10 +27,12 @@ from mvcca.problem import (
     Exactness,
     KnownRank,
     Problem,
+    Reading,
     Reg,
     Rows,
     by_products,
     bytes_of_matrices,
+    climb,
     exactness_given,
     given,
     reg_of_names,
@@ -110,7 +112,7 @@ class StatisticEstimator(LinearEstimator):
             exactness = exactness_given(statistic, self.confounds)
             known["exactness"] = replace(exactness, of_holes=self.missing != "error")
             # Coordinates are independent: what residuals lack of them, the confounds explain.
-            ranks = dict.fromkeys(rows.bases, KnownRank(why="confounds explain some of it"))
+            ranks = dict.fromkeys(rows.reading.bases, KnownRank(why="confounds explain some of it"))
             statistic = given(statistic, self.confounds, rows)
         about = Estimate.of(statistic, **known)
         return Problem(rows, about, ranks=ranks)
@@ -142,12 +144,13 @@ class StatisticEstimator(LinearEstimator):
         problem = self.problem(rows, statistic)
         maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
-        self._check_units(rows, problem)
+        if rows.views.is_lazy:
+            self._check_units(rows, problem)
 
     def _check_units(self, rows: Rows, problem: Problem) -> None:
         """Warn of columns in unlike units in views that are not in memory."""
         lazy = [name for name, block in rows.views.blocks.items() if block.is_lazy]
-        within = problem.blocks()[1] if lazy else {}
+        within = problem.blocks()[1]
         for name in lazy:
             B = within.get(name)
             if isinstance(B, np.ndarray) and B.ndim == 2 and self._depends_on_units(name):
@@ -247,7 +250,8 @@ class StatisticEstimator(LinearEstimator):
         views, labels, weights = self._open_fit(
             X, y, sample_weight, reset=reset, labelled=judged, batch=batch
         )
-        rows = Rows(views, weights, labels, n_components=self.n_components, center=self.center)
+        reading = Reading(center=self.center)
+        rows = Rows(views, weights, labels, n_components=self.n_components, reading=reading)
         if self.missing != "error":
             self._check_holes(batch)
         if not self.requires.labels and not views.is_paired:
@@ -374,8 +378,8 @@ class StatisticEstimator(LinearEstimator):
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""
         if self.missing != "error":  # rows with holes span no space, and are added up in float64
             return learn(rows)
-        rows = rows if self.requires.features else rows.in_row_space()
-        return rows.precisely(
+        return climb(
+            rows if self.requires.features else rows.in_row_space(),
             learn,
             # Differences of covariances, as of residuals, have fewer digits than each.
             float32=not self.requires.float64 and self.confounds is None,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
-from mvcca.problem import Estimate, Maps, Problem, Rows, expected_moments, reg_of_names
+from mvcca.problem import Estimate, Maps, Problem, Reading, Rows, expected_moments, reg_of_names
 from mvcca.statistics import Moments
 from mvcca.statistics.passes import not_kept
 from mvcca.views import Views
@@ -72,7 +72,9 @@ class LinearCCA:
     def maps(self, objective: Any, views: Views, moments: Moments) -> Maps:
         """Maps of `mvcca.MVCCA`."""
         precision = np.dtype(np.float32)  # of networks
-        rows = Rows(views, reg=reg_of_names(self.reg, views.names), dtype=precision)
+        rows = Rows(
+            views, reg=reg_of_names(self.reg, views.names), reading=Reading(dtype=precision)
+        )
         k = self._k(moments.widths)
         return Problem(rows, Estimate.of(moments)).solve(k).checked(k)
 

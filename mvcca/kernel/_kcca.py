@@ -327,7 +327,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
             Moments.of_features,
             partial(features_of, maps),
             on_device=all(isinstance(features, FourierFeatures) for features in maps.values()),
-            dtype=rows.products,
+            dtype=rows.reading.products,
         )
         total: Moments | PairMoments
         if views.is_paired:
@@ -347,7 +347,9 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         return HeldOut(total, n_objects, sample)
 
     def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
-        heights = {} if rows.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
+        heights = (
+            {} if rows.reading.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
+        )
         ranks = {
             name: KnownRank(why=f"centred features of {height} rows have rank {height - 1} at most")
             for name, height in heights.items()

@@ -14,7 +14,7 @@ from mvcca.blocks import as_block
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.linear.ridges import Ridges
 from mvcca.model_selection import SEARCHED, Goal, Space
-from mvcca.problem import Estimate, Exactness, Problem, Rows, check_variance, reg_of_names
+from mvcca.problem import Estimate, Exactness, Problem, Rows, check_variance, climb, reg_of_names
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 
@@ -164,7 +164,7 @@ class AffineMap(PredictingEstimator):
         sources, places = {}, {}
         for x in views.names:
             if x != y:
-                pair = replace(rows, views=rows.views.select((x, y)), bases={})
+                pair = replace(rows, views=rows.views.select((x, y))).read(bases={})
                 both = np.flatnonzero(pair.views.seen.all(axis=1))
                 moments = pair.take(both).moments()
                 assert isinstance(moments, Moments)
@@ -191,7 +191,7 @@ class AffineMap(PredictingEstimator):
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""
         # Distances in the target's space count, which only an orthonormal basis keeps.
         target = self._target_among(rows.views.names)
-        return rows.in_row_space(equilibrate={target: False}).precisely(learn)
+        return climb(rows.in_row_space(equilibrate={target: False}), learn)
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         target = views.names.index(self._target_among(views.names))

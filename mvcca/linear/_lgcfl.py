@@ -167,7 +167,7 @@ class LGCFL(RescaledEstimator):
             unit = np.sqrt(rows.variances(name, Sigma).mean())
             penalties = np.full(widths[name], rows.reg[name] * unit)
             inverse = None
-            if basis := rows.bases.get(name):
+            if basis := rows.reading.bases.get(name):
                 inverse, means[name] = basis.inverse, basis.mean + basis.back(means[name])
             loss = MomentLoss(Sigma, *targets[name], inverse)
             problem = GroupSparse(loss, penalties, groups[name])

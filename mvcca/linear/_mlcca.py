@@ -217,13 +217,13 @@ class MLCCA(LabelWeightedEstimator):
             between, row_weights = self._all_pairs_by_features(sums, rows)
         elif self.n_neighbors is None:
             gram = LabelGram(sums.labels, self.label_similarity, self.sigma)
-            between = sums.covariance(gram, means, rows.products)
-            row_weights = _row_weights(sums.row_weights(gram, rows.products), rows)
+            between = sums.covariance(gram, means, rows.reading.products)
+            row_weights = _row_weights(sums.row_weights(gram, rows.reading.products), rows)
         else:
             between, row_weights = self._nearest_pairs(means, rows)
         _check_weights(row_weights, exact=self._drawn is None)
         within = {
-            name: _scatter_about(block, row_weights[name], means[name], rows.products)
+            name: _scatter_about(block, row_weights[name], means[name], rows.reading.products)
             for name, block in rows.views.items()
         }
         exactness = Exactness(

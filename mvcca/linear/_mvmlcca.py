@@ -214,7 +214,7 @@ class MVMLCCA(LabelWeightedEstimator):
         sums = statistic.sums
         if isinstance(sums, LabelSums):
             gram = LabelGram(sums.labels, self.label_similarity, self.sigma)
-            Psi = sums.covariance(gram, dtype=rows.products)
+            Psi = sums.covariance(gram, dtype=rows.reading.products)
         else:
             Psi = sums.covariance()
         of_labels = self.within == "label"

@@ -31,6 +31,7 @@ from mvcca.problem import (
     Maps,
     Rows,
     check_variance,
+    climb,
     steps_of_products,
 )
 from mvcca.problem.directions import Directions, canonical_directions
@@ -203,7 +204,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
             # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
             rows = rows.in_row_space(equilibrate=self.scale)
         # Deflation divides by the variances of scores, which need float64; the SVD does not.
-        return rows.precisely(learn, float32=self.algorithm == "svd", decompose=False)
+        return climb(rows, learn, float32=self.algorithm == "svd", decompose=False)
 
     def _learn_rows(self, rows: Rows) -> None:
         if not self._learn_by_products(rows):
@@ -240,7 +241,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         return self.view_names_[0] if by_first else name
 
     def _learn_narrow_or_wide(self, rows: Rows) -> None:
-        all_wide = len(rows.bases) == len(rows.views.names)
+        all_wide = len(rows.reading.bases) == len(rows.views.names)
         if self.algorithm == "svd" and rows.views.is_paired and all_wide:
             self._learn_wide(rows)
         else:
@@ -358,18 +359,18 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
     ) -> None:
         """Find the maps; `image` returns Σ_pp W of a view."""
         units = {
-            name: self._units(variances[name], rows.bases.get(name), len(mean))
+            name: self._units(variances[name], rows.reading.bases.get(name), len(mean))
             for name, mean in means.items()
         }
         n_components = rows.n_components or sum(unit.rank for unit in units.values())
         with threads_to_factorise(max(map(len, means.values()))):
             if self.algorithm == "svd":
                 found = canonical_directions(
-                    between, units, n_components, rows.products, is_joint=False
+                    between, units, n_components, rows.reading.products, is_joint=False
                 )
             else:
                 found = _by_deflation(
-                    within, between, units, n_components, self.algorithm, rows.products
+                    within, between, units, n_components, self.algorithm, rows.reading.products
                 )
         images, W = {}, found.weights
         if found.bound and len(means) == 2:
@@ -413,7 +414,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
             k = len(found.values)
             own = {p: of_p[:, :k], q: of_q[:, k:]}
             maps = maps.with_patterns(own, {p: of_p[:, k:], q: of_q[:, :k]})
-        self._keep(maps.lifted(rows.bases).checked(rows.n_components))
+        self._keep(maps.lifted(rows.reading.bases).checked(rows.n_components))
 
     def _keep(self, maps: Maps) -> None:
         super()._keep(maps)

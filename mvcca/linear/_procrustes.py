@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.machine import lapack
 from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
-from mvcca.problem import Estimate, Problem, Rows, check_variance
+from mvcca.problem import Estimate, Problem, Rows, check_variance, climb
 from mvcca.statistics import (
     Moments,
     PairCovariance,
@@ -145,7 +145,8 @@ class Procrustes(PredictingEstimator):
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""
         # Every direction is rotated, also those whose variance float32 products cannot resolve.
-        return rows.in_row_space(equilibrate=False).precisely(learn, float32=False, decompose=False)
+        rows = rows.in_row_space(equilibrate=False)
+        return climb(rows, learn, float32=False, decompose=False)
 
     def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         Sigma, columns = statistic.covariance(), column_slices(statistic.widths)
@@ -155,7 +156,7 @@ class Procrustes(PredictingEstimator):
         varies = {name: (variance > 0).astype(float) for name, variance in variances.items()}
         narrowest = int(min(varying.sum() for varying in varies.values()))
         maps = Problem(  # in the coordinates of the bases, which are orthonormal
-            replace(rows, bases={}), Estimate(statistic.mean()), between=Sigma, within=varies
+            rows.read(bases={}), Estimate(statistic.mean()), between=Sigma, within=varies
         ).solve(min(self.n_components or narrowest, narrowest))
         between = {(p, q): Sigma[columns[p], columns[q]] for p, q in permutations(columns, 2)}
         weights, values = maps.weights, maps.values
@@ -176,7 +177,7 @@ class Procrustes(PredictingEstimator):
                 for name, own in columns.items()
             },
         )
-        self._keep(maps.lifted(rows.bases).checked(self.n_components))
+        self._keep(maps.lifted(rows.reading.bases).checked(self.n_components))
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         pair = self.view_names_.index(source), self.view_names_.index(target)

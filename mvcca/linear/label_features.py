@@ -46,7 +46,7 @@ class DrawnLabelFeatures:
         distinct = in_columns(rows.labels.distinct, self.columns)
         labels = LabelsByView(distinct, rows.labels.codes)
         return LabelFeatureSums.of(
-            rows.views, labels, self.features, rows.sample_weight, rows.products
+            rows.views, labels, self.features, rows.sample_weight, rows.reading.products
         )
 
     def row_weights(self, sums: LabelFeatureSums, labels: Labels) -> np.ndarray:

@@ -31,7 +31,7 @@ def saves_dimensions(n_label_vectors: int, shapes: Sequence[tuple[int, int]]) ->
 def label_space_is_small(rows: Rows) -> bool:
     """Whether label vectors are few, and their sums fit into memory, where rows are at hand."""
     blocks, U = rows.views.blocks, len(rows.labels.distinct)
-    if rows.n_components is None or rows.bases or not all(rows.reg.values()):
+    if rows.n_components is None or rows.reading.bases or not all(rows.reg.values()):
         return False
     if any(X.is_lazy or X.on_device for X in blocks.values()) or get_config().device:
         return False
@@ -72,14 +72,14 @@ def in_label_space(rows: Rows, sums: LabelSums) -> tuple[Rows, LabelSums]:
     parts = []
     for p, (name, columns) in enumerate(column_slices(sums.widths).items()):
         own = sums.sums[:, columns]
-        if name in means.bases:
+        if name in means.reading.bases:
             present, Z = means.labels.codes[name], means.views[name]
             own = np.zeros((len(sums.counts), Z.shape[1]))
             own[present] = sums.counts[present, p, None] * Z
         parts.append(own)
     widths = {name: part.shape[1] for name, part in zip(sums.widths, parts, strict=True)}
     turned = replace(sums, widths=widths, sums=np.hstack(parts), dtype=np.dtype(np.float64))
-    return replace(rows, bases=means.bases), turned
+    return rows.read(bases=means.reading.bases), turned
 
 
 def solving_is_cheap(rows: Rows) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -79,7 +78,7 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
         """Fit to all rows at once, in the space of their means by label if that is much smaller."""
         if self._is_solved_in_label_space(rows):
             try:
-                self._learn_in_label_space(replace(rows, improvable=frozenset(rows.views.names)))
+                self._learn_in_label_space(rows.read(improvable=frozenset(rows.views.names)))
                 return
             except DigitsLost:  # rows are decomposed
                 pass

@@ -632,7 +632,7 @@ class _CandidateEvaluation:
         asks = self._asks_correlations
         held_out = self._parts.pairs_of(self._tests[split]) if asks else ()
         part = _TrainingPart(self._opened, *self._parts[split], held_out)
-        is_in_float64 = part.rows.products == _FLOAT64
+        is_in_float64 = part.rows.reading.products == _FLOAT64
         solved, learned, from_rows = self._routes(split)
         for settings, models in part.solved(solved):
             if not models and not is_in_float64:
@@ -657,7 +657,7 @@ class _CandidateEvaluation:
         """
         rows, train = self._parts.rows, self._parts.trains[split]
         heights, widths = rows.views.seen[train].sum(axis=0), rows.views.widths.values()
-        is_tall = not rows.bases and all(heights >= list(widths))
+        is_tall = not rows.reading.bases and all(heights >= list(widths))
         may_learn = is_tall or self._opened.requires.features
         routes: tuple[list[_Setting], ...] = [], [], []
         for setting in self.settings:

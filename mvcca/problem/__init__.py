@@ -31,7 +31,8 @@ from mvcca.problem._maps import (
     warn_of_fewer_components,
 )
 from mvcca.problem._path import MatrixPath
-from mvcca.problem._problem import KnownRank, Problem
+from mvcca.problem._precision import Exactness, KnownRank, climb
+from mvcca.problem._problem import Problem
 from mvcca.problem._products import ProductPath
 from mvcca.problem._ridge import shrinkages
 from mvcca.problem._route import (
@@ -41,12 +42,7 @@ from mvcca.problem._route import (
     components_to_search,
     steps_of_products,
 )
-from mvcca.problem._rows import (
-    Exactness,
-    Rows,
-    check_variance,
-    mean_and_variance,
-)
+from mvcca.problem._rows import Reading, Rows, check_variance, mean_and_variance
 from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem.ridge import Absolute, Reg, Shrinkage, reg_of_names
 from mvcca.problem.whitened import Whitened, canonical, canonical_of_covariances
@@ -66,6 +62,7 @@ __all__ = [
     "MatrixPath",
     "Problem",
     "ProductPath",
+    "Reading",
     "Reg",
     "Rows",
     "SampleBias",
@@ -78,6 +75,7 @@ __all__ = [
     "canonical",
     "canonical_of_covariances",
     "check_variance",
+    "climb",
     "component_weights",
     "components_to_search",
     "exactness_given",

@@ -17,7 +17,8 @@ import numpy as np
 
 from mvcca.blocks import Block, to_host
 from mvcca.machine.config import block_slices
-from mvcca.problem._rows import Exactness, Rows
+from mvcca.problem._precision import Exactness, check_precision
+from mvcca.problem._rows import Rows
 from mvcca.problem.whitener import AnyWhitener, Scaling, Whitener, rounding_of
 from mvcca.statistics import Moments, Regression, column_slices
 from mvcca.views import Views
@@ -56,8 +57,8 @@ def given(moments: Moments, name: str, rows: Rows | None = None) -> Moments:
     rest, between, within = moments.split(name)
     mean = moments.mean()[name]
     W = _whitener(moments, name)
-    if rows is not None and (name in rows.improvable or np.isfinite(W.condition)):
-        rows.check({name: W})
+    if rows is not None and (name in rows.reading.improvable or np.isfinite(W.condition)):
+        check_precision(rows, {name: W})
     explained, before = W.project(between), np.diag(rest.scatter)
     B, scatter = W.lift(explained), rest.scatter - explained.T @ explained
     lost = np.diag(scatter) <= _rounding(within) * before

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mvcca.problem._rows import OF_COVARIANCES, Exactness
+from mvcca.problem._precision import OF_COVARIANCES, Exactness
 from mvcca.problem._shared_rows import SharedRows
 from mvcca.statistics import Moments, PairCovariance, PairMoments, Recovered, Regression
 from mvcca.views import Views

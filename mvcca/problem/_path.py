@@ -16,6 +16,7 @@ import numpy as np
 from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem._maps import Maps, score_correlations
+from mvcca.problem._precision import check_precision
 from mvcca.problem._problem import Problem
 from mvcca.problem._rows import check_variance
 from mvcca.problem.ridge import ridge_in
@@ -116,7 +117,7 @@ class MatrixPath:
         with threads_to_factorise(max(map(len, within.values()))):
             for name, B in within.items():
                 check_variance(name, B)
-                axes[name], reduced[name] = Axes.of(B, rows.bases.get(name), exact)
+                axes[name], reduced[name] = Axes.of(B, rows.reading.bases.get(name), exact)
             turned = {
                 (p, q): axes[p].vectors.T @ A @ axes[q].vectors for (p, q), A in between.items()
             }
@@ -133,12 +134,12 @@ class MatrixPath:
         about = replace(about, means=means, covariance=(turned, reduced), pairs=pairs)
         is_cca = problem.between is None
         blocks: dict[str, Any] = {} if is_cca else {"between": turned, "within": reduced}
-        return cls(problem, replace(problem, rows=replace(rows, bases=axes), about=about, **blocks))
+        return cls(problem, replace(problem, rows=rows.read(bases=axes), about=about, **blocks))
 
     @property
     def axes(self) -> Mapping[str, Any]:
         """`Axes` of every view."""
-        return self.problem.rows.bases
+        return self.problem.rows.reading.bases
 
     def check(self, ridges: Collection[Mapping[str, float]]) -> None:
         """Raise `DigitsLost`, or warn, if the rows are too ill-conditioned for these ridges."""
@@ -153,7 +154,7 @@ class MatrixPath:
                 rounding = float(np.max(own, initial=0))
             scale = np.ones(len(T.diagonal))
             whiteners[name] = Scaling(scale, largest / smallest, rounding / smallest)
-        problem.check(whiteners)
+        check_precision(problem.rows, whiteners, about.exactness, problem.ranks)
 
     def solve(
         self, ridges: Mapping[str, float], k: int | None = None, *, expected: bool = True
@@ -183,13 +184,14 @@ class MatrixPath:
         With `patterns`, those of two views are found, too; see `Problem.with_patterns`.
         """
         maps = self.problem.with_patterns(maps) if patterns else maps
-        posed = self.posed
-        lifted, means = maps.lifted(self.axes), dict(posed.about.means)
+        about, bases = self.posed.about, self.posed.rows.reading.bases
+        lifted, means = maps.lifted(self.axes), dict(about.means)
         for name, axes in self.axes.items():  # the axes may leave out a part of the mean
             if axes.before is not None:
                 means[name] = axes.mean + axes.before.back(means[name][None])[0]
-        regression = posed.about.regression and posed.about.regression.lifted(posed.rows.bases)
-        return replace(lifted, means=means, regression=regression)
+        return replace(
+            lifted, means=means, regression=about.regression and about.regression.lifted(bases)
+        )
 
     def correlations(self, maps: Maps, pairs: Iterable[PairCovariance]) -> np.ndarray:
         """Correlations of the scores of rows with these covariances as posed, (n_pairs, k)."""

@@ -379,7 +379,7 @@ def _groups(rows: Rows) -> list[Group]:
     """The views by themselves if they are paired, else each pair that shares objects."""
     views, weights = rows.views, rows.sample_weight
     if views.is_paired:
-        return [_group(views, weights, rows.center, dict.fromkeys(views.names, 1.0))]
+        return [_group(views, weights, rows.reading.center, dict.fromkeys(views.names, 1.0))]
     found = []
     for pair in combinations(views.names, 2):
         both = views.select(pair).seen.all(axis=1)
@@ -391,7 +391,7 @@ def _groups(rows: Rows) -> list[Group]:
         _group(
             views.select(pair)[both],
             None if weights is None else weights[both],
-            rows.center,
+            rows.reading.center,
             {name: 1 / n_pairs[name] for name in pair},
         )
         for pair, both in found

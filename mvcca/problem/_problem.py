@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import DataDimensionalityWarning
@@ -19,6 +19,7 @@ from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._estimate import Blocks, Estimate, counted, n_lost
 from mvcca.problem._maps import Maps, Spectrum, expected_moments
+from mvcca.problem._precision import KnownRank, check_precision
 from mvcca.problem._reduced import Reduced
 from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem._shared_rows import SharedRows
@@ -35,17 +36,6 @@ from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
 
 _ROWS_PER_RANK = 5  # below, a ridge chosen by folds retrieves much better; above, hardly
 _LEAST_SHARE = 1e-8  # of the largest correlation, up to which one is rounding
-
-
-class KnownRank(NamedTuple):
-    """How the matrices of a view lack rank by construction.
-
-    `between` is an upper bound of the rank of its blocks A_pq. `why` says in words why its
-    constraint lacks rank, which is then no reason to warn of rounding.
-    """
-
-    between: int | None = None
-    why: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +102,7 @@ class Problem:
         Raises
         ------
         DigitsLost
-            If the precision of the rows does not suffice; see `Rows.precisely`.
+            If the precision of the rows does not suffice; see `climb`.
         ValueError
             If a view never varies, or overflows.
         """
@@ -126,17 +116,17 @@ class Problem:
         # Else B_p is an average over pairs of views, or of residuals.
         of_rows = isinstance(about.pairs, Moments) and about.regression is None
         variances = {n: self.rows.variances(n, B, of_rows) for n, B in within.items()}
-        bases = self.rows.bases.items()
+        bases = self.rows.reading.bases.items()
         ranks_of_rows = {name: own.rank for name, own in bases if isinstance(own, Reduced)}
         with threads_to_factorise(max(map(len, about.means.values()))):
             whiteners, slopes = self._whiteners(within, variances)
-            self.check(whiteners)
+            check_precision(self.rows, whiteners, about.exactness, self.ranks)
             all_of_cca = expected and is_cca and len(whiteners) == 2 and not with_diagonal
             found = canonical_directions(
                 between,
                 whiteners,
                 sum(map(len, about.means.values())) if n_components is None else n_components,
-                self.rows.products,
+                self.rows.reading.products,
                 {n: own.between for n, own in self.ranks.items() if own.between is not None},
                 is_joint=self.is_joint or is_cca,
                 with_others=all_of_cca,  # what to expect of one depends on all
@@ -174,7 +164,7 @@ class Problem:
                 maps = maps.leading(n_components)
             if patterns:
                 maps = self.with_patterns(maps)
-        return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
+        return maps.lifted(self.rows.reading.bases) if lift and self.rows.reading.bases else maps
 
     def _pairs(self) -> list[PairCovariance]:
         """Covariances of the rows of each two views that share objects, if they are known."""
@@ -190,11 +180,6 @@ class Problem:
         n_objects = max((pair.n_objects for pair in self._pairs()), default=np.inf)
         real = int(np.sum(values > _LEAST_SHARE * values[:1].max(initial=0)))
         return int(min(real, max(n_objects - 2, 1), *sorted(ranks.values())[-2:]))
-
-    def check(self, whiteners: Mapping[str, AnyWhitener]) -> None:
-        """Raise `DigitsLost`, or warn, if constraints with these whiteners are ill-conditioned."""
-        lacking = [name for name, own in self.ranks.items() if own.why is not None]
-        self.rows.check(whiteners, lacking, self.about.exactness)
 
     def with_patterns(self, maps: Maps) -> Maps:
         """The same maps, not lifted, of two views with `Maps.patterns` and `Maps.own_patterns`.
@@ -295,7 +280,7 @@ class Problem:
         assert maps.variances is not None
         reg, freedom = self.rows.reg, {}
         for name, whitener in whiteners.items():  # tr B (B + r I)⁻¹: the rank without a ridge
-            basis = self.rows.bases.get(name)
+            basis = self.rows.reading.bases.get(name)
             if isinstance(basis, Reduced):
                 freedom[name] = basis.freedom
             elif isinstance(reg[name], Shrinkage) and reg[name]:
@@ -307,7 +292,8 @@ class Problem:
                     lost = ridge * whitener.squared_norm()
                 freedom[name] = max(whitener.rank - lost, 0.0)
         if isinstance(shared := self.about.pairs, SharedRows):
-            of_rows = maps.lifted(dict(self.rows.bases.items() - shared.rows.bases.items()))
+            rotated = self.rows.reading.bases.items() - shared.rows.reading.bases.items()
+            of_rows = maps.lifted(dict(rotated))
             found = shared.scores_by_pair(of_rows.weights, of_rows.means)
             of_scores = {name: np.eye(W.shape[1]) for name, W in maps.weights.items()}
             pairs = counted(found, self.rows.views)

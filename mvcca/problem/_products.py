@@ -66,7 +66,7 @@ class ProductPath:
                 "fit noise. Correlations of the training rows mean little; choose a larger reg.",
                 DataDimensionalityWarning,
             )
-        described = f"{ridges} {rows.center} {k} {self.preconditioned}"
+        described = f"{ridges} {rows.reading.center} {k} {self.preconditioned}"
         kept = checkpointed_steps(described, Steps.none(), rows.views, (rows.sample_weight,))
         found = leading(pencil, k, preconditioned=self.preconditioned, kept=kept)
         if not found.has_converged:
@@ -101,7 +101,9 @@ def _maps(
     names, k = list(pencil.columns), rows.n_components
     variances = {name: pencil.variances(name) * pencil.units[name] ** 2 for name in names}
     ranks = {
-        name: min(int(np.count_nonzero(variances[name])), _most_rank(pencil, name, rows.center))
+        name: min(
+            int(np.count_nonzero(variances[name])), _most_rank(pencil, name, rows.reading.center)
+        )
         for name in names
     }
     limit = min(ranks.values()) if len(names) == 2 else sum(ranks.values()) - max(ranks.values())

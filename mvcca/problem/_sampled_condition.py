@@ -1,7 +1,7 @@
 """Whether rows are too ill-conditioned for float32 products, estimated from a sample of them.
 
 A pass over all rows in float32 finds out, too, but then it was in vain. The sample decides only
-which precision is tried first: `Rows.check` judges every result by all rows.
+which precision is tried first: `check_precision` judges every result by all rows.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class SharedRows:
             name: CentredRows.about(block, means[name]).forward(weights[name])
             for name, block in self.rows.views.blocks.items()
         }
-        rows = replace(self.rows, views=self.rows.views.replace(scores), bases={})
+        rows = replace(self.rows, views=self.rows.views.replace(scores))
         with not_kept():  # these rows are computed faster than they are hashed for a checkpoint
-            moments = replace(rows, products=np.dtype(np.float64)).moments()
+            moments = rows.read(bases={}, products=np.dtype(np.float64)).moments()
         return moments.by_pair()
