@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
+from mvcca.inspection._rows import orthonormal, residuals
 from mvcca.problem import Whitened
 
 _ROUNDING = 1e-10  # of the length of a unit vector
@@ -122,12 +123,12 @@ class Theil:
     kept: np.ndarray
 
     def reduce(self, X: np.ndarray) -> np.ndarray:
-        return self._whitened((X - self.Z @ (self.Z.T @ X))[self.kept])
+        return self._whitened(residuals(X, self.Z)[self.kept])
 
     def lift(self, U: np.ndarray) -> np.ndarray:
         whole = np.zeros((len(self.Z), U.shape[1]))
         whole[self.kept] = self._whitened(U)
-        return whole - self.Z @ (self.Z.T @ whole)
+        return residuals(whole, self.Z)
 
     @cached_property
     def _root(self) -> tuple[np.ndarray, np.ndarray]:
@@ -166,20 +167,6 @@ def orthonormal_with_ones(name: str, Z: np.ndarray | None, n_rows: int) -> np.nd
     """An orthonormal basis of confounds and a column of ones, (n_rows, rank)."""
     ones = np.full((n_rows, 1), 1 / np.sqrt(n_rows))
     return ones if Z is None else np.hstack([ones, orthonormal(name, Z)])
-
-
-def orthonormal(name: str, Z: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of centred confounds, (n_rows, rank)."""
-    n_rows = len(Z)
-    basis = np.asarray(Whitened.of_rows(Z).basis)
-    if not basis.shape[1]:
-        raise ValueError(f"{name} do not vary: all their rows are equal. Omit them.")
-    if basis.shape[1] + 2 >= n_rows:
-        raise ValueError(
-            f"{basis.shape[1]} independent {name} leave nothing of {n_rows} objects to permute. "
-            "Reduce the confounds, for example to principal components."
-        )
-    return basis
 
 
 def residuals_of(Z: np.ndarray, projection: str, groups: np.ndarray | None) -> HuhJhun | Theil:

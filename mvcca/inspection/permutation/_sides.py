@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from mvcca.inspection._two_views import decomposed, left_by
+from mvcca.inspection._rows import decomposed, left_by
 from mvcca.inspection.permutation._nuisance import Centred, Complement
 from mvcca.problem import Whitened
 

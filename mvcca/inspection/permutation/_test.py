@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from scipy import linalg
 from sklearn.utils import check_random_state
 
-from mvcca.inspection._given_rows import GivenRows
+from mvcca.inspection._rows import GivenRows
 from mvcca.inspection.permutation._design import HELD_OUT, Design, Options
 from mvcca.inspection.permutation._held_out import HeldOutCorrelation, Tuned, folds_of
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
@@ -201,7 +201,16 @@ def permutation_test(
     """
     options = Options(statistic, n_components, reg, within, sign_flips, projection, loadings)
     _check_number(n_permutations)
-    rows = GivenRows.of(X, y, confounds, confounds_y, groups, sample_weight)
+    rows = GivenRows.of(
+        "The permutation test",
+        X,
+        y,
+        confounds,
+        confounds_y=confounds_y,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+    rows.warn_of_columns()
     options.check(
         len(rows.arrays),
         groups=groups is not None,
