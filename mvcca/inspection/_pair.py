@@ -18,7 +18,6 @@ from scipy.optimize import linear_sum_assignment
 from mvcca.inspection._rows import (
     GivenRows,
     decomposed,
-    left_by,
     numbers_of,
     orthonormal,
     residuals,
@@ -86,9 +85,7 @@ class Pair:
         Z, n_given = rows.confounds[0], len(rows.views)
         Z = np.zeros((len(rows.positions), 0)) if Z is None else orthonormal("confounds", Z)
         x, y = (
-            left_by(name, decomposed(name, X), partial(residuals, Z=Z))
-            if Z.size
-            else decomposed(name, X)
+            decomposed(name, X, partial(residuals, Z=Z) if Z.size else None)
             for name, X in rows.arrays.items()
         )
         a, b = (named_columns(name, block) for name, block in rows.views.items())

@@ -233,12 +233,31 @@ def _warn_of_columns(name: str, X: np.ndarray, labels: Any) -> None:
 # ---- bases ---------------------------------------------------------------------------------------
 
 
-def decomposed(name: str, X: np.ndarray, *, equilibrate: bool = True) -> Whitened:
-    """The centred columns of X, each as long as any other if they are scaled to find directions."""
+def decomposed(
+    name: str,
+    X: np.ndarray,
+    less: Callable[[np.ndarray], np.ndarray] | None = None,
+    *,
+    equilibrate: bool = True,
+) -> Whitened:
+    """The centred columns of X, less the confounds that `less` removes from rows.
+
+    To find directions, columns are scaled to equal lengths if `equilibrate`; all are then of length
+    1.
+    """
     view = Whitened.of_rows(X, equilibrate=equilibrate)
     if not view.rank:
         raise ValueError(f"View {name!r} has no variance: all its rows are equal.")
-    return view.unit_lengths() if equilibrate else view
+    view = view.unit_lengths() if equilibrate else view
+    if less is None:
+        return view
+    left = view.after(less)
+    if not left.rank:
+        raise ValueError(
+            f"The confounds explain view {name!r} completely. Leave out confounds that are linear "
+            "combinations of its columns."
+        )
+    return left
 
 
 def orthonormal(name: str, Z: np.ndarray) -> np.ndarray:
@@ -258,17 +277,6 @@ def orthonormal(name: str, Z: np.ndarray) -> np.ndarray:
 def residuals(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """Rows less their regression on an orthonormal basis of confounds."""
     return X - Z @ (Z.T @ X)
-
-
-def left_by(name: str, view: Whitened, residuals: Callable[[np.ndarray], np.ndarray]) -> Whitened:
-    """A view less its confounds, which `residuals` removes from rows."""
-    left = view.after(residuals)
-    if not left.rank:
-        raise ValueError(
-            f"The confounds explain view {name!r} completely. Leave out confounds that are linear "
-            "combinations of its columns."
-        )
-    return left
 
 
 def of_confounds(coding: Sequence[str]) -> list[str]:

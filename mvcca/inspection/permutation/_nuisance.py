@@ -1,14 +1,17 @@
 """Residuals of confounds that can be permuted: semi-orthogonal maps Q with QᵀZ = 0.
 
 Z holds the confounds and a column of ones. Residuals R_Z X depend on each other, and permuting them
-rejects too often. The rows of QᵀX, of which there are fewer, do not.
+rejects too often. The rows of QᵀX, of which there are fewer, do not. Each kind of Q has
+
+- ``kept``: positions of the rows that are left, if these keep their identity, else numbers;
+- ``reduce(X)``: QᵀX, of shape (m, d);
+- ``lift(U)``: QU, of shape (n_rows, d).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy import linalg
@@ -18,20 +21,6 @@ from mvcca.problem import Whitened
 
 _ROUNDING = 1e-10  # of the length of a unit vector
 _WORK = 65 * 64  # workspace of LAPACK's blocks of reflectors
-
-
-class Complement(Protocol):
-    """A semi-orthogonal Q of shape (n_rows, m)."""
-
-    @property
-    def kept(self) -> np.ndarray:
-        """Positions of the rows that are left, if these keep their identity, else numbers."""
-
-    def reduce(self, X: np.ndarray) -> np.ndarray:
-        """QᵀX, of shape (m, d)."""
-
-    def lift(self, U: np.ndarray) -> np.ndarray:
-        """QU, of shape (n_rows, d)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +128,9 @@ class Theil:
     def _whitened(self, rows: np.ndarray) -> np.ndarray:
         vectors, scale = self._root
         return rows + vectors @ (scale[:, None] * (vectors.T @ rows))
+
+
+Complement = Centred | HuhJhun | Theil
 
 
 def kept_rows(Z: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
