@@ -132,7 +132,8 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         weights, z = None, self.confounds
         if sample_weight is not None:
             weights = checked_sample_weight(sample_weight, views, reset=True)
-            views, weights = views[weights > 0], weights[weights > 0]
+            if not weights.all():
+                views, weights = views[weights > 0], weights[weights > 0]
         mean = to_host(views.block(z).column_means(weights))
         design = views.replace(dict(views.items()) | {z: self._design(views.block(z), mean)})
         regression, means, ranks = regression_on(design, z, weights)
@@ -183,9 +184,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
                 if not self.drop:
                     found[name] = given[name]
                 continue
-            explained = partial(self._explained, name)
-            residual = block.mapped(partial(_less, self.means_[name]), block.shape[1])
-            residual = residual - views.rows_beside(z, name).mapped(explained, block.shape[1])
+            residual = self._residuals(name, block, views.rows_beside(z, name))
             if name in (rounding := self._rounding or {}):
                 residual = residual * (abs(residual) > as_block(residual).placed(rounding[name]))
             found[name] = self._frame(residual, np.array(self._names_of(name)), given[name])
@@ -219,6 +218,11 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         Z = to_host(block.dense().matrix).astype(np.float64)
         return np.hstack([Z, squares_about(Z, mean)]) if self.squares else Z
 
+    def _residuals(self, name: str, block: Block, Z: Block) -> Any:
+        """Rows of a view less their mean and what their confounds explain."""
+        deviations = block.mapped(partial(_less, self.means_[name]), block.shape[1])
+        return deviations - Z.mapped(partial(self._explained, name), block.shape[1])
+
     def _explained(self, name: str, matrix: Any) -> Any:
         """What the confounds explain of rows of a view."""
         block = as_block(matrix)
@@ -235,13 +239,11 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         block, Z = views.blocks[name], views.rows_beside(self.confounds, name)
         mean = to_host(self.means_[name])
         spread, left = np.zeros((2, len(mean)))
-        for rows in (
-            slice(min(_FEW, block.shape[0])),
-            *block_slices(block.shape[0], 16 * len(mean)),
-        ):
-            X, own = block.take(rows).dense().matrix, Z.take(rows).matrix
-            deviations = to_host(_less(self.means_[name], X))
-            residuals = deviations - to_host(self._explained(name, own))
+        few = slice(min(_FEW, block.shape[0]))
+        for rows in (few, *block_slices(block.shape[0], 16 * len(mean))):
+            X = block.take(rows).in_memory()
+            residuals = to_host(self._residuals(name, X, Z.take(rows).in_memory()))
+            deviations = to_host(_less(self.means_[name], X.matrix))
             spread = np.fmax(spread, np.nanmax(np.abs(deviations), axis=0, initial=0))
             left = np.fmax(left, np.nanmax(np.abs(residuals), axis=0, initial=0))
             size = least_left(spread, mean, block.dtype)

@@ -19,9 +19,9 @@ from mvcca.inspection._correlations import (
 from mvcca.inspection._intervals import CorrelationIntervals, correlation_intervals
 from mvcca.inspection._parametric import ParametricTest, ParametricTests, parametric_tests
 from mvcca.inspection._projection import vip
+from mvcca.inspection._rows import views_of as views_of
 from mvcca.inspection._separation import label_auroc
 from mvcca.inspection._stability import Stability, stability
-from mvcca.inspection._two_views import views_of as views_of
 from mvcca.inspection._variable_intervals import (
     Subspace,
     VariableIntervals,

@@ -9,7 +9,7 @@ import numpy as np
 
 from mvcca.blocks import Block
 from mvcca.blocks.checks import to_array
-from mvcca.inspection._two_views import views_of
+from mvcca.inspection._rows import views_of
 from mvcca.machine.config import block_slices
 from mvcca.measures import column_correlations
 from mvcca.views import Views, as_views

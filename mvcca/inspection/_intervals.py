@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._tables import of_confounds
+from mvcca.inspection._rows import of_confounds
 from mvcca.machine.axes import tidy_axes
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table

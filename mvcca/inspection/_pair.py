@@ -8,24 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 from scipy.optimize import linear_sum_assignment
 
-from mvcca.inspection._given_rows import (
-    numbers_of,
-    paired_numbers,
-    positions_of,
-    taken_out,
-)
-from mvcca.inspection._two_views import (
-    check_no_residuals,
+from mvcca.inspection._rows import (
+    GivenRows,
     decomposed,
-    left_by,
-    two_paired_views,
+    numbers_of,
+    orthonormal,
+    residuals,
 )
 from mvcca.machine.warnings import warn
 from mvcca.problem import SampleBias, Whitened, canonical, canonical_of_covariances
@@ -86,23 +81,16 @@ class Pair:
     @classmethod
     def of(cls, X: Any, y: Any, confounds: Any, who: str, *, sample_weight: Any = None) -> Pair:
         """Check the rows of two views; `who` begins the error messages."""
-        X, given = taken_out(X, {"confounds": confounds})
-        views = two_paired_views(X, y, who)
-        if confounds is None:
-            check_no_residuals(who, views)
-        rows = positions_of(sample_weight, views)
-        Z, coding = paired_numbers("confounds", given["confounds"], views)
-        Z = np.zeros((len(rows), 0)) if Z is None else decomposed("confounds", Z[rows]).basis
-        of_views, columns = [], []
-        for name, block in views.items():
-            view = decomposed(name, numbers_of(f"View {name!r}", block)[rows])
-            if Z.size:
-                view = left_by(name, view, lambda basis: basis - Z @ (Z.T @ basis))
-            of_views.append(view)
-            columns.append(named_columns(name, block))
-        p, q = views.names
-        x, y = of_views
-        pair = cls((p, q), (columns[0], columns[1]), (x, y), Z, rows, len(views), coding)
+        rows = GivenRows.of(who, X, y, confounds, sample_weight=sample_weight, only_two=True)
+        Z, n_given = rows.confounds[0], len(rows.views)
+        Z = np.zeros((len(rows.positions), 0)) if Z is None else orthonormal("confounds", Z)
+        x, y = (
+            decomposed(name, X, partial(residuals, Z=Z) if Z.size else None)
+            for name, X in rows.arrays.items()
+        )
+        a, b = (named_columns(name, block) for name, block in rows.views.items())
+        p, q = rows.views.names
+        pair = cls((p, q), (a, b), (x, y), Z, rows.positions, n_given, rows.coding)
         pair._check_rows(who)
         return pair
 
@@ -300,7 +288,7 @@ def _residuals(V: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """Variables less their regression on an orthonormal basis of confounds; NaN stays NaN."""
     found, seen = V - np.nanmean(V, axis=0), ~np.isnan(V)
     whole = seen.all(axis=0)
-    found[:, whole] -= Z @ (Z.T @ found[:, whole])
+    found[:, whole] = residuals(found[:, whole], Z)
     design = np.column_stack([np.ones(len(Z)), Z])
     for j in np.flatnonzero(~whole):
         own = design[seen[:, j]]

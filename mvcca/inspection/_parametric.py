@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._tables import of_confounds
+from mvcca.inspection._rows import of_confounds
 from mvcca.machine.result import Result
 from mvcca.machine.tables import Table
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike

@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 
 from mvcca.inspection._correlations import loadings, projected
 from mvcca.inspection._folds import splits_by_object
-from mvcca.inspection._given_rows import positions_of
-from mvcca.inspection._two_views import views_of
+from mvcca.inspection._rows import positions_of, views_of
 from mvcca.machine.axes import literal, tidy_axes
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table

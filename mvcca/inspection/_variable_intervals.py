@@ -17,7 +17,7 @@ from mvcca.inspection._intervals import (
     warn_near_edge,
 )
 from mvcca.inspection._pair import Components, Pair
-from mvcca.inspection._tables import of_confounds
+from mvcca.inspection._rows import of_confounds
 from mvcca.machine.axes import literal, tidy_axes
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table

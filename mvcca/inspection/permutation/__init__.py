@@ -1,6 +1,6 @@
 """Permutation tests of canonical correlations.
 
-The rows are checked by `_given_rows` of the folder above. `_nuisance` rotates them to rows that
+The rows are checked by `_rows` of the folder above. `_nuisance` rotates them to rows that
 stay exchangeable without confounds, `_design` and `_exchange` say which rearrangements are allowed,
 `_statistics` computes every step of a rearrangement from one product, `_trials` runs them.
 """

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.inspection._rows import orthonormal
 from mvcca.inspection.permutation._exchange import Exchange
 from mvcca.inspection.permutation._loading_nulls import LOADINGS
 from mvcca.inspection.permutation._nuisance import (
     Centred,
     Complement,
     Theil,
-    orthonormal,
     orthonormal_with_ones,
     residuals_of,
 )

@@ -1,36 +1,26 @@
 """Residuals of confounds that can be permuted: semi-orthogonal maps Q with QᵀZ = 0.
 
 Z holds the confounds and a column of ones. Residuals R_Z X depend on each other, and permuting them
-rejects too often. The rows of QᵀX, of which there are fewer, do not.
+rejects too often. The rows of QᵀX, of which there are fewer, do not. Each kind of Q has
+
+- ``kept``: positions of the rows that are left, if these keep their identity, else numbers;
+- ``reduce(X)``: QᵀX, of shape (m, d);
+- ``lift(U)``: QU, of shape (n_rows, d).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy import linalg
 
+from mvcca.inspection._rows import orthonormal, residuals
 from mvcca.problem import Whitened
 
 _ROUNDING = 1e-10  # of the length of a unit vector
 _WORK = 65 * 64  # workspace of LAPACK's blocks of reflectors
-
-
-class Complement(Protocol):
-    """A semi-orthogonal Q of shape (n_rows, m)."""
-
-    @property
-    def kept(self) -> np.ndarray:
-        """Positions of the rows that are left, if these keep their identity, else numbers."""
-
-    def reduce(self, X: np.ndarray) -> np.ndarray:
-        """QᵀX, of shape (m, d)."""
-
-    def lift(self, U: np.ndarray) -> np.ndarray:
-        """QU, of shape (n_rows, d)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +112,12 @@ class Theil:
     kept: np.ndarray
 
     def reduce(self, X: np.ndarray) -> np.ndarray:
-        return self._whitened((X - self.Z @ (self.Z.T @ X))[self.kept])
+        return self._whitened(residuals(X, self.Z)[self.kept])
 
     def lift(self, U: np.ndarray) -> np.ndarray:
         whole = np.zeros((len(self.Z), U.shape[1]))
         whole[self.kept] = self._whitened(U)
-        return whole - self.Z @ (self.Z.T @ whole)
+        return residuals(whole, self.Z)
 
     @cached_property
     def _root(self) -> tuple[np.ndarray, np.ndarray]:
@@ -138,6 +128,9 @@ class Theil:
     def _whitened(self, rows: np.ndarray) -> np.ndarray:
         vectors, scale = self._root
         return rows + vectors @ (scale[:, None] * (vectors.T @ rows))
+
+
+Complement = Centred | HuhJhun | Theil
 
 
 def kept_rows(Z: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
@@ -166,20 +159,6 @@ def orthonormal_with_ones(name: str, Z: np.ndarray | None, n_rows: int) -> np.nd
     """An orthonormal basis of confounds and a column of ones, (n_rows, rank)."""
     ones = np.full((n_rows, 1), 1 / np.sqrt(n_rows))
     return ones if Z is None else np.hstack([ones, orthonormal(name, Z)])
-
-
-def orthonormal(name: str, Z: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of centred confounds, (n_rows, rank)."""
-    n_rows = len(Z)
-    basis = np.asarray(Whitened.of_rows(Z).basis)
-    if not basis.shape[1]:
-        raise ValueError(f"{name} do not vary: all their rows are equal. Omit them.")
-    if basis.shape[1] + 2 >= n_rows:
-        raise ValueError(
-            f"{basis.shape[1]} independent {name} leave nothing of {n_rows} objects to permute. "
-            "Reduce the confounds, for example to principal components."
-        )
-    return basis
 
 
 def residuals_of(Z: np.ndarray, projection: str, groups: np.ndarray | None) -> HuhJhun | Theil:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mvcca.inspection._tables import of_confounds
+from mvcca.inspection._rows import of_confounds
 from mvcca.machine.axes import GREY, color, tidy_axes
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from mvcca.inspection._two_views import decomposed, left_by
+from mvcca.inspection._rows import decomposed
 from mvcca.inspection.permutation._nuisance import Centred, Complement
 from mvcca.problem import Whitened
 
@@ -35,9 +35,8 @@ class Side:
     @classmethod
     def of(cls, name: str, X: np.ndarray, complement: Complement, *, for_ridge: bool) -> Side:
         """Decompose a view; only a ridge depends on the units of its columns."""
-        view = decomposed(name, X, equilibrate=not for_ridge)
-        if not isinstance(complement, Centred):
-            view = left_by(name, view, complement.reduce)
+        less = None if isinstance(complement, Centred) else complement.reduce
+        view = decomposed(name, X, less, equilibrate=not for_ridge)
         return cls(name, complement, view if for_ridge else view.unit_lengths())
 
     @property

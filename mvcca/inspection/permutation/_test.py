@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from joblib import Parallel, delayed
 from scipy import linalg
 from sklearn.utils import check_random_state
 
-from mvcca.inspection._given_rows import GivenRows
+from mvcca.inspection._rows import GivenRows
 from mvcca.inspection.permutation._design import HELD_OUT, Design, Options
 from mvcca.inspection.permutation._held_out import HeldOutCorrelation, Tuned, folds_of
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
@@ -20,12 +21,11 @@ from mvcca.inspection.permutation._result import PermutationTest, p_values
 from mvcca.inspection.permutation._sides import unit_columns
 from mvcca.inspection.permutation._statistics import of_correlations
 from mvcca.inspection.permutation._trials import (
-    Bipartial,
     SeveralViews,
     Stepwise,
-    Trial,
     canonical_variates,
     in_space_of,
+    rearranged_in_space_of,
 )
 from mvcca.machine.progress import counting
 from mvcca.machine.threads import one_blas_thread
@@ -33,6 +33,7 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection import RIDGES
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
+Trial = Stepwise | SeveralViews | HeldOutCorrelation | Tuned
 RandomState = int | np.random.RandomState | None
 
 _CHUNK = 100  # permutations per task of a worker
@@ -201,7 +202,16 @@ def permutation_test(
     """
     options = Options(statistic, n_components, reg, within, sign_flips, projection, loadings)
     _check_number(n_permutations)
-    rows = GivenRows.of(X, y, confounds, confounds_y, groups, sample_weight)
+    rows = GivenRows.of(
+        "The permutation test",
+        X,
+        y,
+        confounds,
+        confounds_y=confounds_y,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+    rows.warn_of_columns()
     options.check(
         len(rows.arrays),
         groups=groups is not None,
@@ -289,13 +299,12 @@ def _stepwise(design: Design, rows: GivenRows, options: Options) -> Stepwise:
             _variables(side.complement, rows.arrays[side.name]) for side in design.sides
         )
         loadings = LoadingNull.of(options.loadings, (of_moved, of_fixed), (first, second))
-    bipartial = None
+    rearranged = None
     if all(Z is not None for Z in rows.confounds):
-        own = design.exchanges[1]
-        bipartial = Bipartial(second, own, fixed.complement, moved.complement)
+        rearranged = partial(rearranged_in_space_of, moved, fixed, second, design.exchanges[1])
     second = in_space_of(moved, fixed, second)
     exchange = design.exchanges[0]
-    return Stepwise(options.statistic, observed, r, first, second, exchange, loadings, bipartial)
+    return Stepwise(options.statistic, observed, r, first, second, exchange, loadings, rearranged)
 
 
 def _variables(complement: Complement, X: np.ndarray) -> np.ndarray:

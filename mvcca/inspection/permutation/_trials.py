@@ -1,50 +1,22 @@
-"""What is computed in each permutation: a row of statistics, from the rows in a new order."""
+"""What is computed in each permutation: a row of statistics, from the rows in a new order.
+
+A trial has `observed`, the statistic of the rows as they are (n_steps,), and `correlations` (k,).
+A call with a generator returns the statistics of one rearrangement, followed by maxima of loadings
+if they are tested.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from mvcca.inspection.permutation._exchange import Exchange
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
-from mvcca.inspection.permutation._nuisance import Complement
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import of_several_views, stepwise
 from mvcca.problem import canonical
-
-
-class Trial(Protocol):
-    """A test statistic: of the rows as they are, and of rearranged ones."""
-
-    @property
-    def observed(self) -> np.ndarray:
-        """The statistic of the rows as they are, (n_steps,)."""
-
-    @property
-    def correlations(self) -> np.ndarray:
-        """Canonical correlations, (k,)."""
-
-    def __call__(self, rng: np.random.RandomState) -> np.ndarray:
-        """The statistics of one rearrangement, and after them maxima of loadings, if any."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bipartial:
-    """Rows of a view with other confounds, rearranged and seen in the space of the first view.
-
-    Permuting one view only would be too liberal if each depends on the confounds of the other.
-    """
-
-    rows: np.ndarray  # (m_own, q)
-    exchange: Exchange
-    own: Complement
-    other: Complement
-
-    def __call__(self, rng: np.random.RandomState) -> np.ndarray:
-        return self.other.reduce(self.own.lift(self.exchange.apply(self.rows, rng)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +26,17 @@ class Stepwise:
     Attributes
     ----------
     statistic : str
-    observed, correlations : ndarray
-        See `Trial`.
+    observed : ndarray, shape (n_steps,)
+        The statistic of the rows as they are.
+    correlations : ndarray, shape (k,)
+        Canonical correlations.
     moved, fixed : ndarray, shape (m, p) and (m, q)
         Canonical variates of unit length, completed to bases; those of the first are rearranged.
         With a ridge, U F L and V F R with the singular vectors L and R of K = F UᵀV F.
     exchange : Exchange
     loadings : LoadingNull or None
-    bipartial : Bipartial or None
-        How to rearrange the rows of `fixed`, too.
+    rearranged : callable or None
+        Takes a generator, and returns other rows of `fixed`, if these are rearranged, too.
     """
 
     statistic: str
@@ -72,11 +46,11 @@ class Stepwise:
     fixed: np.ndarray
     exchange: Exchange
     loadings: LoadingNull | None = None
-    bipartial: Bipartial | None = None
+    rearranged: Callable[[np.random.RandomState], np.ndarray] | None = None
 
     def __call__(self, rng: np.random.RandomState) -> np.ndarray:
         moved = self.exchange.apply(self.moved, rng)
-        fixed = self.fixed if self.bipartial is None else self.bipartial(rng)
+        fixed = self.fixed if self.rearranged is None else self.rearranged(rng)
         C = moved.T @ fixed
         found = stepwise(self.statistic, C, len(self.observed))
         if self.loadings is None:
@@ -94,6 +68,16 @@ def canonical_variates(
     ridges = reg[moved.name], reg[fixed.name]
     r, left, right = canonical(cross, moved.view, fixed.view, ridges, full=True)
     return r, moved.basis @ left, fixed.basis @ right
+
+
+def rearranged_in_space_of(
+    moved: Side, fixed: Side, rows: np.ndarray, exchange: Exchange, rng: np.random.RandomState
+) -> np.ndarray:
+    """Rows of `fixed`, whose confounds differ, rearranged and seen in the space of `moved`.
+
+    Permuting one view only would be too liberal if each depends on the confounds of the other.
+    """
+    return in_space_of(moved, fixed, exchange.apply(rows, rng))
 
 
 def in_space_of(moved: Side, fixed: Side, rows: np.ndarray) -> np.ndarray:

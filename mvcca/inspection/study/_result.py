@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from mvcca.inspection._intervals import CorrelationIntervals
-from mvcca.inspection._tables import of_confounds
+from mvcca.inspection._rows import of_confounds
 from mvcca.inspection.permutation import PermutationTest
 from mvcca.inspection.study._page import (
     component_tables,

@@ -21,10 +21,9 @@ from mvcca.blocks.checks import check_same_rows, few, row_labels
 from mvcca.compose import Deconfound, MomentPCA, PerView, RankGaussian
 from mvcca.inspection._correlations import variable_correlations
 from mvcca.inspection._folds import splits_of
-from mvcca.inspection._given_rows import numbers_of
 from mvcca.inspection._intervals import inverse_result
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._two_views import as_matrix, check_no_residuals, two_paired_views
+from mvcca.inspection._rows import as_matrix, check_no_residuals, numbers_of, paired_views
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals
 from mvcca.inspection.permutation import most_features, permutation_test
 from mvcca.inspection.study._result import Study
@@ -166,7 +165,7 @@ def study(
     >>> result.significant.tolist()[:2]
     [True, False]
     """
-    views = two_paired_views(X, y, "A study")
+    views = paired_views(X, y, "A study", only_two=True)
     if confounds is None:
         check_no_residuals("A study", views)
     coding: tuple[str, ...] = ()

@@ -1,9 +1,13 @@
-"""Rows that tests and intervals take: views, confounds and groups, checked and counted."""
+"""Rows that tests and intervals take: views, confounds and groups, checked, counted and decomposed.
+
+Every function that counts independent rows reads them here, so that residuals of `Deconfound` are
+told from rows, and confounds are encoded and decomposed, in one place.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,15 +21,13 @@ from mvcca.blocks.checks import (
     few,
     row_labels,
 )
-from mvcca.inspection._two_views import as_matrix, check_no_residuals, paired_views
+from mvcca.machine.printable import in_one_line
 from mvcca.machine.warnings import warn
 from mvcca.model_selection.groups import Groups
-from mvcca.problem import least_left
+from mvcca.problem import Whitened, least_left
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.coding import coded, coding_in_words, coding_of
 from mvcca.views.validation import checked_sample_weight, repeated_objects
-
-_WHO = "The permutation test"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,8 @@ class GivenRows:
 
     Attributes
     ----------
+    views : Views
+        The views as the user gave them.
     arrays : dict of str to ndarray, shape (n_rows, n_features)
     confounds : tuple of ndarray, shape (n_rows, n_confounds), or None
         Of all views, and of the second one only.
@@ -44,6 +48,7 @@ class GivenRows:
         How each confound was encoded.
     """
 
+    views: Views
     arrays: dict[str, np.ndarray]
     confounds: tuple[np.ndarray | None, np.ndarray | None]
     groups: np.ndarray | None
@@ -52,30 +57,43 @@ class GivenRows:
 
     @classmethod
     def of(
-        cls, X: Any, y: Any, confounds: Any, confounds_y: Any, groups: Any, sample_weight: Any
+        cls,
+        who: str,
+        X: Any,
+        y: Any,
+        confounds: Any,
+        *,
+        confounds_y: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        only_two: bool = False,
     ) -> GivenRows:
-        """Check rows, and find the view that holds confounds."""
+        """Check rows, and find the view that holds confounds; `who` begins the error messages."""
         given = {"confounds": confounds, "confounds_y": confounds_y}
         X, given = taken_out(X, given)
-        views = paired_views(X, y, _WHO)
+        views = paired_views(X, y, who, only_two=only_two)
         if confounds is None and confounds_y is None:
-            check_no_residuals(_WHO, views)
+            check_no_residuals(who, views)
         positions = positions_of(sample_weight, views)
         arrays = {name: numbers_of(f"View {name!r}", block) for name, block in views.items()}
-        for name, array in arrays.items():
-            _warn_of_columns(name, array, column_labels(views[name]))
-        (Z, coding), (Z_y, coding_y) = (paired_numbers(*one, views) for one in given.items())
+        (Z, coding), (Z_y, coding_y) = (_paired_numbers(*one, views) for one in given.items())
         if coding_y:
             coding = tuple(f"{one} (first view)" for one in coding)
             coding += tuple(f"{one} (second view)" for one in coding_y)
         codes = None if groups is None else Groups.given_by(groups, views, views.ids).codes
         return cls(
+            views,
             {name: array[positions] for name, array in arrays.items()},
             (_at(Z, positions), _at(Z_y, positions)),
             _at(codes, positions),
             positions,
             coding,
         )
+
+    def warn_of_columns(self) -> None:
+        """Warn of columns that are constant, or that repeat another one."""
+        for name, array in self.arrays.items():
+            _warn_of_columns(name, array, column_labels(self.views[name]))
 
     def within_groups(self) -> GivenRows:
         """Rows less the mean of their group."""
@@ -98,6 +116,55 @@ class GivenRows:
 
 def _at(values: np.ndarray | None, positions: np.ndarray) -> np.ndarray | None:
     return None if values is None else values[positions]
+
+
+def paired_views(X: Any, y: Any, who: str, *, only_two: bool = False) -> Views:
+    """Two or more paired views in memory, or `only_two`; `who` begins the error messages."""
+    if hasattr(X, "fit"):
+        raise TypeError(
+            f"{who} takes rows, not a model: pass X and Y, or Views. Got {type(X).__name__} as the "
+            "first view."
+        )
+    if y is None and not holds_views(X):
+        raise ValueError(
+            f"{who} takes two paired views, got one matrix. Pass the second matrix as y, or both "
+            "as Views."
+        )
+    views = views_of(X, y)
+    n_views = len(views.names)
+    if n_views < 2 or (only_two and n_views > 2) or not views.is_paired:
+        raise ValueError(
+            f"{who} takes two {'' if only_two else 'or more '}paired views, got {views}, seen as "
+            f"{sorted(set(views.pattern.tolist()))}. Select views with views.select, and paired "
+            "objects with views[views.seen.all(axis=1)]."
+        )
+    return views
+
+
+def check_no_residuals(who: str, views: Views) -> None:
+    """Refuse residuals in place of rows: what was removed from them must be known to count rows."""
+    if lost := {name: rank for name, (rank, _) in views.removed.items() if rank}:
+        ranks = ", ".join(f"{name!r} (rank {rank:g})" for name, rank in lost.items())
+        raise ValueError(
+            f"{who} depends on the number of independent rows, but confounds were removed from the "
+            f"views {ranks}. Pass the views as they were before Deconfound, and confounds=."
+        )
+
+
+def views_of(X: Any, y: Any, names: tuple[str, ...] | None = None) -> Views:
+    """Convert rows to in-memory Views; `names` are those of the views of a list."""
+    if not holds_views(X):
+        return Views({"X": X} if y is None else {"X": X, "y": as_matrix(y)}).in_memory()
+    if y is not None:
+        raise ValueError("X is a container of views, so y, the second matrix, must be omitted.")
+    return as_views(X, names).in_memory()
+
+
+def as_matrix(y: Any) -> Any:
+    """A matrix, or a vector as a single column, with its row labels."""
+    if np.ndim(y) != 1:
+        return y
+    return y.to_frame() if hasattr(y, "to_frame") else np.reshape(y, (-1, 1))
 
 
 def taken_out(X: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -132,7 +199,7 @@ def numbers_of(what: str, block: Any, **options: Any) -> np.ndarray:
     return np.asarray(as_block(checked).dense().matrix)
 
 
-def paired_numbers(
+def _paired_numbers(
     name: str, Z: Any, views: Views
 ) -> tuple[np.ndarray, tuple[str, ...]] | tuple[None, tuple[()]]:
     """Confounds with a row per object, their categories as indicators, and how these are coded."""
@@ -161,3 +228,57 @@ def _warn_of_columns(name: str, X: np.ndarray, labels: Any) -> None:
                 f"View {name!r} has {what} columns: {named}. They do not change the test, but are "
                 "worth a look. Drop them to avoid this warning."
             )
+
+
+# ---- bases ---------------------------------------------------------------------------------------
+
+
+def decomposed(
+    name: str,
+    X: np.ndarray,
+    less: Callable[[np.ndarray], np.ndarray] | None = None,
+    *,
+    equilibrate: bool = True,
+) -> Whitened:
+    """The centred columns of X, less the confounds that `less` removes from rows.
+
+    To find directions, columns are scaled to equal lengths if `equilibrate`; all are then of length
+    1.
+    """
+    view = Whitened.of_rows(X, equilibrate=equilibrate)
+    if not view.rank:
+        raise ValueError(f"View {name!r} has no variance: all its rows are equal.")
+    view = view.unit_lengths() if equilibrate else view
+    if less is None:
+        return view
+    left = view.after(less)
+    if not left.rank:
+        raise ValueError(
+            f"The confounds explain view {name!r} completely. Leave out confounds that are linear "
+            "combinations of its columns."
+        )
+    return left
+
+
+def orthonormal(name: str, Z: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of centred confounds, (n_rows, rank)."""
+    n_rows = len(Z)
+    basis = np.asarray(Whitened.of_rows(Z).basis)
+    if not basis.shape[1]:
+        raise ValueError(f"{name} do not vary: all their rows are equal. Omit them.")
+    if basis.shape[1] + 2 >= n_rows:
+        raise ValueError(
+            f"{basis.shape[1]} independent {name} leave nothing of {n_rows} objects to compare. "
+            "Reduce the confounds, for example to principal components."
+        )
+    return basis
+
+
+def residuals(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Rows less their regression on an orthonormal basis of confounds."""
+    return X - Z @ (Z.T @ X)
+
+
+def of_confounds(coding: Sequence[str]) -> list[str]:
+    """The note that says how confounds were encoded; none without confounds."""
+    return [in_one_line(f"Confounds: {'; '.join(coding)}.")] if coding else []
