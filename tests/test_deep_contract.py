@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import inspect
 import re
+from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import check_estimator
 
 torch = pytest.importorskip("torch")
@@ -32,6 +35,7 @@ from mvcca import (  # noqa: E402
     retrieval_scorer,
     save,
 )
+from mvcca.deep import SoftCCA  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.objectives import SoftHGRLoss  # noqa: E402
 from mvcca.machine.archive import read_archive, write_archive  # noqa: E402
@@ -108,6 +112,35 @@ def test_docstrings_and_those_they_link_to_describe_every_parameter_and_attribut
 def test_bases_describe_every_parameter(base):
     cls = getattr(mvcca.deep.bases, base)
     assert documented(cls, "Parameters").keys() == inspect.signature(cls).parameters.keys()
+
+
+def test_annotated_attributes_of_a_subclass_are_parameters_before_those_it_inherits():
+    class Scaled(SoftCCA):
+        scale: float = 2.0
+        decay: float = 0.5
+        _parameter_constraints: ClassVar[dict] = {"scale": [Real]}
+
+    inherited = list(inspect.signature(SoftCCA).parameters)
+    names = list(inspect.signature(Scaled).parameters)
+    assert names == ["n_components", "scale", *inherited[1:]]
+    assert Scaled(3, scale=1.0).get_params() == {**SoftCCA(3, decay=0.5).get_params(), "scale": 1.0}
+    assert clone(Scaled(scale=0.25)).scale == 0.25
+    with pytest.raises(TypeError, match="positional"):
+        Scaled(3, 1.0)
+    for wrong in ({"scale": "a"}, {"decay": "a"}):  # own constraints join those of the base
+        with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
+            Scaled(**wrong).fit(blocks(), CLASSES)
+
+
+def test_a_subclass_with_a_constructor_keeps_it():
+    class Narrow(SoftCCA):
+        def __init__(self, units=4, n_components=2):
+            super().__init__(n_components, hidden_layer_sizes=(units,))
+            self.units = units
+
+    model = Narrow(8, 3)
+    assert (model.hidden_layer_sizes, model.n_components) == ((8,), 3)
+    assert list(inspect.signature(Narrow).parameters) == ["units", "n_components"]
 
 
 # ---- rows ----------------------------------------------------------------------------------------

@@ -67,15 +67,11 @@ class BinaryFile(FileSource):
         first, last = sum(map(min, ends)), sum(map(max, ends))
         return self._offset + first, self._offset + last + self._stored.itemsize
 
-    @property
-    def _is_contiguous(self) -> bool:
-        width = self._stored.itemsize * self.shape[1]
-        return self._strides == (width, self._stored.itemsize)
-
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         # Unbuffered: each block is one system call, and a buffer would be a second copy.
         with open(self.path, "rb", buffering=0) as file:
-            if not self._is_contiguous:
+            n_bytes = self._stored.itemsize
+            if self._strides != (n_bytes * self.shape[1], n_bytes):  # rows have gaps
                 yield from (self._pick_rows(file, start, stop) for start, stop in ranges)
                 return
             if len(ranges) > 1 and hasattr(os, "posix_fadvise"):
@@ -92,12 +88,9 @@ class BinaryFile(FileSource):
         if not keep:
             # Copies from a full cache cost three times the CPU time, and evict other files.
             os.posix_fadvise(file.fileno(), offset, block.nbytes, os.POSIX_FADV_DONTNEED)
-        return self._native(block)
-
-    def _native(self, block: np.ndarray) -> np.ndarray:
-        if self._stored == self.dtype:
-            return block
-        return block.byteswap(inplace=True).view(self.dtype)
+        if self._stored != self.dtype:  # in another byte order
+            block = block.byteswap(inplace=True).view(self.dtype)
+        return block
 
     def _pick_rows(self, file: Any, start: int, stop: int) -> np.ndarray:
         block = np.empty((stop - start, self.shape[1]), dtype=self.dtype)

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from mvcca.base import RankedByCorrelation
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.rows import Sample
 from mvcca.deep.endings import Ending, LinearCCA
@@ -22,7 +21,6 @@ from mvcca.statistics import Moments
 _LEAST_VALIDATION_ROWS = 100  # correlations have standard errors of at most 0.1
 
 
-@estimator
 class CCAScores(DeepEstimator, RankedByCorrelation):
     """Base of the deep estimators that end in linear CCA of the networks' outputs.
 

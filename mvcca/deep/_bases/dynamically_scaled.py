@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
@@ -18,7 +17,6 @@ from mvcca.deep.trainer import Trainer
 from mvcca.machine.warnings import warn
 
 
-@estimator
 class DynamicallyScaled(DeepEstimator):
     """Base of the deep estimators whose networks are rescaled for each row after a warm-up.
 

@@ -6,12 +6,14 @@ Subclasses define the networks (`_networks`), the loss (`_objective`) and the en
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import field, replace
-from functools import partial
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import partial, reduce
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, cast
+from operator import or_
+from typing import Any, ClassVar, Self, cast, dataclass_transform
 
 import numpy as np
 import torch
@@ -22,7 +24,6 @@ from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import few
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.identity import identity
@@ -51,10 +52,13 @@ from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
 _FLOATS = (np.float64, np.float32)
 
+_STORES_PARAMETERS = {"eq": False, "repr": False, "kw_only": True}  # the constructor, no more
+
 Widths = Mapping[str, int]  # of the networks' outputs, by view
 
 
-@estimator
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+@dataclass(**_STORES_PARAMETERS)
 class DeepEstimator(MultiViewEstimator):
     """Base of the deep estimators: one network per view, and an ending that gives the scores.
 
@@ -176,6 +180,28 @@ class DeepEstimator(MultiViewEstimator):
         "device": [str],
         "random_state": ["random_state"],
     }
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make annotated attributes parameters of the constructor, which stores them.
+
+        Classes inherit parameters and may change their defaults. In the signature a class's own
+        parameters come first: they are what the method is about. The constraints of own parameters
+        join those of inherited ones. A class with a constructor keeps it.
+        """
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            return
+        dataclass(**_STORES_PARAMETERS)(cls)
+        bases = filter(is_dataclass, cls.__bases__)
+        inherited = [name for base in bases for name in inspect.signature(base).parameters]
+        signature = inspect.signature(cls.__init__)
+        parameters = sorted(
+            signature.parameters.values(),
+            key=lambda p: (p.kind, inherited.index(p.name) if p.name in inherited else -1),
+        )
+        cls.__init__.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        known = [vars(base).get("_parameter_constraints", {}) for base in reversed(cls.__mro__)]
+        cls._parameter_constraints = reduce(or_, known)
 
     @all_or_nothing
     def fit(

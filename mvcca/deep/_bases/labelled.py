@@ -8,11 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator, Widths
 
 
-@estimator
 class Labelled(DeepEstimator):
     """Base of the deep estimators that learn from labels and use their scores as trained."""
 

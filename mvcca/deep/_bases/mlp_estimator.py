@@ -12,7 +12,6 @@ import torch
 from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.identity import identity
 from mvcca.deep.encoders import Encoders, mlp
@@ -24,7 +23,6 @@ TANH = _NO_NORMS | {"activation": nn.Tanh, "output_activation": nn.Tanh}
 SIGMOID = _NO_NORMS | {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
 
 
-@estimator
 class NetworkEstimator(DeepEstimator):
     """Base of the deep estimators whose networks are multilayer perceptrons or custom modules.
 

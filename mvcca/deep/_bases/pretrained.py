@@ -11,7 +11,6 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
@@ -26,7 +25,6 @@ from mvcca.machine.config import get_config
 from mvcca.views.by_view import value_by_view
 
 
-@estimator
 class Pretrained(DeepEstimator):
     """Base of the deep estimators whose layers are trained in stages before the training itself.
 

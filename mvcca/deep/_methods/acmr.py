@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import Labelled
 from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
@@ -22,7 +21,6 @@ from mvcca.deep.objectives import ACMRLoss
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class ACMR(Labelled, NetworkEstimator):
     r"""Adversarial cross-modal retrieval: scores that tell labels, but not views [1]_.
 

@@ -11,7 +11,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
 from mvcca.deep._bases.cca_scores import CCAScores
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
@@ -24,7 +23,6 @@ from mvcca.deep.trainer import Objective
 from mvcca.problem import reg_of_names
 
 
-@estimator
 class CCAL(NetworkEstimator, CCAScores):
     r"""Ranking loss of canonical variates: networks that end in a CCA layer [1]_.
 
@@ -149,7 +147,6 @@ class CCAL(NetworkEstimator, CCAScores):
         return StoredCCA() if self.projection == "stored" else super()._ending()
 
 
-@estimator
 class DSRankingCCA(CCAL, DynamicallyScaled):
     r"""Dynamically scaled ranking CCA: `CCAL` whose networks are rescaled for each row [1]_.
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import Labelled
 from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
@@ -20,7 +19,6 @@ from mvcca.deep.objectives import CCLLoss
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class CCL(Labelled, NetworkEstimator):
     r"""Cross-modal correlation learning, simplified to its second stage on given features [1]_.
 

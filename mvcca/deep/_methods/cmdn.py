@@ -11,7 +11,6 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, Tensor, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import Labelled
 from mvcca.deep._bases.pretrained import (
@@ -34,7 +33,6 @@ from mvcca.deep.trainer import Objective, Trainer
 Networks = Mapping[str, Any]  # sequences of layers, by view
 
 
-@estimator
 class CMDN(Labelled, Pretrained):
     r"""Cross-media multiple deep networks, which are trained in stages [1]_.
 

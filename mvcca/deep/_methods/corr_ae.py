@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, Tensor, nn
 from torch.nn.functional import log_softmax
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
 from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
@@ -26,7 +25,6 @@ from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective, Trainer
 
 
-@estimator
 class CorrAE(Pretrained, NetworkEstimator):
     r"""Correspondence autoencoder: one autoencoder per view, with similar codes [1]_.
 
@@ -174,7 +172,6 @@ class CorrAE(Pretrained, NetworkEstimator):
             rows = rows.through({name: machines.get(name, nn.Identity()) for name in layers})
 
 
-@estimator
 class CrossCorrAE(CorrAE):
     r"""Correspondence autoencoder whose codes reconstruct the other view, or both views [1]_.
 

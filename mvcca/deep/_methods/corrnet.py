@@ -11,7 +11,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
 from mvcca.deep._bases.cca_scores import CCAScores
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
@@ -19,7 +18,6 @@ from mvcca.deep.objectives import CorrNetLoss
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class CorrNet(CCAScores):
     r"""Correlational neural network: an autoencoder of two views with one shared hidden layer [1]_.
 

@@ -10,7 +10,6 @@ from sklearn.utils._param_validation import Interval
 from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep._losses.trace_norm import check_enough_rows
@@ -20,7 +19,6 @@ from mvcca.deep.trainer import Objective
 from mvcca.problem import reg_of_names
 
 
-@estimator
 class DCCA(CCAScores, NetworkEstimator):
     r"""Deep canonical correlation analysis of two or more views.
 

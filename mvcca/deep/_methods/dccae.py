@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import Generator
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._methods.dcca import DCCA
 from mvcca.deep.encoders import Encoders, mlp
@@ -16,7 +15,6 @@ from mvcca.deep.objectives import ReconstructionLoss, WeightedSum
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class DCCAE(DCCA):
     r"""Deep canonically correlated autoencoders: deep CCA with a reconstruction penalty [1]_.
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Generator, Tensor, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import Labelled
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
@@ -18,7 +17,6 @@ from mvcca.deep.objectives import LabelLoss, PosteriorLoss
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class DeepSM(Labelled, NetworkEstimator):
     r"""Deep semantic matching: a classifier per view, whose posteriors are compared [1]_.
 

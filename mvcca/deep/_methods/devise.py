@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator, Widths
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
@@ -18,7 +17,6 @@ from mvcca.deep.objectives import DeViSELoss
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class DeViSE(DeepEstimator):
     r"""DeViSE: a linear map of one view into the space of another, such as word vectors [1]_.
 

@@ -11,7 +11,6 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled, scaled_layers
 from mvcca.deep._methods.dcca import DCCA
 from mvcca.deep.encoders import mlp
@@ -19,7 +18,6 @@ from mvcca.deep.layers import DynamicallyScaledLinear
 from mvcca.deep.trainer import encoded
 
 
-@estimator
 class DSDCCA(DCCA, DynamicallyScaled):
     r"""Dynamically scaled deep CCA: `DCCA` whose last layer is rescaled for each row [1]_.
 

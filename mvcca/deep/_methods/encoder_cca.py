@@ -9,7 +9,6 @@ from sklearn.utils._param_validation import StrOptions
 from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
@@ -17,7 +16,6 @@ from mvcca.deep.endings import AsTrained, Ending, StoredCCA, stored_layer
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class EncoderCCA(CCAScores, NetworkEstimator):
     r"""Networks trained with a custom objective, followed by linear CCA of their outputs.
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._methods.dcca import DCCA
 from mvcca.deep._networks.weights import drawn_seed
@@ -20,7 +19,6 @@ from mvcca.deep.trainer import Objective, Trainer
 from mvcca.views import Views
 
 
-@estimator
 class L0CCA(DCCA):
     r"""ℓ0-CCA: deep CCA that selects features with stochastic gates [1]_.
 

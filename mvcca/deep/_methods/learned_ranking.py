@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
@@ -18,7 +17,6 @@ from mvcca.deep.objectives import RankingLoss
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class LearnedRanking(NetworkEstimator):
     r"""Networks whose scores rank the other view's row of the same object first [1]_.
 

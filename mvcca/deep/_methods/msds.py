@@ -11,7 +11,6 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Generator, Tensor, nn
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep._networks.weights import drawn_seed
@@ -22,7 +21,6 @@ from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class MSDS(NetworkEstimator):
     r"""Modality-specific deep structures for retrieval of one view by another [1]_.
 

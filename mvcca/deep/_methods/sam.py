@@ -12,7 +12,6 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
 from mvcca.deep._losses.scheduled_margins import Centroids, ScheduledMarginLoss
@@ -23,7 +22,6 @@ from mvcca.deep.trainer import Objective, Trainer
 from mvcca.views import Views
 
 
-@estimator
 class SAM(NetworkEstimator):
     r"""Cross-modal subspace with scheduled adaptive margins, learned from class labels [1]_.
 

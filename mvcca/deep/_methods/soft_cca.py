@@ -10,7 +10,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
@@ -18,7 +17,6 @@ from mvcca.deep.objectives import SoftCCALoss
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class SoftCCA(CCAScores, NetworkEstimator):
     r"""Soft-CCA: deep CCA with stochastic decorrelation instead of whitening [1]_.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
@@ -13,7 +12,6 @@ from mvcca.deep.objectives import SoftHGRLoss
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class SoftHGR(CCAScores, NetworkEstimator):
     r"""Soft-HGR: deep maximal correlation without whitening [1]_.
 

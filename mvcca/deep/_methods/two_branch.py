@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import Generator
 
-from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
@@ -18,7 +17,6 @@ from mvcca.deep.objectives import StructureLoss
 from mvcca.deep.trainer import Objective
 
 
-@estimator
 class TwoBranch(NetworkEstimator):
     r"""Two-branch networks that rank both ways and keep neighbourhoods together [1]_.
 
