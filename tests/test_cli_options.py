@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 from importlib import import_module
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -84,6 +85,13 @@ def test_what_docstrings_say_of_parameters_is_their_signature(path):
         if "Literal[" in hint:
             choices = re.findall(r'"(\w+)"', described[name].type.partition("}")[0])
             assert {*choices} == {*re.findall(r"['\"](\w+)['\"]", hint)}
+
+
+@pytest.mark.parametrize("path", NO_OPTIONS)
+def test_without_sources_the_function_is_imported_for_its_docstring(path, monkeypatch):
+    expected = parameters_of(path)
+    monkeypatch.setattr(signatures.Path, "read_text", Mock(side_effect=FileNotFoundError))
+    assert parameters_of(path) == expected
 
 
 @pytest.mark.parametrize("command", NEEDED)
