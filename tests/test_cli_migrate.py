@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import commands
 import numpy as np
 import pytest
 from scipy import sparse
@@ -36,12 +37,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(capsys, *arguments):
-    try:
-        code = main(["migrate", *map(str, arguments)])
-    except SystemExit as end:
-        code = end.code
-    out, err = capsys.readouterr()
-    return code, out, err
+    return commands.run(capsys, "migrate", *arguments)
 
 
 MIGRATE = ("old.npy", "new.npy", "--sample", "sample.npy", "-o", "migrated.npy")

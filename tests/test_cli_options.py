@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from importlib import import_module
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
+from commands import run
 
+import mvcca
 from mvcca.cli import signatures
 from mvcca.cli.options import (
     ALIGN,
@@ -15,6 +20,7 @@ from mvcca.cli.options import (
     HITS,
     INDEX,
     MIGRATE,
+    NETWORK_FLAGS,
     NO_OPTIONS,
     REPRESENTATIONS,
     STUDY,
@@ -22,6 +28,9 @@ from mvcca.cli.options import (
 )
 from mvcca.cli.parser import parsed, parser_of
 from mvcca.cli.signatures import Parameter, chosen, parameters_of
+from mvcca.comparison.registry import METHODS
+from mvcca.inspection import study
+from mvcca.retrieval import retrieval_vectors
 
 COMMAND_OF = {
     STUDY: "test",
@@ -78,6 +87,13 @@ def test_what_docstrings_say_of_parameters_is_their_signature(path):
             assert {*choices} == {*re.findall(r"['\"](\w+)['\"]", hint)}
 
 
+@pytest.mark.parametrize("path", NO_OPTIONS)
+def test_without_sources_the_function_is_imported_for_its_docstring(path, monkeypatch):
+    expected = parameters_of(path)
+    monkeypatch.setattr(signatures.Path, "read_text", Mock(side_effect=FileNotFoundError))
+    assert parameters_of(path) == expected
+
+
 @pytest.mark.parametrize("command", NEEDED)
 def test_options_that_are_not_given_have_the_defaults_of_the_function(command):
     found = parsed([command, *NEEDED[command]])
@@ -86,6 +102,37 @@ def test_options_that_are_not_given_have_the_defaults_of_the_function(command):
             if name in found.chosen:
                 seed = 0 if name == "random_state" else None  # the same figures every time
                 assert getattr(found, name) == (seed if default is None else default)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_parameter_of_a_method_is_set_by_param(name):
+    method = METHODS[name]
+    if method.is_deep:
+        pytest.importorskip("torch")
+    module, _, estimator = method.path.partition(":")
+    known = {*inspect.signature(getattr(import_module(module), estimator)).parameters}
+    objects = {"callbacks", "encoders"}  # which text cannot express
+    assert method.takes() == known - method.fixed.keys() - objects
+    assert not method.is_deep or method.takes() & NETWORK_FLAGS.keys()
+
+
+def test_the_value_of_an_option_reaches_the_function(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    views = {name: rng.standard_normal((40, 4)) for name in ("a", "b")}
+    for name, X in views.items():
+        np.save(f"{name}.npy", X)
+    fast = ("test", "a.npy", "b.npy", "--permutations", 19, "--json")
+    for more, params in (((), {}), (("--cv", 3, "--seed", 5), {"cv": 3, "random_state": 5})):
+        found = json.loads(run(capsys, *fast, *more)[1])
+        expected = study(views, n_permutations=19, **({"random_state": 0} | params)).as_dict()
+        assert found == json.loads(json.dumps(expected))
+    mvcca.save(mvcca.CCA(2, reg=0.1).fit(views), "m.mvcca")
+    transform = ("transform", "m.mvcca", "--view", "a=a.npy", "--vectors", "gallery")
+    run(capsys, *transform, "--similarity", "euclidean", "-o", "v.npy")
+    rows = {"a": views["a"]}
+    expected = retrieval_vectors(mvcca.load("m.mvcca"), rows, similarity="euclidean")["a"]
+    np.testing.assert_array_equal(np.load("v.npy"), expected)
 
 
 NEW = {

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import fail, run, succeed
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
-from test_cli_files import fail, run, succeed
 
 import mvcca
 from mvcca import CCA, PerView, Tokens, Views

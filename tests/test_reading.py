@@ -16,7 +16,7 @@ MOST_RUN = {
     "MVMLCCA.fit": (36, 177, 17),
     "SAM.fit": (28, 155, 13),
     "fit_migration": (26, 125, 12),
-    "mvcca fit": (80, 501, 25),
+    "mvcca fit": (81, 473, 24),
     'compare("default", cv=5)': (91, 698, 32),
     "index add and search": (16, 82, 10),
 }

@@ -1,14 +1,15 @@
 """Command line: the exit codes, one-line errors and signals of any Unix tool.
 
-`parser` defines the commands and `options` their arguments; `demo`, `compare`, `test`, `fit`,
-`transform`, `search`, `migrate` and `info` run them. Modules that do the work are imported when a
-command runs.
+`commands` lists the commands, whose modules run them, and `options` their options, of which
+`signatures` makes those that are parameters of a function; `parser` makes the help and the errors.
+Modules that do the work are imported when a command runs.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises
     ------
     SystemExit
-        With 2 after a usage error, and with 0 after ``--help`` and ``--version``.
+        With 2 after a usage error, and with 0 after ``--help``.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if hasattr(sys.stdout, "reconfigure"):  # replace characters that the terminal lacks
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = partial(words, parser=options.parser)
         with warnings_as_notes(words):
             if options.command is None:
-                options.parser.print_help()
+                _print_version_or_help(options)
             else:
                 import_module(f"mvcca.cli.{options.command}").run(options)
         sys.stdout.flush()
@@ -78,6 +79,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, ImportError, RuntimeError) as error:  # others are bugs
         return _fail(words(" ".join(str(error).split())))
     return 0
+
+
+def _print_version_or_help(options: Namespace) -> None:
+    if options.version:
+        print(f"mvcca {import_module('mvcca').__version__}")
+    else:
+        options.parser.print_help()
 
 
 def _discard_stdout() -> None:

@@ -41,7 +41,9 @@ def _described(option: Action) -> str:
     text = " ".join((option.help or "").replace("%%", "%").split())
     if values_of(option) and option.metavar == "NAME":
         text = text.partition(": ")[2] or text
-    return shorten(re.split(r"[;:(]|, such", text)[0], _LONGEST, placeholder="")
+    text = re.split(r"[;:(]|, such", text)[0].strip()
+    short = shorten(text, _LONGEST, placeholder="")
+    return short if short == text else short.rpartition(", ")[0] or short
 
 
 def _bash(commands: Actions) -> str:

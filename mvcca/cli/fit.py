@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from argparse import Namespace
 from collections.abc import Collection
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def run(options: Namespace) -> None:
         configured(options, **config),
         resumable(output, arguments, resume=options.resume, flag="--resume"),
     ):
-        with epochs_reported(model, Progress().log):
+        with epochs_reported(model, Progress().log) if method.is_deep else nullcontext():
             rows = views if step is None else step.fit_transform(views)
             model.fit(rows, labels)
         model = model.as_mvcca() if hasattr(model, "as_mvcca") else model

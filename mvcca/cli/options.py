@@ -33,11 +33,7 @@ NO_OPTIONS = {
         "estimator": "the file MODEL",
         "backend": "an exact search is faster than to build an index for one search",
     },
-    HITS: {
-        "index": "made of the model",
-        "item_ids": "found by --id",
-        "query_ids": "found by --id",
-    },
+    HITS: {"index": "made of the model", "item_ids": "those of --id", "query_ids": "those of --id"},
     VECTORS: {"estimator": "the file MODEL"},
     COMPARE: {
         "X": "the files of --view",
@@ -422,24 +418,18 @@ def _add_texts(command: ArgumentParser) -> None:
 def _add_networks(command: ArgumentParser) -> None:
     """Add options of networks; without the device if the command already has that option."""
     group = command.add_argument_group("networks", notes.NETWORKS)
-    validation = """stop after N epochs without improvement on the validation rows (a tenth of the
+
+    def add(parameter: str, text: str, metavar: str, kind: Any = None) -> None:
+        add_option(group, NETWORK_FLAGS[parameter], text, metavar, kind, dest=parameter)
+
+    add("max_epochs", "maximum number of epochs", "N", values.positive_int)
+    add("batch_size", "rows per batch", "N", values.positive_int)
+    text = "units of the hidden layers of every view, such as 800,800"
+    add("hidden_layer_sizes", text, "N,...", values.sizes)
+    text = "fraction of the rows for validation; the weights of the best epoch are kept"
+    add("validation_fraction", text, "F", values.fraction)
+    text = """stop after N epochs without improvement on the validation rows (a tenth of the
 rows unless --validation-fraction is given)"""
-    options: dict[str, tuple[str, str, Any]] = {
-        "max_epochs": ("maximum number of epochs", "N", values.positive_int),
-        "batch_size": ("rows per batch", "N", values.positive_int),
-        "hidden_layer_sizes": (
-            "units of the hidden layers of every view, such as 800,800",
-            "N,...",
-            values.sizes,
-        ),
-        "validation_fraction": (
-            "fraction of the rows for validation; the weights of the best epoch are kept",
-            "F",
-            values.fraction,
-        ),
-        "patience": (validation, "N", values.positive_int),
-        "device": ("auto, cpu, cuda, cuda:1 or mps (default: auto)", "NAME", None),
-    }
-    for parameter, (text, metavar, kind) in options.items():
-        if NETWORK_FLAGS[parameter] not in command._option_string_actions:
-            add_option(group, NETWORK_FLAGS[parameter], text, metavar, kind, dest=parameter)
+    add("patience", text, "N", values.positive_int)
+    if "--device" not in command._option_string_actions:
+        add("device", "auto, cpu, cuda, cuda:1 or mps (default: auto)", "NAME")

@@ -7,7 +7,7 @@ import sys
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawTextHelpFormatter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from textwrap import wrap
+from textwrap import indent, wrap
 from typing import Any, NoReturn
 
 from mvcca.cli import options
@@ -92,16 +92,6 @@ def _suggestion(parser: ArgumentParser, message: str) -> str:
     return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
 
-class _Version(Action):
-    """Print the version, which is looked up only on request."""
-
-    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
-        from mvcca import __version__
-
-        print(f"mvcca {__version__}", flush=True)
-        parser.exit()
-
-
 def parsed(arguments: Sequence[str]) -> Namespace:
     """The options of a command, with its name and its parser; without a command, of `mvcca`."""
     if arguments and arguments[0] in COMMANDS:
@@ -120,7 +110,7 @@ def program() -> ArgumentParser:
         add_help=False,
     )
     parser.add_argument("command", metavar="COMMAND", choices=COMMANDS, nargs="?", help=SUPPRESS)
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("-h", "--help", action="help", help="show this help and exit")
     parser.set_defaults(quiet=False, parser=parser)
     return parser
@@ -174,5 +164,5 @@ def _sentence(summary: str) -> str:
     return f"{summary[0].upper()}{summary[1:]}{'' if summary.endswith('?') else '.'}"
 
 
-def _lines(examples: Iterable[str]) -> str:
-    return "\n".join(f"  $ mvcca {text}" for text in examples)
+def _lines(examples: str) -> str:
+    return indent(examples, "  $ mvcca ")

@@ -11,6 +11,8 @@ import ast
 import re
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Collection
+from importlib import import_module
+from inspect import getdoc
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +42,7 @@ class Parameter(NamedTuple):
 
 def parameters_of(path: str) -> dict[str, Parameter]:
     """The parameters of a function or class, such as ``mvcca.inspection.study``."""
-    text = ast.get_docstring(_definition(*path.rsplit(".", 1))) or ""
+    text = _docstring(*path.rsplit(".", 1))
     section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\S|\Z)", text, re.DOTALL | re.MULTILINE)
     entries = re.split(r"^(\w.*?) : (.*)$", section[1] if section else "", flags=re.MULTILINE)
     found = {}
@@ -113,6 +115,13 @@ def _help(text: str) -> str:
         return first
     start = f"{first[:-1]}; " if first.endswith(")") else f"{first} ("
     return f"{start}default: {default[1]})"
+
+
+def _docstring(module: str, name: str) -> str:
+    try:
+        return ast.get_docstring(_definition(module, name)) or ""
+    except OSError:  # no sources, as in a frozen application
+        return getdoc(getattr(import_module(module), name)) or ""
 
 
 def _definition(module: str, name: str) -> ast.ClassDef | ast.FunctionDef:
