@@ -70,6 +70,12 @@ def test_examples_in_the_help_parse(capsys, command):
         assert parsed(words).command == command
 
 
+def test_few_choices_are_shown_in_place_of_a_name_and_many_in_the_text(monkeypatch):
+    assert "  --method {cca,procrustes}\n" in help_of("align", monkeypatch)
+    text = " ".join(help_of("migrate", monkeypatch).split())
+    assert "--method NAME affine, local, cca or procrustes: any affine map" in text
+
+
 def test_the_session_of_the_first_page_parses(monkeypatch):
     text = help_of("", monkeypatch).replace("\\\n", " ")
     session = re.findall(r"^  \$ mvcca (.*)$", text, re.M)
