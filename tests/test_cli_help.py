@@ -83,7 +83,7 @@ SENTENCES = {
     "migrate": "only rotations (items, queries; default: affine for items, cca otherwise)",
     "search": "near to many queries, with the rows of --bank (default: as the model was tuned)",
     "similarity": "intervals, from a jackknife of ten groups of rows (default: no intervals)",
-    "compare": "if available) --directions {cross,within,all} queries for other views, for the view",
+    "compare": "if available) --directions {cross,within,all} queries for other views,",
 }
 
 
