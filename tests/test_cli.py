@@ -384,7 +384,7 @@ def test_the_same_seed_prints_the_same_figures_and_another_one_does_not(capsys):
 @pytest.mark.slow
 def test_jrl_retrieves_digits_as_well_as_published_similarity_does(capsys):
     arguments = ("demo", "--parts", "halves", "--labels", "digit", "--no-report")
-    _, out, _ = run(capsys, *arguments, "--methods", "cca,jrl,cmolrs")
+    _, out, _ = run(capsys, *arguments, "--methods", "cca,jrl,cmolrs", "--budget", "none")
     assert float(figures(out)["JRL"][0]) >= 0.59
     ranked_by = cells_of(out, "ranked by")
     assert ranked_by["CCA"] == "profile-likelihood"

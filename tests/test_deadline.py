@@ -277,7 +277,10 @@ def test_one_split_needs_no_time_for_other_folds(clock):
     assert found.successes == ["slow"]
 
 
-def test_wherever_the_limit_falls_methods_are_complete_or_left_out(monkeypatch):
+@pytest.mark.parametrize("cv", [4, 2])  # inner folds are those of the comparison, or others
+def test_wherever_the_limit_falls_methods_are_searched_or_at_default_settings_or_left_out(
+    monkeypatch, cv
+):
     readings = []
 
     def clock():  # a second passes whenever it is read
@@ -285,24 +288,36 @@ def test_wherever_the_limit_falls_methods_are_complete_or_left_out(monkeypatch):
         return float(len(readings))
 
     def after(budget):
-        return Deadline(clock() + budget, clock)
+        return NO_DEADLINE if budget is None else Deadline(clock() + budget, clock)
+
+    def values_of(found):
+        mrr = found.to_frame().set_index("measure").loc["mrr"]
+        return {name: tuple(own.value) for name, own in mrr.groupby("method")}
 
     monkeypatch.setattr(Deadline, "after", staticmethod(after))
-    names, kinds = ["mlcca", "cca", "pls"], set()  # tuned, so that searches are stopped, too
-    y = np.arange(150) % 3
-    whole = compared(names, 1e6, y=y, measures="mrr")
-    n_readings, values = len(readings), whole.to_frame().set_index("measure").loc["mrr"]
-    for share in (0.2, 0.4, 0.6, 0.8, 1.2):
+    names, options = ["mlcca", "cca", "pls"], {"y": np.arange(150) % 3, "cv": cv}
+    options |= {"measures": "mrr", "params": {"n_components": 2}}
+    whole = compared(names, 1e6, **options)
+    n_readings, searched = len(readings), values_of(whole)
+    default = values_of(compared(names, None, tune=False, **options))
+    seen = set()
+    for share in (0.2, 0.4, 1.0, 2.0):
         readings.clear()
         budget = share * n_readings
-        found = compared(names, budget, y=y, measures="mrr")
-        assert set(found.successes) | set(found.failures) == set(whole.methods)
+        found = compared(names, budget, **options)
+        untimely = {own.name for own in found.candidates if own.out_of_time}
+        assert {*found.successes, *found.failures} == {*whole.methods}
         assert all("left out" in reason for reason in found.failures.values())
-        expected = values[values["method"].isin(found.successes)]
-        assert found.to_frame().set_index("measure").loc["mrr"].equals(expected)
+        for name, values in values_of(found).items():
+            assert values == (default if name in untimely else searched)[name]
+        said = re.search(r"at default settings, since .*: (.*)", found._repr_html_())
+        shown = said[1].split("<")[0] if said else ""
+        assert all((name in shown) == (name in untimely) for name in found.methods)
         assert len(readings) <= budget + 40
-        kinds.add(tuple(found.successes))
-    assert kinds >= {("PLS",), ("CCA", "PLS")}
+        for name in untimely & {*found.successes}:
+            assert "cv" not in found.refit(name).get_params().values()
+        seen |= {(name, name in untimely) for name in found.successes}
+    assert seen >= {("MLCCA", True), ("CCA", True), *((name, False) for name in whole.methods)}
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -311,8 +326,9 @@ def test_every_process_keeps_the_deadline(clock, n_jobs):
     endless = {name: Timed(clock=clock, ticks=10**6) for name in ("endless", "too")}
     found = before.add(endless, n_jobs=n_jobs)
     assert found.successes == ["before"]
-    assert found.failures["endless"].startswith("left out: stopped after ")
-    assert found.failures["too"].startswith("left out: ")
+    reasons = found.failures["endless"], found.failures["too"]
+    assert all(reason.startswith("left out: ") for reason in reasons)
+    assert any("stopped after" in reason for reason in reasons)
     assert 40 < clock() <= 40 + n_jobs
 
 

@@ -397,7 +397,7 @@ several values, as in n_neighbors=5,20,80, each method uses the best, as with --
     add_option(settings, "--label-similarity", text, choices=similarities)
     add_option(settings, "--sigma", "its bandwidth (default: 1)", "S", values.positive)
     text = """time for all methods, such as 30s or 2h, or none for any: the cheapest are measured
-first, and those that do not fit are left out, with the reason"""
+first, at default settings if a search takes too long; the others are left out, with the reason"""
     add_option(running, "--budget", text, "TIME", str.lower, default=budget)
     add_parameters(command, running, COMPARE, "random_state", "n_jobs")
     of_files = {"groups", "label_vectors"}  # which the demo has not

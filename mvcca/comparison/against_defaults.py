@@ -46,7 +46,7 @@ def gains(result: Measurements) -> list[Gain]:
     if cheap and result.is_complete:
         settings = replace(result.settings, tune=False, search={})
         candidates = candidates_of(cheap, result.data, settings)
-        found = outcomes_of(candidates, Conditions(result.data, result.folds, settings))
+        _, found = outcomes_of(candidates, Conditions(result.data, result.folds, settings))
         again = Measurements(candidates, result.data, settings, result.folds, found, result.chance)
         default = {name: again.mean(name, measure) for name in again.successes}
     return [Gain(name, result.mean(name, measure), default.get(name)) for name in tuned]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -100,11 +100,17 @@ class Candidate:
     learns_from: str  # pairs, labels, or both
     method: Method | None = None  # entry of the registry, if it was selected by name
     is_tuned: bool = False  # whether folds choose parameters, which are "cv" in `estimator`
+    default: Any = None  # of a tuned method: the estimator at default settings
+    out_of_time: bool = False  # whether it is at default settings for want of time
 
     @property
     def is_deep(self) -> bool:
         """Whether it trains networks."""
         return hasattr(self.estimator, "callbacks")
+
+    def at_default_settings(self) -> Candidate:
+        """The same method where there is no time to choose its settings."""
+        return replace(self, estimator=self.default, is_tuned=False, out_of_time=True)
 
     def lacks(self, data: Data) -> str | None:
         """What the data lack to fit the method to any part of them; None if it can be fitted."""
@@ -193,33 +199,35 @@ def _named(method: Method, data: Data, settings: Settings) -> Candidate:
     given: dict[str, Any] = {"random_state": settings.random_state}
     searched = settings.params.keys() | settings.search.keys()
     tuned = tunable(method.build(given), searched) if _tunes(data, settings) else None
-    if tuned is None:
-        given |= DEFAULTS
-    if method.is_deep:
-        del given["reg"]
     if data.texts and method.reads_words:
         given["tokens"] = data.texts
     learns_from = "pairs" if method.learns_from == "pairs" else "labels"
     if method.learns_from == "labels as a view" and data.has_pairs:
         learns_from = "pairs, labels"
-    estimator = method.build({**given, **settings.params})
-    if tuned is not None:
-        estimator.set_params(**tuned, **_goal_of(estimator, data, settings))
-    # A search of other parameters fits estimators that tune themselves.
-    is_tuned = tuned is not None and not settings.search.keys() & estimator.get_params().keys()
-    return Candidate(method.title, estimator, learns_from, method, is_tuned)
+    defaults = {} if method.is_deep else DEFAULTS
+    default = Candidate(
+        method.title, method.build({**given, **defaults, **settings.params}), learns_from, method
+    )
+    if tuned is None:
+        return default
+    return _searched(default, method.build({**given, **settings.params}), tuned, data, settings)
 
 
 def _given(name: str, estimator: Any, data: Data, settings: Settings) -> Candidate:
-    learns_from = _learns_from(estimator, data)
-    tuned = None
+    default, tuned = Candidate(name, estimator, _learns_from(estimator, data)), None
     if settings.tune == "all" and _tunes(data, settings):
         tuned = tunable(estimator, settings.search.keys())
-    if tuned is not None:
-        estimator = clone(estimator)
-        estimator.set_params(**tuned, **_goal_of(estimator, data, settings))
-    is_tuned = tuned is not None and not settings.search.keys() & estimator.get_params().keys()
-    return Candidate(name, estimator, learns_from, is_tuned=is_tuned)
+    return default if tuned is None else _searched(default, estimator, tuned, data, settings)
+
+
+def _searched(
+    default: Candidate, estimator: Any, tuned: Mapping[str, Any], data: Data, settings: Settings
+) -> Candidate:
+    """A candidate some of whose parameters folds choose."""
+    estimator = clone(estimator).set_params(**tuned, **_goal_of(estimator, data, settings))
+    # A search of other parameters fits estimators that tune themselves.
+    is_tuned = not settings.search.keys() & estimator.get_params().keys()
+    return replace(default, estimator=estimator, is_tuned=is_tuned, default=default.estimator)
 
 
 def _tunes(data: Data, settings: Settings) -> bool:

@@ -107,7 +107,7 @@ Outcomes = dict[tuple[str, int], Outcome]
 class Begun(NamedTuple):
     """A method that was measured on its first fold."""
 
-    candidate: Candidate
+    candidate: Candidate  # at default settings, if its search took too long
     outcomes: Outcomes  # of the first fold; of all folds, if a search failed or no time was left
     chosen: Mapping[int, Choice]  # by fold, where one search serves all
     seconds: float  # of the first fold, without such a search
@@ -122,18 +122,31 @@ class Conditions:
     settings: Settings
     deadline: Deadline = NO_DEADLINE
 
-    def begin(self, candidate: Candidate, report: Report | None = None) -> Begun:
-        """Choose the settings if one search serves all folds, and measure the first fold."""
-        clock, chosen = self.deadline.clock, {}
-        start = clock()
+    def begin(self, candidate: Candidate, share: Deadline, report: Report | None = None) -> Begun:
+        """Measure a method on the first fold; at default settings if its search takes too long.
+
+        `share` is the time that the search may take, for all folds.
+        """
         reason = candidate.lacks(self.data)
         if reason is not None:
             return self._none(candidate, Failed(reason))
         if not self.deadline.allows(0):
             return self._none(candidate, self.left_out())
+        begun = self._begun(candidate, share, report)
+        is_omitted = any(isinstance(own, Omitted) for own in begun.outcomes.values())
+        if candidate.is_tuned and is_omitted and self.deadline.allows(0):
+            return self._begun(candidate.at_default_settings(), self.deadline, report)
+        return begun
+
+    def _begun(self, candidate: Candidate, limit: Deadline, report: Report | None) -> Begun:
+        """Choose the settings if one search serves all folds, and measure the first fold."""
+        clock, chosen, within = self.deadline.clock, {}, self
+        start = clock()
         try:
-            with self.deadline.enforced(), warnings.catch_warnings(action="ignore"):
-                if candidate.is_tuned and is_nested(self.data, self.folds, candidate):
+            with limit.enforced(), warnings.catch_warnings(action="ignore"):
+                if candidate.is_tuned and not is_nested(self.data, self.folds, candidate):
+                    within = replace(self, deadline=limit.part(1 / len(self.folds)))
+                elif candidate.is_tuned:
                     if report is not None:
                         report(f"{candidate.name}, choosing settings")
                     chosen = choices_of_folds(candidate, self.data, self.folds, self.settings)
@@ -144,7 +157,7 @@ class Conditions:
         except BaseException as error:  # SystemExit, too: other methods go on
             return self._none(candidate, Failed(_reason(error, self.data)))
         start = clock()
-        outcomes = self.measure(candidate, self.folds[0], chosen, report)
+        outcomes = within.measure(candidate, self.folds[0], chosen, report)
         return Begun(candidate, outcomes, chosen, clock() - start)
 
     def _none(self, candidate: Candidate, why: Failed) -> Begun:

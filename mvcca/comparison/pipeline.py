@@ -75,11 +75,12 @@ def compare(
         components and ``reg=0.1``.
     budget : str, float or None, default="10min"
         Time for all methods, in seconds or as "30s", "10min" or "2h"; None sets no limit. Methods
-        run in a fixed order, the cheapest first. Each is measured on the first fold, and left out
-        if its other folds, each as long as the first, do not fit into the time that is left. A fit
-        or a search that is running is stopped at its next tick: a batch of rows, a model of a
-        search, an epoch. `failures` has the reason and the budget that would include the method.
-        What is measured does not depend on the time; which methods are left out does.
+        run in a fixed order, the cheapest first. A search may take an equal share of the time that
+        is left; if it takes longer, its method is measured at default settings, and the result
+        names it. Each method is measured on the first fold, and left out if its other folds, each
+        as long as the first, do not fit into the time that is left. A fit that is running is
+        stopped at its next tick, such as a batch of rows or an epoch. `failures` has the reason and
+        the budget that would include the method. Without a limit, nothing depends on the time.
     search : mapping of str to sequence, optional
         Values of hyper-parameters, such as ``{"reg": [0.01, 0.1, 1]}``. For each fold, each method
         that has some of them uses the best combination by 3-fold cross-validation within the

@@ -103,8 +103,9 @@ class ComparisonResult(Measurements, Result):
         added = candidates_of(methods, self.data, self.settings, self.candidates)
         deadline = Deadline.after(self.settings.budget)
         conditions = Conditions(self.data, self.folds, self.settings, deadline)
-        found = {**self.outcomes, **outcomes_of(added, conditions, n_jobs, progress)}
-        result = replace(self, candidates=(*self.candidates, *added), outcomes=found)
+        measured, outcomes = outcomes_of(added, conditions, n_jobs, progress)
+        candidates, found = (*self.candidates, *measured), {**self.outcomes, **outcomes}
+        result = replace(self, candidates=candidates, outcomes=found)
         result._check_budget()
         return result
 

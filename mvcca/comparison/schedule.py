@@ -1,7 +1,9 @@
 """Measure methods cheapest first, until a deadline.
 
-Seconds are measured, not predicted: a method goes on after the first fold if the other folds, each
-as long as this one, fit into the time that is left. Else it is left out, with the reason.
+Seconds are measured, not predicted. A search may take an equal share of the time that is left, and
+its method is measured at default settings if that does not suffice. A method goes on after the
+first fold if the other folds, each as long as this one, fit into the time that is left. Else it is
+left out, with the reason.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ def outcomes_of(
     conditions: Conditions,
     n_jobs: int | None = None,
     progress: Callable[[str], None] | None = None,
-) -> Outcomes:
-    """Outcome of every method on every fold, or those that were there before an interruption."""
+) -> tuple[list[Candidate], Outcomes]:
+    """Methods as they were measured, and their outcomes on all folds or until an interruption."""
     schedule = Schedule(conditions, effective_n_jobs(n_jobs))
     n_fits = len(candidates) * len(conditions.folds)
     try:
@@ -47,7 +49,7 @@ def outcomes_of(
             raise
         reason = "A process was killed" if isinstance(error, BrokenProcessPool) else "Interrupted"
         warn(f"{reason}: the result contains {len(schedule.found)} of {n_fits} fits.")
-    return schedule.outcomes()
+    return [schedule.settled.get(own.name, own) for own in candidates], schedule.outcomes()
 
 
 @dataclass
@@ -59,6 +61,7 @@ class Schedule:
     tell: Tell | None = None
     found: Outcomes = field(default_factory=dict)
     begun: deque[tuple[Begun, Fold]] = field(default_factory=deque)  # other folds, which fit
+    settled: dict[str, Candidate] = field(default_factory=dict)  # some of them at default settings
 
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Measure methods in this order; other folds of methods that have begun come first."""
@@ -97,7 +100,9 @@ class Schedule:
         if self.begun:
             own, fold = self.begun.popleft()
             return "measure", own.candidate, fold, own.chosen
-        return "begin", waiting.popleft()
+        # An equal share for each method that waits, and for what runs at default settings.
+        share = min(0.5, self.n_processes / (len(waiting) + 1))
+        return "begin", waiting.popleft(), self.conditions.deadline.part(share)
 
     def _call(self, task: tuple[Any, ...], n_threads: int | None) -> tuple[Any, ...]:
         """A call for `processes`; epochs are reported where the process is this one."""
@@ -111,6 +116,7 @@ class Schedule:
             self.found.update(result)
             return
         self.found.update(result.outcomes)
+        self.settled[result.candidate.name] = result.candidate
         others = self.conditions.folds[1:]
         is_done = len(result.outcomes) > 1 or any(
             isinstance(own, Omitted) for own in result.outcomes.values()

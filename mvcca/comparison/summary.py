@@ -324,6 +324,12 @@ def _settings(result: Measurements) -> list[str]:
                 f"they suit {result.right_items(settings.measures[0])}; to choose for the other "
                 "kind of right items, put one of its measures first"
             )
+    untimely = [one.name for one in result.candidates if one.out_of_time]
+    if untimely:
+        lines.append(
+            f"at default settings, since a search takes more than its share of "
+            f"budget={settings.budget!r} (pass a larger one to search): {listed(untimely)}"
+        )
     fixed = any(one.method is not None and not one.is_tuned for one in result.candidates)
     params = {**(DEFAULTS if fixed else {}), **settings.params} if result.has_named else {}
     given = [

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf, isnan
 from numbers import Real
 from typing import Self
@@ -50,6 +50,10 @@ class Deadline:
     def allows(self, seconds: float) -> bool:
         """Whether work of so many seconds would end in time."""
         return seconds <= self.left()
+
+    def part(self, share: float) -> Self:
+        """The deadline of work that may take this share of the time left."""
+        return replace(self, ends=self.clock() + share * self.left())
 
     def check(self) -> None:
         """Raise OutOfTime if no time is left."""
