@@ -70,6 +70,28 @@ def test_examples_in_the_help_parse(capsys, command):
         assert parsed(words).command == command
 
 
+def test_few_choices_are_shown_in_place_of_a_name_and_many_in_the_text(monkeypatch):
+    assert "  --method {cca,procrustes}\n" in help_of("align", monkeypatch)
+    text = " ".join(help_of("migrate", monkeypatch).split())
+    assert "--method NAME affine, local, cca or procrustes: any affine map" in text
+
+
+SENTENCES = {
+    "fit": "usage: mvcca fit --view NAME=FILE --view NAME=FILE --method NAME -o MODEL [options]",
+    "test": "--jobs N number of processes for the permutations (default: 1)",
+    "align": "--method {cca,procrustes} CCA, or rotations only (default: cca)",
+    "migrate": "only rotations (items, queries; default: affine for items, cca otherwise)",
+    "search": "near to many queries, with the rows of --bank (default: as the model was tuned)",
+    "similarity": "intervals, from a jackknife of ten groups of rows (default: no intervals)",
+    "compare": "if available) --directions {cross,within,all} queries for other views,",
+}
+
+
+@pytest.mark.parametrize("command", SENTENCES)
+def test_docstrings_become_sentences_of_the_help(command, monkeypatch):
+    assert SENTENCES[command] in " ".join(help_of(command, monkeypatch).split())
+
+
 def test_the_session_of_the_first_page_parses(monkeypatch):
     text = help_of("", monkeypatch).replace("\\\n", " ")
     session = re.findall(r"^  \$ mvcca (.*)$", text, re.M)

@@ -11,6 +11,7 @@ import ast
 import re
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Collection
+from functools import cache
 from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
@@ -40,6 +41,7 @@ class Parameter(NamedTuple):
     text: str
 
 
+@cache
 def parameters_of(path: str) -> dict[str, Parameter]:
     """The parameters of a function or class, such as ``mvcca.inspection.study``."""
     text = _docstring(*path.rsplit(".", 1))
