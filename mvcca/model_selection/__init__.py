@@ -10,7 +10,6 @@ from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._fold_search import FoldSearchCV
 from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.model_selection._goals import GOALS, MEASURES, Goal, goal_of
-from mvcca.model_selection._refits import OF_RIDGES, choices, chosen, space_of
 from mvcca.model_selection._sample_size import (
     decay_of_variances,
     held_out_sample_size,
@@ -19,14 +18,24 @@ from mvcca.model_selection._sample_size import (
     spectrum_decay,
 )
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
-from mvcca.model_selection._spaces import AUTOMATIC, SEARCHED, Space, plain_value, searched
-from mvcca.model_selection._tuning import (
+from mvcca.model_selection._search import Choice
+from mvcca.model_selection._sources import numbers_of_components
+from mvcca.model_selection._spaces import (
+    AUTOMATIC,
     LEAST_RIDGE,
+    OF_RIDGES,
     RIDGES,
-    Choice,
+    SEARCHED,
+    Space,
+    plain_value,
+    searched,
+    space_of,
+)
+from mvcca.model_selection._tuning import (
     choice_of,
+    choices,
+    chosen,
     fit_chosen,
-    numbers_of_components,
     tunable,
     tune_by_products,
     tuned,

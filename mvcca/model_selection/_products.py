@@ -1,58 +1,15 @@
-"""Choose the ridge of CCA of wide views, whose models are found by products with the rows.
+"""CCA of wide views for any ridge, found by products with the rows.
 
-Matrices over features or rows, of which `_fold_statistics` makes all models, would take more.
+Matrices over features or rows would take more.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
-
-from mvcca.model_selection._fold_statistics import InnerFolds
-from mvcca.model_selection._goals import FoldScores, Goal, RankedSample, Scores, bank_of_others
 from mvcca.problem import Maps, Overfit, Rows, solve_by_products
-from mvcca.views import Views
-
-
-@dataclass(frozen=True, eq=False)
-class FoldRows:
-    """Rows of each fold, to be solved for every ridge anew.
-
-    Attributes
-    ----------
-    estimator : StatisticEstimator
-        CCA or MVCCA.
-    rows : Rows
-        All training rows.
-    folds : InnerFolds
-        Folds of the objects.
-    samples : sequence of RankedSample
-        Rows of each fold, no more than it takes to choose settings.
-    """
-
-    estimator: Any
-    rows: Rows
-    folds: InnerFolds
-    samples: list[RankedSample]
-
-    @classmethod
-    def of(cls, estimator: Any, rows: Rows, folds: InnerFolds) -> FoldRows:
-        """Draw the rows to score."""
-        return cls(estimator, rows, folds, folds.samples(rows.views, rows.labels))
-
-    def path(self, left_out: Collection[int]) -> SolvedAnew:
-        """The problem of all other folds."""
-        return SolvedAnew(self.rows.take(self.folds.without(left_out)))
-
-    def held_out(
-        self, path: Any, left_out: Collection[int], scored: Collection[int], goal: Goal
-    ) -> HeldOutRows:
-        """Rows to score models of a path on."""
-        return HeldOutRows(self.samples, left_out, scored, goal == "object")
 
 
 @dataclass(frozen=True)
@@ -60,14 +17,6 @@ class SolvedAnew:
     """Models of the same rows for any ridge, each found by products with the rows."""
 
     rows: Rows
-
-    @property
-    def axes(self) -> Mapping[str, Any]:
-        """None, as in which a `RidgePath` is checked: products need no more digits than rows."""
-        return {}
-
-    def check(self, reg: Mapping[str, float]) -> None:
-        """Nothing to check."""
 
     def solve(self, reg: Mapping[str, float], n_components: int | None) -> Maps | None:
         """The maps of ridges as in ``Rows.reg``; None if they fit the rows almost exactly."""
@@ -77,28 +26,3 @@ class SolvedAnew:
                 return solve_by_products(rows, refuse=True)
         except Overfit:
             return None
-
-
-@dataclass(frozen=True)
-class HeldOutRows:
-    """Rows of samples, projected anew by every model."""
-
-    samples: list[RankedSample]
-    left_out: Collection[int]
-    scored: Collection[int]
-    corrects: bool  # for hubs, with a bank of rows
-
-    def projected(self, maps: Maps, power: float) -> dict[int, FoldScores]:
-        """Scores of each fold, and of the bank, under a model."""
-
-        def scores(views: Views) -> Scores:
-            return {
-                name: np.asarray(block.project(maps.means[name], maps.weights[name]))
-                for name, block in views.blocks.items()
-            }
-
-        bank = bank_of_others(self.samples, self.left_out, scores) if self.corrects else {}
-        return {
-            fold: FoldScores.of(scores(self.samples[fold].views), bank, maps, power)
-            for fold in self.scored
-        }
