@@ -1,9 +1,10 @@
 """Folds, scorers, and settings that held-out rows choose.
 
-`folds` and `groups` split the objects. `_goals` ranks held-out rows; `_tuning` solves every ridge
-from statistics of the folds (`_fold_statistics`), and `_refits` searches the parameters (`_spaces`)
-of any other method. `_sample_size` plans studies.
-`FoldSearchCV` is scikit-learn's interface to such searches.
+`folds` and `groups` split the objects. `search` tries settings on folds, with the models of a
+`Source`: those of `_sources` are solved from statistics of the folds (`_fold_statistics`), by
+products, or fitted anew, and `_goals` ranks held-out rows under them. `_space_search` searches
+several parameters (`_spaces`), and `_tuning` fits with what was chosen. `FoldSearchCV` is
+scikit-learn's interface to such searches. `_sample_size` plans studies.
 """
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
@@ -18,7 +19,15 @@ from mvcca.model_selection._sample_size import (
     spectrum_decay,
 )
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
-from mvcca.model_selection._search import Choice
+from mvcca.model_selection._search import (
+    Choice,
+    Setting,
+    Source,
+    Trials,
+    Variant,
+    exceeds_its_error,
+    search,
+)
 from mvcca.model_selection._sources import numbers_of_components
 from mvcca.model_selection._spaces import (
     AUTOMATIC,
@@ -55,11 +64,16 @@ __all__ = [
     "Goal",
     "InnerFolds",
     "RetrievalScorer",
+    "Setting",
+    "Source",
     "Space",
+    "Trials",
+    "Variant",
     "choice_of",
     "choices",
     "chosen",
     "decay_of_variances",
+    "exceeds_its_error",
     "fit_chosen",
     "goal_of",
     "held_out_sample_size",
@@ -68,6 +82,7 @@ __all__ = [
     "required_correlation",
     "retrieval_scorer",
     "sample_size",
+    "search",
     "searched",
     "space_of",
     "spectrum_decay",

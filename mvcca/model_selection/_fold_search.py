@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -28,7 +28,8 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from mvcca.blocks import is_mapping
 from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.machine.warnings import warn
-from mvcca.model_selection._fold_statistics import Parts
+from mvcca.model_selection._fold_statistics import Models, Outer, Parts
+from mvcca.model_selection._search import Setting, Trials, Variant, search
 from mvcca.model_selection._spaces import searched
 from mvcca.problem import RidgePath, Rows
 from mvcca.retrieval.bank import bank_of, bank_rows
@@ -498,8 +499,17 @@ def _grouped(settings: Sequence[_Setting], key: Callable[[_Setting], Any]) -> li
 # ---- the search ----------------------------------------------------------------------------------
 
 
+class _Model(NamedTuple):
+    """A model, or its score, and what scores it on the held-out rows of its split."""
+
+    setting: _Setting
+    learned: Any
+    held_out: _FitArguments | None
+    bank: Views | None  # training rows that correct rankings
+
+
 class _CandidateEvaluation:
-    """Models of all settings and splits, and their scores.
+    """Source of models of all settings and splits, and their scores.
 
     Parameters
     ----------
@@ -520,6 +530,8 @@ class _CandidateEvaluation:
         Score and times by candidate and split, candidate by candidate.
     """
 
+    goal = None  # scorers know it
+
     def __init__(
         self,
         data: _FitArguments,
@@ -530,8 +542,8 @@ class _CandidateEvaluation:
     ) -> None:
         self.data, self.settings, self.splits = data, settings, splits
         self.score, self.score_params = score, score_params
-        self.n_candidates = sum(len(own.rankings) for own in settings)
-        self.trials: list[dict[str, Any]] = [{} for _ in range(self.n_candidates * len(splits))]
+        self.trials: list[dict[str, Any]] = []
+        self._seconds = [0.0] * len(splits)  # that models take
         self._is_read_again: set[int] = set()  # settings, by their position
         # What the mean correlation of the scores of all rows needs is in their moments.
         self._asks_correlations = (
@@ -558,9 +570,9 @@ class _CandidateEvaluation:
 
         def score(rows: Rows) -> None:
             self._parts = Parts.of(self._opened, rows, trains)
-            for split in range(len(self.splits)):
-                with _naming(split, len(self.splits)):
-                    self._score_split(split)
+            self._seconds = [0.0] * len(self.splits)
+            [found] = search(self, [own.params for own in self.settings]).values()
+            self.trials = self._results(found)
 
         self._opened.precisely(rows, score)
 
@@ -597,34 +609,57 @@ class _CandidateEvaluation:
         bank = bank_rows(self.data.checked_by(model)) if _corrects(ranking) else None
         return setting.ranked_by(ranking, model, bank)
 
-    def _score_split(self, split: int) -> None:
+    def models(self, outers: Collection[Outer]) -> Models:
+        """One model of each setting per split."""
+        return [((split,), dict.fromkeys([split], ())) for split in range(len(self.splits))]
+
+    def solved(
+        self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
+    ) -> Iterator[tuple[int, _Model]]:
+        """Models of all settings for the training part of a split, and what scores them."""
+        [split] = left_out
         train, test = self.splits[split]
         held_out = bank = None
-        params = _check_method_params(self.data.X, params=self.score_params, indices=test)
         corrects = any(_corrects(own) for each in self.settings for own in each.rankings.values())
-        models, seconds = self._models(split), 0.0
-        while True:
-            start = time.perf_counter()
-            setting, model = next(models, (None, None))
-            seconds += time.perf_counter() - start
-            if setting is None:
-                break
-            if held_out is None and not isinstance(model, float):
-                held_out = self.data.take(test)
-            if bank is None and corrects:
-                bank = bank_rows(self.data.take(train).checked_by(model))
-            for number, ranking in setting.rankings.items():
+        models = self._models(split)
+        with _naming(split, len(self.splits)):
+            while True:
                 start = time.perf_counter()
-                value = model
-                if held_out is not None:
-                    ranked = setting.ranked_by(ranking, model, bank)
-                    value = self.score(ranked, *held_out.rows, **params)
-                self.trials[number * len(self.splits) + split] = {
-                    "test_scores": value,
-                    "score_time": time.perf_counter() - start,
-                }
-        for trial in self.trials[split :: len(self.splits)]:
-            trial["fit_time"] = seconds / self.n_candidates
+                setting, model = next(models, (None, None))
+                self._seconds[split] += time.perf_counter() - start
+                if setting is None:
+                    return
+                if held_out is None and not isinstance(model, float):
+                    held_out = self.data.take(test)
+                if bank is None and corrects:
+                    bank = bank_rows(self.data.take(train).checked_by(model))
+                yield self.settings.index(setting), _Model(setting, model, held_out, bank)
+
+    def values(self, model: _Model, fold: int) -> Iterator[tuple[str | None, None, dict[str, Any]]]:
+        """Score and time by ranking."""
+        indices = self.splits[fold][1]
+        with _naming(fold, len(self.splits)):
+            params = _check_method_params(self.data.X, params=self.score_params, indices=indices)
+            for ranking in {*model.setting.rankings.values()}:
+                start, value = time.perf_counter(), model.learned
+                if model.held_out is not None:
+                    ranked = model.setting.ranked_by(ranking, model.learned, model.bank)
+                    value = self.score(ranked, *model.held_out.rows, **params)
+                seconds = time.perf_counter() - start
+                yield ranking, None, {"test_scores": value, "score_time": seconds}
+
+    def _results(self, found: Trials) -> list[dict[str, Any]]:
+        """Score and times by candidate and split, as scikit-learn formats them."""
+        variants = {
+            candidate: Variant(number, ranking)
+            for number, setting in enumerate(self.settings)
+            for candidate, ranking in setting.rankings.items()
+        }
+        return [
+            {**found.values[variants[candidate]][split], "fit_time": seconds / len(variants)}
+            for candidate in range(len(variants))
+            for split, seconds in enumerate(self._seconds)
+        ]
 
     def _models(self, split: int) -> Iterator[tuple[_Setting, Any]]:
         """The model of each setting for the training part of a split."""

@@ -7,8 +7,8 @@ searches of a grid (`_fold_search`) and of other rooms.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from mvcca.machine.progress import counting
 from mvcca.model_selection._fold_statistics import Models, Outer
-from mvcca.model_selection._goals import Goal
+from mvcca.model_selection._goals import Goal, Value
 
 Setting = Mapping[str, Any]
 
@@ -37,8 +37,8 @@ class Source(Protocol):
     """
 
     @property
-    def goal(self) -> Goal:
-        """What values measure."""
+    def goal(self) -> Goal | None:
+        """What values measure, if it is one of these."""
 
     def models(self, outers: Collection[Outer]) -> Models:
         """Folds that each model leaves out, and those it is scored on, as `InnerFolds.models`."""
@@ -132,7 +132,7 @@ class Trials:
 
     Attributes
     ----------
-    goal : {"object", "class", "correlation"}
+    goal : {"object", "class", "correlation"} or None
         What the values measure.
     settings : sequence of mapping
         Searched parameters; of equal values, those of the last one win.
@@ -144,14 +144,14 @@ class Trials:
         Whether heads count, too: not if the gallery to be searched is as small as a fold.
     """
 
-    goal: Goal
+    goal: Goal | None
     settings: Sequence[Setting]
     values: dict[Variant, dict[int, Any]] = field(default_factory=dict)
     prefers_all: bool = True
     by_heads: bool = True
 
     @classmethod
-    def joined(cls, parts: Iterable[Trials], goal: Goal, **rules: bool) -> Trials:
+    def joined(cls, parts: Iterable[Trials], goal: Goal | None, **rules: bool) -> Trials:
         """Trials of the settings of all parts."""
         settings: list[Setting] = []
         values: dict[Variant, dict[int, Any]] = {}
@@ -164,6 +164,24 @@ class Trials:
     def add(self, fold: int, variant: Variant, value: Any) -> None:
         """Keep the value of a variant on a fold."""
         self.values.setdefault(variant, {})[fold] = value
+
+    def pooled(self, value: Callable[[list[Any]], float]) -> Trials:
+        """Trials with one value of all folds, of a measure that is not a mean over them."""
+        values = {}
+        for variant, by_fold in self.values.items():
+            pooled = float(value([by_fold[fold] for fold in sorted(by_fold)]))
+            values[variant] = {0: Value(pooled, pooled)}
+        return replace(self, values=values)
+
+    @property
+    def chosen(self) -> Setting:
+        """The setting of the best variant."""
+        return self.settings[self.best.setting]
+
+    @property
+    def value(self) -> float:
+        """Mean of the goal's measure of the best variant over the folds."""
+        return float(self._complete[self.best][:, 0].mean())
 
     @cached_property
     def best(self) -> Variant:
@@ -183,20 +201,20 @@ class Trials:
 
     def choose(self) -> Choice:
         """The best variant, with the values of all of them."""
-        best, values = self.best, self._complete
+        best = self.best
         return Choice(
-            dict(self.settings[best.setting]),
+            dict(self.chosen),
             str(best.ranking),
             best.n_components,
-            float(values[best][:, 0].mean()),
+            self.value,
             self.cv_results(),
             self.at_edge(),
         )
 
     def at_edge(self) -> tuple[str, ...]:
         """Parameters whose best value is the smallest or largest of those that were tried."""
-        best = self.settings[self.best.setting]
-        return tuple(n for n, own in best.items() if at_edge(own, (s[n] for s in self.settings)))
+        tried = self.settings
+        return tuple(n for n, own in self.chosen.items() if at_edge(own, (s[n] for s in tried)))
 
     def cv_results(self) -> dict[str, Any]:
         """Scores in scikit-learn's form, and mean heads if these are other ones."""

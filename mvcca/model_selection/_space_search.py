@@ -63,8 +63,7 @@ class SpaceSearch:
                 self._try(keys)
                 for outer, own in keys.items():
                     asked[outer] = list(dict.fromkeys([*asked[outer], *own]))
-                    trials = self._trials(outer, asked[outer])
-                    chosen = trials.settings[trials.best.setting]
+                    chosen = self._trials(outer, asked[outer]).chosen
                     best[outer] = {name: chosen[name] for name in space.values}
                 new = {
                     outer: [value]

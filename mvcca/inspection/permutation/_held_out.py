@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from mvcca.inspection.permutation._nuisance import Centred
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import stepwise
 from mvcca.inspection.permutation._trials import canonical_variates
+from mvcca.model_selection import Setting, Trials, search
 from mvcca.problem import Whitened, canonical
 
 N_FOLDS = 5
@@ -36,6 +38,42 @@ class FoldAxes:
             train, test = train - mean, test - mean
         view = Whitened.of_covariance(train.T @ train, n_features=n_features)
         return cls(view, train @ view.weights, test @ view.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class FromBasis:
+    """Source of first canonical variates of held-out rows, from the axes of both views by fold."""
+
+    moved: Sequence[FoldAxes]
+    fixed: Sequence[FoldAxes]
+    goal = "correlation"
+
+    def models(self, outers: Any) -> list[tuple[tuple[int, ...], dict[int, Any]]]:
+        """One model per fold and ridge."""
+        return [((fold,), {fold: ()}) for fold in range(len(self.fixed))]
+
+    def solved(
+        self, left_out: tuple[int, ...], scored: Any, settings: Sequence[Setting]
+    ) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
+        """Variates of both sides."""
+        ours, theirs = self.moved[left_out[0]], self.fixed[left_out[0]]
+        cross = ours.train.T @ theirs.train
+        for number, setting in enumerate(settings):
+            _, left, right = canonical(cross, ours.view, theirs.view, setting["ridges"])
+            yield number, (ours.held_out @ left[:, 0], theirs.held_out @ right[:, 0])
+
+    def values(
+        self, model: tuple[np.ndarray, np.ndarray], fold: int
+    ) -> Iterator[tuple[None, None, np.ndarray]]:
+        """Sums of products and of squares."""
+        x, y = model
+        yield None, None, np.array([x @ y, x @ x, y @ y])
+
+
+def _correlation(sums: list[np.ndarray]) -> float:
+    """The correlation of all folds, from their sums."""
+    product, *squares = np.sum(sums, axis=0)
+    return float(product / np.sqrt(squares[0] * squares[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +102,12 @@ class HeldOutCorrelation:
     @cached_property
     def observed(self) -> np.ndarray:
         """The largest correlation over the ridges."""
-        return self._values.max(keepdims=True)
+        return np.array([self._as_they_are.value])
 
     @property
     def reg(self) -> tuple[float, float]:
         """The ridges of the rows as they are."""
-        return self.ridges[int(self._values.argmax())]
+        return self._as_they_are.chosen["ridges"]
 
     @cached_property
     def correlations(self) -> np.ndarray:
@@ -80,22 +118,17 @@ class HeldOutCorrelation:
         ]
 
     def __call__(self, rng: np.random.RandomState) -> np.ndarray:
-        return self.of(self.exchange.apply(self._rows(self.moved), rng)).max(keepdims=True)
+        return np.array([self.of(self.exchange.apply(self._rows(self.moved), rng)).value])
 
-    def of(self, moved: np.ndarray) -> np.ndarray:
-        """Correlations of rearranged rows with those of the other side, (n_ridges,)."""
-        sums = np.zeros((3, len(self.ridges)))
-        for fold, theirs in enumerate(self._fixed_parts):
-            ours = self._part(self.moved, moved, fold)
-            cross = ours.train.T @ theirs.train
-            for i, ridges in enumerate(self.ridges):
-                _, left, right = canonical(cross, ours.view, theirs.view, ridges)
-                x, y = ours.held_out @ left[:, 0], theirs.held_out @ right[:, 0]
-                sums[:, i] += x @ y, x @ x, y @ y
-        return sums[0] / np.sqrt(sums[1] * sums[2])
+    def of(self, moved: np.ndarray) -> Trials:
+        """Correlations of rearranged rows with those of the other side, by ridges."""
+        parts = [self._part(self.moved, moved, fold) for fold in range(len(self._fixed_parts))]
+        source = FromBasis(parts, self._fixed_parts)
+        settings = [{"ridges": own} for own in reversed(self.ridges)]  # of equal ones, the first
+        return search(source, settings)[()].pooled(_correlation)
 
     @cached_property
-    def _values(self) -> np.ndarray:
+    def _as_they_are(self) -> Trials:
         return self.of(self._rows(self.moved))
 
     @cached_property
@@ -138,8 +171,8 @@ class Tuned:
     def __call__(self, rng: np.random.RandomState) -> np.ndarray:
         moved = self.search.moved
         basis = self.search.exchange.apply(moved.basis, rng)
-        chosen = self.search.ridges[int(self.search.of(basis * moved.view.values).argmax())]
-        return self._of(basis, chosen)
+        found = self.search.of(basis * moved.view.values)
+        return self._of(basis, found.chosen["ridges"])
 
     def _of(self, basis: np.ndarray, reg: tuple[float, float]) -> np.ndarray:
         """The statistic of K = F UᵀV F."""
