@@ -22,13 +22,10 @@ from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
 from mvcca.model_selection._search import (
     Choice,
     Setting,
-    Source,
     Trials,
-    Variant,
-    exceeds_its_error,
     search,
 )
-from mvcca.model_selection._sources import numbers_of_components
+from mvcca.model_selection._sources import FromFolds, numbers_of_components
 from mvcca.model_selection._spaces import (
     AUTOMATIC,
     LEAST_RIDGE,
@@ -61,19 +58,17 @@ __all__ = [
     "Choice",
     "ClassDisjointSplit",
     "FoldSearchCV",
+    "FromFolds",
     "Goal",
     "InnerFolds",
     "RetrievalScorer",
     "Setting",
-    "Source",
     "Space",
     "Trials",
-    "Variant",
     "choice_of",
     "choices",
     "chosen",
     "decay_of_variances",
-    "exceeds_its_error",
     "fit_chosen",
     "goal_of",
     "held_out_sample_size",

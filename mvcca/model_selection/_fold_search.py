@@ -28,7 +28,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from mvcca.blocks import is_mapping
 from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.machine.warnings import warn
-from mvcca.model_selection._fold_statistics import Models, Outer, Parts
+from mvcca.model_selection._fold_statistics import Models, Outer, Parts, one_left_out
 from mvcca.model_selection._search import Setting, Trials, Variant, search
 from mvcca.model_selection._spaces import searched
 from mvcca.problem import RidgePath, Rows
@@ -611,7 +611,7 @@ class _CandidateEvaluation:
 
     def models(self, outers: Collection[Outer]) -> Models:
         """One model of each setting per split."""
-        return [((split,), dict.fromkeys([split], ())) for split in range(len(self.splits))]
+        return one_left_out(len(self.splits))
 
     def solved(
         self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]

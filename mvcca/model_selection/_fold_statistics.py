@@ -137,6 +137,11 @@ class InnerFolds:
         return models
 
 
+def one_left_out(n_folds: int) -> Models:
+    """Models that each leave out one fold and are scored on it."""
+    return [((fold,), dict.fromkeys([fold], ())) for fold in range(n_folds)]
+
+
 def naming_folds(error: Exception, folds: InnerFolds, left_out: Collection[int]) -> ValueError:
     """The error of a model that does not see some folds, with these folds named."""
     which = "all folds"

@@ -197,7 +197,11 @@ class Trials:
         whole = {v: values for v, values in means.items() if v.n_components is None}
         best = _largest(whole if whole and self.prefers_all else means)
         rival = _largest(means)
-        return rival if exceeds_its_error(means[rival] - means[best]) else best
+        if rival == best:
+            return best
+        gain = means[rival] - means[best]
+        error = gain.std(ddof=1 if len(gain) > 1 else 0) / np.sqrt(len(gain))
+        return rival if gain.mean() > error else best
 
     def choose(self) -> Choice:
         """The best variant, with the values of all of them."""
@@ -251,11 +255,6 @@ class Trials:
 def _largest(values: Mapping[Variant, np.ndarray]) -> Variant:
     """The variant with the largest mean; of equal ones, that with the last setting."""
     return max(values, key=lambda variant: (values[variant].mean(), variant.setting))
-
-
-def exceeds_its_error(gains: np.ndarray) -> bool:
-    """Whether a mean is larger than its standard error."""
-    return bool(gains.mean() > gains.std(ddof=1 if len(gains) > 1 else 0) / np.sqrt(len(gains)))
 
 
 def at_edge(value: Any, tried: Iterable[Any]) -> bool:

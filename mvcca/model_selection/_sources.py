@@ -6,7 +6,7 @@ others are fitted anew, and some predict every row without it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from mvcca.model_selection._fold_statistics import (
     Outer,
     Parts,
     naming_folds,
+    one_left_out,
 )
 from mvcca.model_selection._goals import (
     FoldScores,
@@ -411,3 +412,41 @@ def _values(
         by_ranking = values_of(goal, held_out.scores, sample, rankings, found if k is None else k)
         for ranking, value in by_ranking.items():
             yield ranking, k, value
+
+
+# ---- models that functions give ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FromFolds:
+    """Models and values from two functions, with each fold held out once.
+
+    Attributes
+    ----------
+    n_folds : int
+        Number of folds.
+    fit : callable
+        Takes the fold to leave out and the settings, and returns an iterable of their models.
+    value : callable
+        Takes a model and the fold, and returns the value; None if there is none on this fold.
+    """
+
+    n_folds: int
+    fit: Callable[[int, Sequence[Setting]], Iterable[Any]]
+    value: Callable[[Any, int], Any]
+    goal = None  # the caller knows what values are
+
+    def models(self, outers: Collection[Outer]) -> Models:
+        """One fold is left out at a time."""
+        return one_left_out(self.n_folds)
+
+    def solved(
+        self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
+    ) -> Iterator[tuple[int, Any]]:
+        """Models in the order of the settings."""
+        return enumerate(self.fit(left_out[0], settings))
+
+    def values(self, model: Any, fold: int) -> Iterator[tuple[None, None, Any]]:
+        """The value on the fold, if there is one."""
+        if (value := self.value(model, fold)) is not None:
+            yield None, None, value

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from mvcca.inspection.permutation._nuisance import Centred
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import stepwise
 from mvcca.inspection.permutation._trials import canonical_variates
-from mvcca.model_selection import Setting, Trials, search
+from mvcca.model_selection import FromFolds, Setting, Trials, search
 from mvcca.problem import Whitened, canonical
 
 N_FOLDS = 5
@@ -40,34 +39,10 @@ class FoldAxes:
         return cls(view, train @ view.weights, test @ view.weights)
 
 
-@dataclass(frozen=True, eq=False)
-class FromBasis:
-    """Source of first canonical variates of held-out rows, from the axes of both views by fold."""
-
-    moved: Sequence[FoldAxes]
-    fixed: Sequence[FoldAxes]
-    goal = "correlation"
-
-    def models(self, outers: Any) -> list[tuple[tuple[int, ...], dict[int, Any]]]:
-        """One model per fold and ridge."""
-        return [((fold,), {fold: ()}) for fold in range(len(self.fixed))]
-
-    def solved(
-        self, left_out: tuple[int, ...], scored: Any, settings: Sequence[Setting]
-    ) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
-        """Variates of both sides."""
-        ours, theirs = self.moved[left_out[0]], self.fixed[left_out[0]]
-        cross = ours.train.T @ theirs.train
-        for number, setting in enumerate(settings):
-            _, left, right = canonical(cross, ours.view, theirs.view, setting["ridges"])
-            yield number, (ours.held_out @ left[:, 0], theirs.held_out @ right[:, 0])
-
-    def values(
-        self, model: tuple[np.ndarray, np.ndarray], fold: int
-    ) -> Iterator[tuple[None, None, np.ndarray]]:
-        """Sums of products and of squares."""
-        x, y = model
-        yield None, None, np.array([x @ y, x @ x, y @ y])
+def _sums(variates: tuple[np.ndarray, np.ndarray], _: int) -> np.ndarray:
+    """Sums of products and of squares of held-out variates."""
+    x, y = variates
+    return np.array([x @ y, x @ x, y @ y])
 
 
 def _correlation(sums: list[np.ndarray]) -> float:
@@ -122,10 +97,19 @@ class HeldOutCorrelation:
 
     def of(self, moved: np.ndarray) -> Trials:
         """Correlations of rearranged rows with those of the other side, by ridges."""
-        parts = [self._part(self.moved, moved, fold) for fold in range(len(self._fixed_parts))]
-        source = FromBasis(parts, self._fixed_parts)
+        source = FromFolds(len(self._fixed_parts), partial(self._variates, moved), _sums)
         settings = [{"ridges": own} for own in reversed(self.ridges)]  # of equal ones, the first
         return search(source, settings)[()].pooled(_correlation)
+
+    def _variates(
+        self, moved: np.ndarray, fold: int, settings: Sequence[Setting]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """First variates of the held-out rows of both sides by ridges."""
+        ours, theirs = self._part(self.moved, moved, fold), self._fixed_parts[fold]
+        cross = ours.train.T @ theirs.train
+        for setting in settings:
+            _, left, right = canonical(cross, ours.view, theirs.view, setting["ridges"])
+            yield ours.held_out @ left[:, 0], theirs.held_out @ right[:, 0]
 
     @cached_property
     def _as_they_are(self) -> Trials:
