@@ -17,7 +17,7 @@ BOUNDS = {
     "fields of Rows": 11,
     "methods of the three bases of estimators": 61,
     "modules that call a singular value or eigenvalue decomposition": 13,
-    "modules that make folds": 7,
+    "modules that make folds": 3,
     "constructor parameters of classes with fit": 529,
     "parameters of public callables": 3538,
     "classes with their own HTML": 1,

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.metrics._scorer import _PassthroughScorer
-from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.model_selection import ParameterGrid
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils._param_validation import HasMethods
@@ -31,6 +31,7 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection._fold_statistics import Models, Outer, Parts, one_left_out
 from mvcca.model_selection._search import Setting, Trials, Variant, search
 from mvcca.model_selection._spaces import searched
+from mvcca.model_selection.folds import splits_by
 from mvcca.problem import RidgePath, Rows
 from mvcca.retrieval.bank import bank_of, bank_rows
 from mvcca.retrieval.ranking import CORRECTED, checked_weighting
@@ -199,7 +200,7 @@ class FoldSearchCV(BaseSearchCV):
         X, y = indexable(X, y)
         routed = self._get_routed_params_for_fit(_check_method_params(X, params))
         split_params = routed.splitter.split
-        splits = list(check_cv(self.cv, y).split(X, y, **split_params))
+        splits = splits_by(self.cv, X, y, **split_params)
         if unknown := set(routed.estimator.fit) - {"sample_weight"}:
             raise TypeError(f"FoldSearchCV.fit takes sample_weight and groups, got {unknown}.")
         data = _FitArguments(X, y, **routed.estimator.fit)

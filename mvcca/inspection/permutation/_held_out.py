@@ -8,13 +8,13 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from mvcca.inspection._folds import splits_of
 from mvcca.inspection.permutation._exchange import Exchange
 from mvcca.inspection.permutation._nuisance import Centred
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import stepwise
 from mvcca.inspection.permutation._trials import canonical_variates
 from mvcca.model_selection import FromFolds, Setting, Trials, search
+from mvcca.model_selection.folds import splits_of
 from mvcca.problem import Whitened, canonical
 
 N_FOLDS = 5
