@@ -1,7 +1,7 @@
 """Folds, scorers, and settings that held-out rows choose.
 
 `folds` and `groups` split the objects. `search` tries settings on folds, with the models of a
-`Source`: those of `_sources` are solved from statistics of the folds (`_fold_statistics`), by
+`ModelSource`: those of `_sources` are solved from statistics of the folds (`_fold_statistics`), by
 products, or fitted anew, and `_goals` ranks held-out rows under them. `_space_search` searches
 several parameters (`_spaces`), and `_tuning` fits with what was chosen. `FoldSearchCV` is
 scikit-learn's interface to such searches. `_sample_size` plans studies.
@@ -19,13 +19,8 @@ from mvcca.model_selection._sample_size import (
     spectrum_decay,
 )
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
-from mvcca.model_selection._search import (
-    Choice,
-    Setting,
-    Trials,
-    search,
-)
-from mvcca.model_selection._sources import FromFolds, numbers_of_components
+from mvcca.model_selection._search import Choice, Trials
+from mvcca.model_selection._sources import numbers_of_components, search_folds
 from mvcca.model_selection._spaces import (
     AUTOMATIC,
     LEAST_RIDGE,
@@ -58,11 +53,9 @@ __all__ = [
     "Choice",
     "ClassDisjointSplit",
     "FoldSearchCV",
-    "FromFolds",
     "Goal",
     "InnerFolds",
     "RetrievalScorer",
-    "Setting",
     "Space",
     "Trials",
     "choice_of",
@@ -77,7 +70,7 @@ __all__ = [
     "required_correlation",
     "retrieval_scorer",
     "sample_size",
-    "search",
+    "search_folds",
     "searched",
     "space_of",
     "spectrum_decay",

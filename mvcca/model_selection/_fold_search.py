@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -204,11 +204,11 @@ class FoldSearchCV(BaseSearchCV):
         if unknown := set(routed.estimator.fit) - {"sample_weight"}:
             raise TypeError(f"FoldSearchCV.fit takes sample_weight and groups, got {unknown}.")
         data = _FitArguments(X, y, **routed.estimator.fit)
-        search = _CandidateEvaluation(data, settings, splits, scorer, routed.scorer.score)
+        evaluation = _CandidateEvaluation(data, settings, splits, scorer, routed.scorer.score)
         with _each_warning_once():
-            search.run()
-            results = self._format_results(candidates, len(splits), search.trials)
-            scores = search.trials[0]["test_scores"]
+            evaluation.run()
+            results = self._format_results(candidates, len(splits), evaluation.trials)
+            scores = evaluation.trials[0]["test_scores"]
             self.multimetric_ = isinstance(scores, dict)
             if callable(self.scoring) and self.multimetric_:
                 self._check_refit_for_multimetric(scores)
@@ -220,7 +220,7 @@ class FoldSearchCV(BaseSearchCV):
                     self.best_score_ = results[f"mean_test_{measure}"][self.best_index_]
             if self.refit:
                 start = time.perf_counter()
-                self.best_estimator_ = search.refit(self.best_index_)
+                self.best_estimator_ = evaluation.refit(self.best_index_)
                 self.refit_time_ = time.perf_counter() - start
         self.n_splits_, self.cv_results_ = len(splits), results
         self.scorer_ = getattr(scorer, "_scorers", scorer)
@@ -500,13 +500,8 @@ def _grouped(settings: Sequence[_Setting], key: Callable[[_Setting], Any]) -> li
 # ---- the search ----------------------------------------------------------------------------------
 
 
-class _Model(NamedTuple):
-    """A model, or its score, and what scores it on the held-out rows of its split."""
-
-    setting: _Setting
-    learned: Any
-    held_out: _FitArguments | None
-    bank: Views | None  # training rows that correct rankings
+# A setting, its model or its score, and what scores it: held-out rows, and rows that correct hubs.
+_Model = tuple[_Setting, Any, _FitArguments | None, Views | None]
 
 
 class _CandidateEvaluation:
@@ -634,18 +629,19 @@ class _CandidateEvaluation:
                     held_out = self.data.take(test)
                 if bank is None and corrects:
                     bank = bank_rows(self.data.take(train).checked_by(model))
-                yield self.settings.index(setting), _Model(setting, model, held_out, bank)
+                yield self.settings.index(setting), (setting, model, held_out, bank)
 
     def values(self, model: _Model, fold: int) -> Iterator[tuple[str | None, None, dict[str, Any]]]:
         """Score and time by ranking."""
-        indices = self.splits[fold][1]
+        setting, learned, held_out, bank = model
+        test = self.splits[fold][1]
         with _naming(fold, len(self.splits)):
-            params = _check_method_params(self.data.X, params=self.score_params, indices=indices)
-            for ranking in {*model.setting.rankings.values()}:
-                start, value = time.perf_counter(), model.learned
-                if model.held_out is not None:
-                    ranked = model.setting.ranked_by(ranking, model.learned, model.bank)
-                    value = self.score(ranked, *model.held_out.rows, **params)
+            params = _check_method_params(self.data.X, params=self.score_params, indices=test)
+            for ranking in {*setting.rankings.values()}:
+                start, value = time.perf_counter(), learned
+                if held_out is not None:
+                    ranked = setting.ranked_by(ranking, learned, bank)
+                    value = self.score(ranked, *held_out.rows, **params)
                 seconds = time.perf_counter() - start
                 yield ranking, None, {"test_scores": value, "score_time": seconds}
 

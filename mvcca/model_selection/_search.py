@@ -1,6 +1,6 @@
 """The one loop that tries settings on held-out folds, and what it found.
 
-A `Source` has the models of every training part, and says how good each is on held-out rows.
+A `ModelSource` has the models of every training part, and says how good each is on held-out rows.
 `search` collects these values in `Trials`, which choose. Sources are in `_sources`, beside the
 searches of a grid (`_fold_search`) and of other rooms.
 """
@@ -29,7 +29,7 @@ class Variant(NamedTuple):
     n_components: int | None = None  # None for all
 
 
-class Source(Protocol):
+class ModelSource(Protocol):
     """Models of training parts, and how good they are on held-out rows.
 
     A source decides what models of one training part share: all ridges are solved from one
@@ -53,13 +53,13 @@ class Source(Protocol):
 
 
 def search(
-    source: Source, settings: Sequence[Setting], outers: Collection[Outer] = ((),)
+    source: ModelSource, settings: Sequence[Setting], outers: Collection[Outer] = ((),)
 ) -> dict[Outer, Trials]:
     """Try settings on all folds.
 
     Parameters
     ----------
-    source : Source
+    source : ModelSource
         The models.
     settings : sequence of mapping
         Parameters to try; of equally good ones, the last wins.
@@ -71,7 +71,7 @@ def search(
     dict
         `Trials` by outer fold.
     """
-    found = {outer: Trials(source.goal, settings) for outer in outers}
+    found = {outer: Trials(source.goal, [*settings]) for outer in outers}
     models = source.models(outers)
     with counting(len(models) * len(settings), "Choosing settings", " models") as count:
         for left_out, served in models:
@@ -134,7 +134,7 @@ class Trials:
     ----------
     goal : {"object", "class", "correlation"} or None
         What the values measure.
-    settings : sequence of mapping
+    settings : list of mapping
         Searched parameters; of equal values, those of the last one win.
     values : dict
         By variant, the value on each fold.
@@ -145,21 +145,10 @@ class Trials:
     """
 
     goal: Goal | None
-    settings: Sequence[Setting]
+    settings: list[Setting]
     values: dict[Variant, dict[int, Any]] = field(default_factory=dict)
     prefers_all: bool = True
     by_heads: bool = True
-
-    @classmethod
-    def joined(cls, parts: Iterable[Trials], goal: Goal | None, **rules: bool) -> Trials:
-        """Trials of the settings of all parts."""
-        settings: list[Setting] = []
-        values: dict[Variant, dict[int, Any]] = {}
-        for part in parts:
-            for variant, by_fold in part.values.items():
-                values[variant._replace(setting=len(settings) + variant.setting)] = by_fold
-            settings += part.settings
-        return cls(goal, settings, values, **rules)
 
     def add(self, fold: int, variant: Variant, value: Any) -> None:
         """Keep the value of a variant on a fold."""

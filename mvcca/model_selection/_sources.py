@@ -6,10 +6,11 @@ others are fitted anew, and some predict every row without it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -31,22 +32,14 @@ from mvcca.model_selection._goals import (
     bank_of_others,
     values_of,
 )
-from mvcca.model_selection._products import SolvedAnew
-from mvcca.model_selection._search import Setting
+from mvcca.model_selection._search import Setting, Trials, search
 from mvcca.model_selection._spaces import Space, space_of
-from mvcca.problem import Maps, RidgePath, Rows, reg_of_names
+from mvcca.problem import Maps, Overfit, RidgePath, Rows, reg_of_names, solve_by_products
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
-
-class HeldOut(NamedTuple):
-    """Held-out rows, and their scores under a model."""
-
-    scores: FoldScores
-    sample: RankedSample
-
-
+HeldOut = tuple[FoldScores, RankedSample]  # held-out rows, and their scores under a model
 Solved = Iterator[tuple[int, Mapping[int, HeldOut]]]  # by position of a setting, and by fold
 Values = Iterator[tuple[str, int | None, Value]]  # by ranking and number of components
 
@@ -107,7 +100,7 @@ class _OfRidges:
 
     def values(self, model: Mapping[int, HeldOut], fold: int) -> Values:
         """Values of a model by ranking, and by number of components where it matters."""
-        rankings = rankings_for(self.goal, model[fold].scores.expected, self.power)
+        rankings = rankings_for(self.goal, model[fold][0].expected, self.power)
         is_fixed = self.rows.n_components is not None
         yield from _values(
             self.goal,
@@ -137,7 +130,7 @@ class _OfRidges:
         self, scores: Mapping[int, Scores], bank: Scores, maps: Maps
     ) -> dict[int, HeldOut]:
         return {
-            fold: HeldOut(FoldScores.of(own, bank, maps, self.power), self.samples[fold])
+            fold: (FoldScores.of(own, bank, maps, self.power), self.samples[fold])
             for fold, own in scores.items()
         }
 
@@ -223,11 +216,14 @@ class FromProducts(_OfRidges):
         self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
     ) -> Solved:
         """Models of ridges, the largest first, down to one that fits the rows almost exactly."""
-        path = SolvedAnew(self.rows.take(self.folds.without(left_out)))
+        rows = self.rows.take(self.folds.without(left_out))
         ridges = enumerate(self._ridges(settings))
         for number, reg in sorted(ridges, key=lambda own: -max(own[1].values())):
-            maps = path.solve(reg, self.n_components)
-            if maps is None:
+            try:
+                with warnings.catch_warnings(action="ignore"):  # of models that are not kept
+                    own = replace(rows, reg=reg, n_components=self.n_components)
+                    maps = solve_by_products(own, refuse=True)
+            except Overfit:
                 return
             project = partial(_projected, maps)
             bank: Scores = {}
@@ -295,7 +291,9 @@ class FromRefits:
         return self.folds.samples(self.views, self.judged)
 
     def models(self, outers: Collection[Outer]) -> Models:
-        """As of the folds."""
+        """As of the folds; one model per outer fold if each row is left out, for both halves."""
+        if self.space.leaves_one_out:
+            return [(outer, {0: outer, 1: outer}) for outer in outers]
         return self.folds.models(outers)
 
     def without(self, left_out: Collection[int]) -> tuple[Views, LabelsByView | None, np.ndarray]:
@@ -313,7 +311,10 @@ class FromRefits:
     def solved(
         self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
     ) -> Solved:
-        """Models of all settings that can be fitted."""
+        """Models of all settings that can be fitted, or the ridges that predict left-out rows."""
+        if self.space.leaves_one_out:
+            yield from enumerate(self._left_out(left_out, settings))
+            return
         for number, setting in enumerate(settings):
             try:
                 model = self._fitted({**setting, **self.space.components}, left_out)
@@ -327,7 +328,7 @@ class FromRefits:
             found = {
                 n: FoldScores(_ranked(model, own.views), bank, None) for n, own in samples.items()
             }
-            yield number, {fold: HeldOut(own, samples[fold]) for fold, own in found.items()}
+            yield number, {fold: (own, samples[fold]) for fold, own in found.items()}
 
     def _fitted(self, setting: Setting, left_out: Collection[int]) -> Any:
         views, labels, rest = self.without(left_out)
@@ -335,6 +336,26 @@ class FromRefits:
         if self.sample_weight is not None:
             options["sample_weight"] = self.sample_weight[rest]
         return self.model(setting).fit(views, labels, **options)
+
+    def _left_out(
+        self, outer: Outer, settings: Sequence[Setting]
+    ) -> Iterator[Mapping[int, HeldOut]]:
+        """Scores of left-out rows of two halves by ridge, which correct each other's hubs."""
+        views, _, rest = self.without(outer)
+        judged = None if self.judged is None else self.judged.take(self.views.rows_of(rest))
+        views = views.with_ids(np.arange(1, len(views) + 1))
+        order = np.random.RandomState(0).permutation(len(views))
+        halves = [RankedSample.of(views, judged, half) for half in np.array_split(order, 2)]
+        objects = [np.asarray(half.views.ids) - 1 for half in halves]
+        weights = None if self.sample_weight is None else self.sample_weight[rest]
+        model = self.model({name: own for name, own in settings[0].items() if name != "reg"})
+        ridges = [setting["reg"] for setting in settings]
+        of_halves = (model.left_out_scores(views, weights, own, ridges) for own in objects)
+        for first, second in zip(*of_halves, strict=True):
+            yield {
+                0: (FoldScores(first, second, None), halves[0]),
+                1: (FoldScores(second, first, None), halves[1]),
+            }
 
     def values(self, model: Mapping[int, HeldOut], fold: int) -> Values:
         """Values of a model under the ranking that the estimator declares."""
@@ -345,48 +366,6 @@ class FromRefits:
         yield from _values(
             self.goal, model[fold], rankings, searches=searches, most_components=most
         )
-
-
-@dataclass(frozen=True, eq=False)
-class FromLeftOut:
-    """Models of all ridges that predict each row without it; halves correct each other's hubs."""
-
-    rows: FromRefits
-
-    @property
-    def goal(self) -> Goal:
-        """What to maximize."""
-        return self.rows.goal
-
-    def models(self, outers: Collection[Outer]) -> Models:
-        """One model per outer fold, scored on two halves of its training part."""
-        return [(outer, {0: outer, 1: outer}) for outer in outers]
-
-    def solved(
-        self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
-    ) -> Solved:
-        """Scores of left-out rows by ridge."""
-        all_rows = self.rows
-        views, _, rest = all_rows.without(left_out)
-        judged = all_rows.judged
-        if judged is not None:
-            judged = judged.take(all_rows.views.rows_of(rest))
-        views = views.with_ids(np.arange(1, len(views) + 1))
-        order = np.random.RandomState(0).permutation(len(views))
-        halves = [RankedSample.of(views, judged, half) for half in np.array_split(order, 2)]
-        objects = [np.asarray(half.views.ids) - 1 for half in halves]
-        weights = all_rows.sample_weight
-        weights = None if weights is None else weights[rest]
-        model = all_rows.model({name: own for name, own in settings[0].items() if name != "reg"})
-        ridges = [setting["reg"] for setting in settings]
-        of_halves = [model.left_out_scores(views, weights, own, ridges) for own in objects]
-        for number, scores in enumerate(zip(*of_halves, strict=True)):
-            found = [FoldScores(scores[half], scores[1 - half], None) for half in (0, 1)]
-            yield number, dict(enumerate(map(HeldOut, found, halves)))
-
-    def values(self, model: Mapping[int, HeldOut], fold: int) -> Values:
-        """As of refits."""
-        return self.rows.values(model, fold)
 
 
 def _ranked(model: Any, views: Views) -> Scores:
@@ -404,12 +383,13 @@ def _values(
     most_components: int | None,
 ) -> Values:
     """Values of one model on held-out rows; of several numbers of components if it `searches`."""
-    found, sample = held_out.scores.n_components, held_out.sample
+    scores, sample = held_out
+    found = scores.n_components
     numbers: list[int | None] = numbers_of_components(found) if searches else [None]
     if found == most_components:
         numbers[-1] = found
     for k in numbers:
-        by_ranking = values_of(goal, held_out.scores, sample, rankings, found if k is None else k)
+        by_ranking = values_of(goal, scores, sample, rankings, found if k is None else k)
         for ranking, value in by_ranking.items():
             yield ranking, k, value
 
@@ -419,17 +399,7 @@ def _values(
 
 @dataclass(frozen=True, eq=False)
 class FromFolds:
-    """Models and values from two functions, with each fold held out once.
-
-    Attributes
-    ----------
-    n_folds : int
-        Number of folds.
-    fit : callable
-        Takes the fold to leave out and the settings, and returns an iterable of their models.
-    value : callable
-        Takes a model and the fold, and returns the value; None if there is none on this fold.
-    """
+    """Models and values from two functions, as of `search_folds`."""
 
     n_folds: int
     fit: Callable[[int, Sequence[Setting]], Iterable[Any]]
@@ -450,3 +420,29 @@ class FromFolds:
         """The value on the fold, if there is one."""
         if (value := self.value(model, fold)) is not None:
             yield None, None, value
+
+
+def search_folds(
+    n_folds: int,
+    settings: Sequence[Setting],
+    fit: Callable[[int, Sequence[Setting]], Iterable[Any]],
+    value: Callable[[Any, int], Any],
+) -> Trials:
+    """Try settings with each fold held out once.
+
+    Parameters
+    ----------
+    n_folds : int
+        Number of folds.
+    settings : sequence of mapping
+        Parameters to try; of equally good ones, the last wins.
+    fit : callable
+        Takes the fold to leave out and the settings, and returns an iterable of their models.
+    value : callable
+        Takes a model and the fold, and returns the value; None if there is none on this fold.
+
+    Returns
+    -------
+    Trials
+    """
+    return search(FromFolds(n_folds, fit, value), settings)[()]

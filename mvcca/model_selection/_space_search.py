@@ -16,7 +16,7 @@ import numpy as np
 from mvcca.machine.warnings import warn
 from mvcca.model_selection._fold_statistics import Outer, naming_folds
 from mvcca.model_selection._search import Choice, Setting, Trials, search
-from mvcca.model_selection._sources import FromLeftOut, FromProducts, FromRefits, FromStatistic
+from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
 from mvcca.problem import WIDE, components_to_search
 
 Key = tuple[tuple[str, Any], ...]  # of a setting
@@ -108,12 +108,12 @@ class SpaceSearch:
     def _trials(self, outer: Outer, keys: Sequence[Key]) -> Trials:
         """Values of some settings for an outer fold."""
         known, folds, failures = self.found[outer], self.source.folds, self.source.failures
-        trials = Trials.joined(
-            (known[key] for key in keys if key in known),
-            self.source.goal,
-            prefers_all=self.source.space.prefers_all,
-            by_heads=self.by_heads,
-        )
+        rules = {"prefers_all": self.source.space.prefers_all, "by_heads": self.by_heads}
+        trials = Trials(self.source.goal, [], **rules)
+        for part in (known[key] for key in keys if key in known):
+            trials.settings.extend(part.settings)
+            place = len(trials.settings) - 1
+            trials.values.update({v._replace(setting=place): own for v, own in part.values.items()})
         if not trials.values:
             left_out, error = next(
                 own for own in reversed(failures.items()) if {*outer} <= {*own[0]}
@@ -153,8 +153,6 @@ class SpaceSearch:
     def _solved(self, settings: Sequence[Setting], outers: Sequence[Outer]) -> dict[Outer, Trials]:
         """Trials of settings that have all but ridges in common."""
         source = self.source
-        if source.space.leaves_one_out:
-            return search(FromLeftOut(source), settings, outers)
         if not source.space.solves_ridges:
             return search(source, settings, outers)
         base = {name: own for name, own in settings[0].items() if name != "reg"}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from mvcca.inspection.permutation._nuisance import Centred
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import stepwise
 from mvcca.inspection.permutation._trials import canonical_variates
-from mvcca.model_selection import FromFolds, Setting, Trials, search
+from mvcca.model_selection import Trials, search_folds
 from mvcca.model_selection.folds import splits_of
 from mvcca.problem import Whitened, canonical
 
@@ -97,12 +98,13 @@ class HeldOutCorrelation:
 
     def of(self, moved: np.ndarray) -> Trials:
         """Correlations of rearranged rows with those of the other side, by ridges."""
-        source = FromFolds(len(self._fixed_parts), partial(self._variates, moved), _sums)
         settings = [{"ridges": own} for own in reversed(self.ridges)]  # of equal ones, the first
-        return search(source, settings)[()].pooled(_correlation)
+        variates = partial(self._variates, moved)
+        found = search_folds(len(self._fixed_parts), settings, variates, _sums)
+        return found.pooled(_correlation)
 
     def _variates(
-        self, moved: np.ndarray, fold: int, settings: Sequence[Setting]
+        self, moved: np.ndarray, fold: int, settings: Sequence[Mapping[str, Any]]
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """First variates of the held-out rows of both sides by ridges."""
         ours, theirs = self._part(self.moved, moved, fold), self._fixed_parts[fold]

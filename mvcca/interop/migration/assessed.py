@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -29,7 +29,7 @@ from mvcca.interop.migration.measured import (
     ranks_under,
 )
 from mvcca.interop.row_maps import LocalMaps
-from mvcca.model_selection import FromFolds, Setting, search
+from mvcca.model_selection import search_folds
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -215,9 +215,9 @@ def _best(
     """The ridge for which a measure of what is found on all folds is largest, and what is found."""
     settings = [{"reg": reg} for reg in reversed(regs)]  # of equal ones, the first
 
-    def maps(fold: int, settings: Sequence[Setting]) -> Iterator[Any]:
+    def maps(fold: int, settings: Sequence[Mapping[str, float]]) -> Iterator[Any]:
         return (fit(fold, setting["reg"]) for setting in settings)
 
-    trials = search(FromFolds(n_folds, maps, found), settings)[()]
+    trials = search_folds(n_folds, settings, maps, found)
     measured = trials.pooled(measure)
     return measured.chosen["reg"], [*trials.values[measured.best].values()]
