@@ -29,7 +29,7 @@ from mvcca.blocks import is_mapping
 from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.machine.warnings import warn
 from mvcca.model_selection._fold_statistics import Models, Outer, Parts, one_left_out
-from mvcca.model_selection._search import Setting, Trials, Variant, search
+from mvcca.model_selection._search import Setting, Variant, search
 from mvcca.model_selection._spaces import searched
 from mvcca.model_selection.folds import splits_by
 from mvcca.problem import RidgePath, Rows
@@ -500,10 +500,6 @@ def _grouped(settings: Sequence[_Setting], key: Callable[[_Setting], Any]) -> li
 # ---- the search ----------------------------------------------------------------------------------
 
 
-# A setting, its model or its score, and what scores it: held-out rows, and rows that correct hubs.
-_Model = tuple[_Setting, Any, _FitArguments | None, Views | None]
-
-
 class _CandidateEvaluation:
     """Source of models of all settings and splits, and their scores.
 
@@ -567,8 +563,13 @@ class _CandidateEvaluation:
         def score(rows: Rows) -> None:
             self._parts = Parts.of(self._opened, rows, trains)
             self._seconds = [0.0] * len(self.splits)
-            [found] = search(self, [own.params for own in self.settings]).values()
-            self.trials = self._results(found)
+            n_candidates = sum(len(own.rankings) for own in self.settings)
+            [found] = search(self, [{}] * n_candidates).values()
+            self.trials = [
+                {**found.values[Variant(candidate)][split], "fit_time": seconds / n_candidates}
+                for candidate in range(n_candidates)
+                for split, seconds in enumerate(self._seconds)
+            ]
 
         self._opened.precisely(rows, score)
 
@@ -610,53 +611,37 @@ class _CandidateEvaluation:
         return one_left_out(len(self.splits))
 
     def solved(
-        self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
-    ) -> Iterator[tuple[int, _Model]]:
-        """Models of all settings for the training part of a split, and what scores them."""
+        self, left_out: tuple[int, ...], settings: Sequence[Setting]
+    ) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """By candidate, the model of a training part, or its score, and what scores it."""
         [split] = left_out
         train, test = self.splits[split]
         held_out = bank = None
         corrects = any(_corrects(own) for each in self.settings for own in each.rankings.values())
-        models = self._models(split)
         with _naming(split, len(self.splits)):
-            while True:
-                start = time.perf_counter()
-                setting, model = next(models, (None, None))
+            start = time.perf_counter()
+            for setting, model in self._models(split):
                 self._seconds[split] += time.perf_counter() - start
-                if setting is None:
-                    return
                 if held_out is None and not isinstance(model, float):
                     held_out = self.data.take(test)
                 if bank is None and corrects:
                     bank = bank_rows(self.data.take(train).checked_by(model))
-                yield self.settings.index(setting), (setting, model, held_out, bank)
+                for candidate, ranking in setting.rankings.items():
+                    yield candidate, (setting, ranking, model, bank, held_out)
+                start = time.perf_counter()
 
-    def values(self, model: _Model, fold: int) -> Iterator[tuple[str | None, None, dict[str, Any]]]:
-        """Score and time by ranking."""
-        setting, learned, held_out, bank = model
-        test = self.splits[fold][1]
+    def values(
+        self, model: tuple[Any, ...], fold: int
+    ) -> Iterator[tuple[None, None, dict[str, Any]]]:
+        """Score and time of a candidate."""
+        setting, *of_model, held_out = model
+        value, test = of_model[1], self.splits[fold][1]
         with _naming(fold, len(self.splits)):
             params = _check_method_params(self.data.X, params=self.score_params, indices=test)
-            for ranking in {*setting.rankings.values()}:
-                start, value = time.perf_counter(), learned
-                if held_out is not None:
-                    ranked = setting.ranked_by(ranking, learned, bank)
-                    value = self.score(ranked, *held_out.rows, **params)
-                seconds = time.perf_counter() - start
-                yield ranking, None, {"test_scores": value, "score_time": seconds}
-
-    def _results(self, found: Trials) -> list[dict[str, Any]]:
-        """Score and times by candidate and split, as scikit-learn formats them."""
-        variants = {
-            candidate: Variant(number, ranking)
-            for number, setting in enumerate(self.settings)
-            for candidate, ranking in setting.rankings.items()
-        }
-        return [
-            {**found.values[variants[candidate]][split], "fit_time": seconds / len(variants)}
-            for candidate in range(len(variants))
-            for split, seconds in enumerate(self._seconds)
-        ]
+            start = time.perf_counter()
+            if held_out is not None:
+                value = self.score(setting.ranked_by(*of_model), *held_out.rows, **params)
+        yield None, None, {"test_scores": value, "score_time": time.perf_counter() - start}
 
     def _models(self, split: int) -> Iterator[tuple[_Setting, Any]]:
         """The model of each setting for the training part of a split."""

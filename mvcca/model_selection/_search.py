@@ -44,7 +44,7 @@ class ModelSource(Protocol):
         """Folds that each model leaves out, and those it is scored on, as `InnerFolds.models`."""
 
     def solved(
-        self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
+        self, left_out: tuple[int, ...], settings: Sequence[Setting]
     ) -> Iterator[tuple[int, Any]]:
         """Positions of settings and their models, whatever `values` takes, in any order."""
 
@@ -76,7 +76,7 @@ def search(
     with counting(len(models) * len(settings), "Choosing settings", " models") as count:
         for left_out, served in models:
             n_left = len(settings)
-            for number, model in source.solved(left_out, [*served], settings):
+            for number, model in source.solved(left_out, settings):
                 for fold, outer in served.items():
                     for ranking, k, value in source.values(model, fold):
                         found[outer].add(fold, Variant(number, ranking, k), value)

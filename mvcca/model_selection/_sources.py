@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -94,6 +94,22 @@ class _OfRidges:
     samples: Sequence[RankedSample]
     most_components: int | None = None
 
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        rows: Rows,
+        folds: InnerFolds,
+        goal: Goal,
+        labels: LabelsByView | None = None,
+        **more: Any,
+    ) -> Self:
+        """Draw the rows to score; `labels` other than those of the rows define relevant items."""
+        labels = rows.labels if labels is None else labels
+        ranked = estimator.without_confounds(rows.views).names
+        samples = folds.samples(rows.views, labels, ranked)
+        return cls(estimator=estimator, rows=rows, folds=folds, goal=goal, samples=samples, **more)
+
     def models(self, outers: Collection[Outer]) -> Models:
         """As of the folds."""
         return self.folds.models(outers)
@@ -148,34 +164,13 @@ class FromStatistic(_OfRidges):
     parts: Parts
 
     @classmethod
-    def of(
-        cls,
-        estimator: Any,
-        rows: Rows,
-        folds: InnerFolds,
-        goal: Goal,
-        labels: LabelsByView | None = None,
-        ranked: tuple[str, ...] | None = None,
-        most_components: int | None = None,
-    ) -> FromStatistic:
-        """Sum up every fold; `labels` define relevant items among the rows of `ranked` views."""
-        labels = rows.labels if labels is None else labels
-        if ranked is None:
-            ranked = estimator.without_confounds(rows.views).names
+    def of(cls, estimator: Any, rows: Rows, folds: InnerFolds, *task: Any, **more: Any) -> Self:
+        """Sum up every fold."""
         trains = [folds.without(left_out) for left_out, _ in folds.models()]
-        return cls(
-            estimator=estimator,
-            rows=rows,
-            folds=folds,
-            goal=goal,
-            samples=folds.samples(rows.views, labels, ranked),
-            most_components=most_components,
-            parts=Parts.of(estimator, rows, trains, redraws=True),
-        )
+        parts = Parts.of(estimator, rows, trains, redraws=True)
+        return super().of(estimator, rows, folds, *task, parts=parts, **more)
 
-    def solved(
-        self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
-    ) -> Solved:
+    def solved(self, left_out: tuple[int, ...], settings: Sequence[Setting]) -> Solved:
         """Models of all ridges; their scores are products of rows in the axes of one path."""
         path, ridges = self._path(left_out), self._ridges(settings)
         path.check({name: min(reg[name] for reg in ridges) for name in path.axes})
@@ -183,7 +178,7 @@ class FromStatistic(_OfRidges):
         def coordinates(views: Views) -> dict[str, np.ndarray]:
             return path.coordinates(self.estimator.solved_views(views))
 
-        rows = {fold: coordinates(self.samples[fold].views) for fold in scored}
+        rows = {fold: coordinates(self.samples[fold].views) for fold in left_out}
         bank: Scores = {}
         if self.goal == "object":  # whose rankings it corrects
             bank = bank_of_others(self.samples, left_out, coordinates)
@@ -212,9 +207,7 @@ class FromProducts(_OfRidges):
     Matrices over features or rows, of which `FromStatistic` makes all models, would take more.
     """
 
-    def solved(
-        self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
-    ) -> Solved:
+    def solved(self, left_out: tuple[int, ...], settings: Sequence[Setting]) -> Solved:
         """Models of ridges, the largest first, down to one that fits the rows almost exactly."""
         rows = self.rows.take(self.folds.without(left_out))
         ridges = enumerate(self._ridges(settings))
@@ -229,7 +222,7 @@ class FromProducts(_OfRidges):
             bank: Scores = {}
             if self.goal == "object":
                 bank = bank_of_others(self.samples, left_out, project)
-            found = {fold: project(self.samples[fold].views) for fold in scored}
+            found = {fold: project(self.samples[fold].views) for fold in left_out}
             yield number, self._held_out(found, bank, maps)
 
 
@@ -308,9 +301,7 @@ class FromRefits:
         """The estimator with a setting."""
         return clone(self.estimator).set_params(**setting)
 
-    def solved(
-        self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
-    ) -> Solved:
+    def solved(self, left_out: tuple[int, ...], settings: Sequence[Setting]) -> Solved:
         """Models of all settings that can be fitted, or the ridges that predict left-out rows."""
         if self.space.leaves_one_out:
             yield from enumerate(self._left_out(left_out, settings))
@@ -324,7 +315,7 @@ class FromRefits:
             bank: Scores = {}
             if self.goal == "object":  # whose rankings it corrects
                 bank = bank_of_others(self.samples, left_out, partial(_ranked, model))
-            samples = {fold: self.samples[fold] for fold in scored}
+            samples = {fold: self.samples[fold] for fold in left_out}
             found = {
                 n: FoldScores(_ranked(model, own.views), bank, None) for n, own in samples.items()
             }
@@ -411,7 +402,7 @@ class FromFolds:
         return one_left_out(self.n_folds)
 
     def solved(
-        self, left_out: tuple[int, ...], scored: Collection[int], settings: Sequence[Setting]
+        self, left_out: tuple[int, ...], settings: Sequence[Setting]
     ) -> Iterator[tuple[int, Any]]:
         """Models in the order of the settings."""
         return enumerate(self.fit(left_out[0], settings))

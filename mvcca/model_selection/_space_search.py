@@ -17,7 +17,7 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection._fold_statistics import Outer, naming_folds
 from mvcca.model_selection._search import Choice, Setting, Trials, search
 from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
-from mvcca.problem import WIDE, components_to_search
+from mvcca.problem import WIDE, Rows, components_to_search
 
 Key = tuple[tuple[str, Any], ...]  # of a setting
 
@@ -108,8 +108,8 @@ class SpaceSearch:
     def _trials(self, outer: Outer, keys: Sequence[Key]) -> Trials:
         """Values of some settings for an outer fold."""
         known, folds, failures = self.found[outer], self.source.folds, self.source.failures
-        rules = {"prefers_all": self.source.space.prefers_all, "by_heads": self.by_heads}
-        trials = Trials(self.source.goal, [], **rules)
+        prefers_all = self.source.space.prefers_all
+        trials = Trials(self.source.goal, [], prefers_all=prefers_all, by_heads=self.by_heads)
         for part in (known[key] for key in keys if key in known):
             trials.settings.extend(part.settings)
             place = len(trials.settings) - 1
@@ -164,25 +164,18 @@ class SpaceSearch:
         if judged is not None:
             judged = judged.take(source.views.rows_of(objects))
         folds, most = source.folds.take(objects), source.space.most_components
+        task = folds, source.goal, judged
         is_wide = sum(rows.views.widths.values()) >= WIDE
         if is_wide and model.takes_products:
             k = components_to_search(rows, len(settings))
             if k is not None:
-                products = FromProducts(
-                    estimator=model,
-                    rows=rows,
-                    folds=folds,
-                    goal=source.goal,
-                    samples=folds.samples(rows.views, judged),
-                    most_components=min(k, most or k),
-                )
+                products = FromProducts.of(model, rows, *task, most_components=min(k, most or k))
                 found = search(products, settings, outers)
                 if any(trials.values for trials in found.values()):
                     return found
-        names = model.without_confounds(source.views).names
 
-        def searched(rows: Any) -> dict[Outer, Trials]:
-            sums = FromStatistic.of(model, rows, folds, source.goal, judged, names, most)
+        def searched(rows: Rows) -> dict[Outer, Trials]:
+            sums = FromStatistic.of(model, rows, *task, most_components=most)
             return search(sums, settings, outers)
 
         return model.precisely(rows, searched)

@@ -79,14 +79,7 @@ def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) 
     goal = goal_of(estimator)
     check_goal(goal, estimator, rows)
     folds = InnerFolds.of(rows.views, rows.labels)
-    source = FromProducts(
-        estimator=estimator,
-        rows=rows,
-        folds=folds,
-        goal=goal,
-        samples=folds.samples(rows.views, rows.labels),
-        most_components=k,
-    )
+    source = FromProducts.of(estimator, rows, folds, goal, most_components=k)
     trials = search(source, _settings())[()]
     if not trials.values:  # all ridges fit the rows almost exactly
         return False

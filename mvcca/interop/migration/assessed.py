@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ def _affine(sample: PairSample, regs: Sequence[float]) -> Assessed:
         return _by_folds(sample, [reg], fit)
     ranks = sample.gallery.ranks(sample.places, left_out.cosines(reg, sample.gallery.rows))
     maps, cosines = RowMaps(ridge_map(ridges, reg), None), left_out.own_cosines(reg)
-    return Assessed(maps, reg, ranks, cosines, partial(fit, reg=reg), is_exact=True)
+    return Assessed(maps, reg, ranks, cosines, _with(fit, reg), is_exact=True)
 
 
 def _local(sample: PairSample, regs: Sequence[float]) -> Assessed:
@@ -154,7 +154,7 @@ def _bilinear(sample: PairSample, regs: Sequence[float]) -> Assessed:
     reg, [ranks] = _best(regs, 1, _given, ranks_with, lambda found: reciprocal(found[0]))
     fit = _of_sums(sample, lambda sums, reg: Canonical(total(sums)).bilinear(reg))
     maps, cosines = canonical.bilinear(reg), left_out.own_cosines(reg)
-    return Assessed(maps, reg, ranks, cosines, partial(fit, reg=reg), is_exact=True)
+    return Assessed(maps, reg, ranks, cosines, _with(fit, reg), is_exact=True)
 
 
 def _shared(sample: PairSample, regs: Sequence[float]) -> Assessed:
@@ -186,7 +186,11 @@ def _by_folds(sample: PairSample, regs: Sequence[Any], fit: Fit) -> Assessed:
     reg, parts = _best(regs, len(sample.folds), fit, found, lambda own: reciprocal(_joined(own)))
     cosines = np.concatenate([own for _, own in parts])
     ranks = _joined(parts)
-    return Assessed(fit(None, reg), reg, ranks, cosines, partial(fit, reg=reg), is_exact=False)
+    return Assessed(fit(None, reg), reg, ranks, cosines, _with(fit, reg), is_exact=False)
+
+
+def _with(fit: Fit, reg: Any) -> Callable[[int | None], RowMaps]:
+    return lambda left_out: fit(left_out, reg)
 
 
 def _joined(parts: Sequence[tuple[Ranks, np.ndarray]]) -> Ranks:
