@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,12 +24,13 @@ from mvcca.interop.migration.maps import (
 from mvcca.interop.migration.measured import (
     LeftOut,
     LeftOutQueries,
+    best_ridge,
     cosines_of,
+    given,
     neighbors_kept,
     ranks_under,
 )
 from mvcca.interop.row_maps import LocalMaps
-from mvcca.model_selection import search_folds
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -151,7 +152,7 @@ def _bilinear(sample: PairSample, regs: Sequence[float]) -> Assessed:
         queries = left_out.queries(reg).astype(items.dtype)
         return sample.gallery.ranks(sample.places, lambda rows, part: items[rows] @ queries[part].T)
 
-    reg, [ranks] = _best(regs, 1, _given, ranks_with, lambda found: reciprocal(found[0]))
+    reg, [ranks] = best_ridge(regs, 1, given, ranks_with, lambda found: reciprocal(found[0]))
     fit = _of_sums(sample, lambda sums, reg: Canonical(total(sums)).bilinear(reg))
     maps, cosines = canonical.bilinear(reg), left_out.own_cosines(reg)
     return Assessed(maps, reg, ranks, cosines, _with(fit, reg), is_exact=True)
@@ -183,7 +184,9 @@ def _by_folds(sample: PairSample, regs: Sequence[Any], fit: Fit) -> Assessed:
         ranks = ranks_under(maps, sample.gallery, sample.places[chosen], new)
         return ranks, cosines_of(maps.queries_of(new), maps.items_of(old))
 
-    reg, parts = _best(regs, len(sample.folds), fit, found, lambda own: reciprocal(_joined(own)))
+    reg, parts = best_ridge(
+        regs, len(sample.folds), fit, found, lambda own: reciprocal(_joined(own))
+    )
     cosines = np.concatenate([own for _, own in parts])
     ranks = _joined(parts)
     return Assessed(fit(None, reg), reg, ranks, cosines, _with(fit, reg), is_exact=False)
@@ -201,27 +204,4 @@ def _joined(parts: Sequence[tuple[Ranks, np.ndarray]]) -> Ranks:
 
 def _least_error(left_out: LeftOut, regs: Sequence[float]) -> float:
     """The ridge of the least squared error of left-out pairs."""
-    return _best(regs, 1, _given, lambda reg, _: left_out.error(reg), lambda own: -own[0])[0]
-
-
-def _given(_: int | None, reg: Any) -> Any:
-    """The ridge itself, where a closed form leaves out each pair."""
-    return reg
-
-
-def _best(
-    regs: Sequence[Any],
-    n_folds: int,
-    fit: Callable[[int, Any], Any],
-    found: Callable[[Any, int], Any],
-    measure: Callable[[list[Any]], float],
-) -> tuple[Any, list[Any]]:
-    """The ridge for which a measure of what is found on all folds is largest, and what is found."""
-    settings = [{"reg": reg} for reg in reversed(regs)]  # of equal ones, the first
-
-    def maps(fold: int, settings: Sequence[Mapping[str, float]]) -> Iterator[Any]:
-        return (fit(fold, setting["reg"]) for setting in settings)
-
-    trials = search_folds(n_folds, settings, maps, found)
-    measured = trials.pooled(measure)
-    return measured.chosen["reg"], [*trials.values[measured.best].values()]
+    return best_ridge(regs, 1, given, lambda reg, _: left_out.error(reg), lambda own: -own[0])[0]
