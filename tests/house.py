@@ -296,6 +296,32 @@ def modules_that_call(names: set[str], *but: str) -> list[str]:
     ]
 
 
+CHOSEN = re.compile(r"\b(regs?|ridges?|settings?|variants?|folds?)\b")
+
+
+def modules_that_choose_settings() -> list[str]:
+    """Modules that take the largest or smallest value of settings: what a tuning engine ends with.
+
+    A statement counts if it holds `argmax`, or `max` with a key, and names ridges or settings.
+    """
+    found = []
+    for source in sources():
+        statements = ast.walk(ast.parse(source.read_text()))
+        simple = (own for own in statements if isinstance(own, ast.Assign | ast.Return))
+        if any(takes_best(own) and CHOSEN.search(ast.unparse(own)) for own in simple):
+            found.append(source.relative_to(PACKAGE).as_posix())
+    return found
+
+
+def takes_best(statement: ast.stmt) -> bool:
+    return any(
+        name_of(call.func) in ("argmax", "argmin")
+        or (name_of(call.func) in ("max", "min") and any(own.arg == "key" for own in call.keywords))
+        for call in ast.walk(statement)
+        if isinstance(call, ast.Call)
+    )
+
+
 def callables() -> dict[str, Any]:
     """Public functions and classes of the package, and public methods of these classes."""
     found: dict[str, Any] = {}
@@ -389,6 +415,7 @@ RATCHETS: dict[str, tuple[Callable[[], list[str]], int]] = {
         lambda: modules_that_call(DECOMPOSITIONS, "machine", "deep"),
         13,
     ),
+    "modules that choose among settings": (modules_that_choose_settings, 1),
     "modules that make folds": (lambda: modules_that_call(SPLITTERS), 3),
     "constructor parameters of classes with fit": (lambda: parameters(of_estimators=True), 524),
     "parameters of public callables": (lambda: parameters(of_estimators=False), 2200),

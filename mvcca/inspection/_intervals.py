@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
-from sklearn.model_selection import BaseCrossValidator, KFold
+from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._rows import of_confounds
 from mvcca.machine.axes import tidy_axes
@@ -19,6 +18,7 @@ from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
+from mvcca.model_selection.folds import splits_by_object
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
 if TYPE_CHECKING:
@@ -291,8 +291,7 @@ def check_level(level: float) -> None:
 
 def held_out_correlations(pair: Pair, cv: Any, rng: np.random.RandomState) -> np.ndarray:
     """Correlations of the pooled scores of held-out folds."""
-    cv = KFold(cv, shuffle=True, random_state=rng) if isinstance(cv, int) else cv
-    splits = splits_by_object(pair.positions, cv)
+    splits = splits_by_object(pair.positions, cv, rng)
     scores = [pair.held_out_scores(train, test) for train, test in splits]
     u, v = (np.concatenate(of_view) for of_view in zip(*scores, strict=True))
     return column_correlations(u, v)

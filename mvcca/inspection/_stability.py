@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import BaseCrossValidator, ShuffleSplit
-from sklearn.utils import check_random_state
+from sklearn.model_selection import BaseCrossValidator
 
 from mvcca.inspection._correlations import loadings, projected
-from mvcca.inspection._folds import splits_by_object
 from mvcca.inspection._rows import positions_of, views_of
 from mvcca.machine.axes import literal, tidy_axes
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table
 from mvcca.measures import column_correlations
+from mvcca.model_selection.folds import splits_by_object
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
@@ -133,9 +132,7 @@ def stability(
     positions = positions_of(sample_weight, views)
     if sample_weight is not None:
         views = views[positions]
-    if isinstance(cv, int):
-        cv = ShuffleSplit(cv, test_size=0.5, random_state=check_random_state(random_state))
-    splits = splits_by_object(positions, cv)
+    splits = splits_by_object(positions, cv, random_state, halves=True)
     of_weights: dict[str, list[np.ndarray]] = {name: [] for name in views.names}
     of_loadings: dict[str, list[np.ndarray]] = {name: [] for name in views.names}
     for halves in splits:

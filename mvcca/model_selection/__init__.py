@@ -1,16 +1,16 @@
 """Folds, scorers, and settings that held-out rows choose.
 
-`folds` and `groups` split the objects. `_goals` ranks held-out rows; `_tuning` solves every ridge
-from statistics of the folds (`_fold_statistics`), and `_refits` searches the parameters (`_spaces`)
-of any other method. `_sample_size` plans studies.
-`FoldSearchCV` is scikit-learn's interface to such searches.
+`folds` and `groups` split the objects. `search` tries settings on folds, with the models of a
+`ModelSource`: those of `_sources` are solved from statistics of the folds (`_fold_statistics`), by
+products, or fitted anew, and `_goals` ranks held-out rows under them. `_space_search` searches
+several parameters (`_spaces`), and `_tuning` fits with what was chosen. `FoldSearchCV` is
+scikit-learn's interface to such searches. `_sample_size` plans studies.
 """
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._fold_search import FoldSearchCV
 from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.model_selection._goals import GOALS, MEASURES, Goal, goal_of
-from mvcca.model_selection._refits import OF_RIDGES, choices, chosen, space_of
 from mvcca.model_selection._sample_size import (
     decay_of_variances,
     held_out_sample_size,
@@ -19,14 +19,24 @@ from mvcca.model_selection._sample_size import (
     spectrum_decay,
 )
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
-from mvcca.model_selection._spaces import AUTOMATIC, SEARCHED, Space, plain_value, searched
-from mvcca.model_selection._tuning import (
+from mvcca.model_selection._search import Choice, Trials
+from mvcca.model_selection._sources import numbers_of_components, search_folds
+from mvcca.model_selection._spaces import (
+    AUTOMATIC,
     LEAST_RIDGE,
+    OF_RIDGES,
     RIDGES,
-    Choice,
+    SEARCHED,
+    Space,
+    plain_value,
+    searched,
+    space_of,
+)
+from mvcca.model_selection._tuning import (
     choice_of,
+    choices,
+    chosen,
     fit_chosen,
-    numbers_of_components,
     tunable,
     tune_by_products,
     tuned,
@@ -47,6 +57,7 @@ __all__ = [
     "InnerFolds",
     "RetrievalScorer",
     "Space",
+    "Trials",
     "choice_of",
     "choices",
     "chosen",
@@ -59,6 +70,7 @@ __all__ = [
     "required_correlation",
     "retrieval_scorer",
     "sample_size",
+    "search_folds",
     "searched",
     "space_of",
     "spectrum_decay",

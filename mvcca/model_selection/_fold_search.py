@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.metrics._scorer import _PassthroughScorer
-from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.model_selection import ParameterGrid
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils._param_validation import HasMethods
@@ -28,8 +28,10 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from mvcca.blocks import is_mapping
 from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.machine.warnings import warn
-from mvcca.model_selection._fold_statistics import Parts
+from mvcca.model_selection._fold_statistics import Models, Outer, Parts, one_left_out
+from mvcca.model_selection._search import Setting, Variant, search
 from mvcca.model_selection._spaces import searched
+from mvcca.model_selection.folds import splits_by
 from mvcca.problem import MatrixPath, Rows
 from mvcca.retrieval.bank import bank_of, bank_rows
 from mvcca.retrieval.ranking import CORRECTED, checked_weighting
@@ -198,15 +200,15 @@ class FoldSearchCV(BaseSearchCV):
         X, y = indexable(X, y)
         routed = self._get_routed_params_for_fit(_check_method_params(X, params))
         split_params = routed.splitter.split
-        splits = list(check_cv(self.cv, y).split(X, y, **split_params))
+        splits = splits_by(self.cv, X, y, **split_params)
         if unknown := set(routed.estimator.fit) - {"sample_weight"}:
             raise TypeError(f"FoldSearchCV.fit takes sample_weight and groups, got {unknown}.")
         data = _FitArguments(X, y, **routed.estimator.fit)
-        search = _CandidateEvaluation(data, settings, splits, scorer, routed.scorer.score)
+        evaluation = _CandidateEvaluation(data, settings, splits, scorer, routed.scorer.score)
         with _each_warning_once():
-            search.run()
-            results = self._format_results(candidates, len(splits), search.trials)
-            scores = search.trials[0]["test_scores"]
+            evaluation.run()
+            results = self._format_results(candidates, len(splits), evaluation.trials)
+            scores = evaluation.trials[0]["test_scores"]
             self.multimetric_ = isinstance(scores, dict)
             if callable(self.scoring) and self.multimetric_:
                 self._check_refit_for_multimetric(scores)
@@ -218,7 +220,7 @@ class FoldSearchCV(BaseSearchCV):
                     self.best_score_ = results[f"mean_test_{measure}"][self.best_index_]
             if self.refit:
                 start = time.perf_counter()
-                self.best_estimator_ = search.refit(self.best_index_)
+                self.best_estimator_ = evaluation.refit(self.best_index_)
                 self.refit_time_ = time.perf_counter() - start
         self.n_splits_, self.cv_results_ = len(splits), results
         self.scorer_ = getattr(scorer, "_scorers", scorer)
@@ -500,7 +502,7 @@ def _grouped(settings: Sequence[_Setting], key: Callable[[_Setting], Any]) -> li
 
 
 class _CandidateEvaluation:
-    """Models of all settings and splits, and their scores.
+    """Source of models of all settings and splits, and their scores.
 
     Parameters
     ----------
@@ -521,6 +523,8 @@ class _CandidateEvaluation:
         Score and times by candidate and split, candidate by candidate.
     """
 
+    goal = None  # scorers know it
+
     def __init__(
         self,
         data: _FitArguments,
@@ -531,8 +535,8 @@ class _CandidateEvaluation:
     ) -> None:
         self.data, self.settings, self.splits = data, settings, splits
         self.score, self.score_params = score, score_params
-        self.n_candidates = sum(len(own.rankings) for own in settings)
-        self.trials: list[dict[str, Any]] = [{} for _ in range(self.n_candidates * len(splits))]
+        self.trials: list[dict[str, Any]] = []
+        self._seconds = [0.0] * len(splits)  # that models take
         self._is_read_again: set[int] = set()  # settings, by their position
         # What the mean correlation of the scores of all rows needs is in their moments.
         self._asks_correlations = (
@@ -559,9 +563,14 @@ class _CandidateEvaluation:
 
         def score(rows: Rows) -> None:
             self._parts = Parts.of(self._opened, rows, trains)
-            for split in range(len(self.splits)):
-                with _naming(split, len(self.splits)):
-                    self._score_split(split)
+            self._seconds = [0.0] * len(self.splits)
+            n_candidates = sum(len(own.rankings) for own in self.settings)
+            [found] = search(self, [{}] * n_candidates).values()
+            self.trials = [
+                {**found.values[Variant(candidate)][split], "fit_time": seconds / n_candidates}
+                for candidate in range(n_candidates)
+                for split, seconds in enumerate(self._seconds)
+            ]
 
         self._opened.precisely(rows, score)
 
@@ -598,34 +607,42 @@ class _CandidateEvaluation:
         bank = bank_rows(self.data.checked_by(model)) if _corrects(ranking) else None
         return setting.ranked_by(ranking, model, bank)
 
-    def _score_split(self, split: int) -> None:
+    def models(self, outers: Collection[Outer]) -> Models:
+        """One model of each setting per split."""
+        return one_left_out(len(self.splits))
+
+    def solved(
+        self, left_out: tuple[int, ...], settings: Sequence[Setting]
+    ) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """By candidate, the model of a training part, or its score, and what scores it."""
+        [split] = left_out
         train, test = self.splits[split]
         held_out = bank = None
-        params = _check_method_params(self.data.X, params=self.score_params, indices=test)
         corrects = any(_corrects(own) for each in self.settings for own in each.rankings.values())
-        models, seconds = self._models(split), 0.0
-        while True:
+        with _naming(split, len(self.splits)):
             start = time.perf_counter()
-            setting, model = next(models, (None, None))
-            seconds += time.perf_counter() - start
-            if setting is None:
-                break
-            if held_out is None and not isinstance(model, float):
-                held_out = self.data.take(test)
-            if bank is None and corrects:
-                bank = bank_rows(self.data.take(train).checked_by(model))
-            for number, ranking in setting.rankings.items():
+            for setting, model in self._models(split):
+                self._seconds[split] += time.perf_counter() - start
+                if held_out is None and not isinstance(model, float):
+                    held_out = self.data.take(test)
+                if bank is None and corrects:
+                    bank = bank_rows(self.data.take(train).checked_by(model))
+                for candidate, ranking in setting.rankings.items():
+                    yield candidate, (setting, ranking, model, bank, held_out)
                 start = time.perf_counter()
-                value = model
-                if held_out is not None:
-                    ranked = setting.ranked_by(ranking, model, bank)
-                    value = self.score(ranked, *held_out.rows, **params)
-                self.trials[number * len(self.splits) + split] = {
-                    "test_scores": value,
-                    "score_time": time.perf_counter() - start,
-                }
-        for trial in self.trials[split :: len(self.splits)]:
-            trial["fit_time"] = seconds / self.n_candidates
+
+    def values(
+        self, model: tuple[Any, ...], fold: int
+    ) -> Iterator[tuple[None, None, dict[str, Any]]]:
+        """Score and time of a candidate."""
+        setting, *of_model, held_out = model
+        value, test = of_model[1], self.splits[fold][1]
+        with _naming(fold, len(self.splits)):
+            params = _check_method_params(self.data.X, params=self.score_params, indices=test)
+            start = time.perf_counter()
+            if held_out is not None:
+                value = self.score(setting.ranked_by(*of_model), *held_out.rows, **params)
+        yield None, None, {"test_scores": value, "score_time": time.perf_counter() - start}
 
     def _models(self, split: int) -> Iterator[tuple[_Setting, Any]]:
         """The model of each setting for the training part of a split."""

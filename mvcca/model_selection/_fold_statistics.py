@@ -7,7 +7,7 @@ cross-validation: rows are read once, however many folds and settings there are.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
@@ -17,17 +17,10 @@ import numpy as np
 
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.progress import counting
-from mvcca.model_selection._goals import (
-    FoldScores,
-    Goal,
-    RankedSample,
-    Scores,
-    bank_of_others,
-    drawn,
-)
+from mvcca.model_selection._goals import RankedSample, drawn
 from mvcca.model_selection.folds import make_folds, number_of_folds
 from mvcca.model_selection.groups import Groups
-from mvcca.problem import Maps, MatrixPath, Rows
+from mvcca.problem import Rows
 from mvcca.statistics import Moments, PairCovariance, PairMoments
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -40,6 +33,8 @@ _LEAST_ROWS = 500  # copied at a time; at least as many as features, since addin
 _SEED = 0
 
 Outer = tuple[int, ...]  # folds held out by an outer cross-validation: none, or one
+# Folds that models do not see, and those that they are scored on, with the outer fold.
+Models = list[tuple[tuple[int, ...], dict[int, Outer]]]
 
 
 def are_one_fold(n_held_out: int, n_objects: int, n_folds: int) -> bool:
@@ -124,9 +119,7 @@ class InnerFolds:
         """The objects of no fold, and of the folds that are not left out."""
         return np.flatnonzero(~np.isin(self.codes, list(left_out)))
 
-    def models(
-        self, outers: Collection[Outer] | None = None
-    ) -> list[tuple[tuple[int, ...], dict[int, Outer]]]:
+    def models(self, outers: Collection[Outer] | None = None) -> Models:
         """Folds that models do not see, and those that they are scored on, with the outer fold.
 
         One fold is left out at a time, or all; if nested two, each of which is the outer fold of
@@ -142,6 +135,11 @@ class InnerFolds:
             if served:
                 models.append((left_out, served))
         return models
+
+
+def one_left_out(n_folds: int) -> Models:
+    """Models that each leave out one fold and are scored on it."""
+    return [((fold,), dict.fromkeys([fold], ())) for fold in range(n_folds)]
 
 
 def naming_folds(error: Exception, folds: InnerFolds, left_out: Collection[int]) -> ValueError:
@@ -272,83 +270,3 @@ class Parts:
         if self.redraws:
             self.model.draw(rows)
         return rows, self.model.statistic_of(rows)
-
-
-@dataclass(frozen=True, eq=False)
-class FoldStatistics:
-    """What an estimator needs to know of each fold of its training rows.
-
-    Attributes
-    ----------
-    estimator : StatisticEstimator
-        Whose problem is solved.
-    rows : Rows
-        All training rows.
-    folds : InnerFolds
-        Folds of the objects.
-    parts : Parts
-        Statistics of what each model learns from.
-    samples : sequence of RankedSample
-        Rows of each fold, no more than it takes to choose settings.
-    """
-
-    estimator: Any
-    rows: Rows
-    folds: InnerFolds
-    parts: Parts
-    samples: Sequence[RankedSample]
-
-    @classmethod
-    def of(
-        cls,
-        estimator: Any,
-        rows: Rows,
-        folds: InnerFolds,
-        labels: LabelsByView | None = None,
-        ranked: tuple[str, ...] | None = None,
-    ) -> FoldStatistics:
-        """Sum up every fold; `labels` define relevant items among the rows of `ranked` views."""
-        labels = rows.labels if labels is None else labels
-        if ranked is None:
-            ranked = estimator.without_confounds(rows.views).names
-        trains = [folds.without(left_out) for left_out, _ in folds.models()]
-        parts = Parts.of(estimator, rows, trains, redraws=True)
-        return cls(estimator, rows, folds, parts, folds.samples(rows.views, labels, ranked))
-
-    def path(self, left_out: tuple[int, ...]) -> MatrixPath:
-        """The problem of all other folds, to be solved for any ridge."""
-        part = [own for own, _ in self.folds.models()].index(left_out)
-        return MatrixPath.of(self.estimator.posed(*self.parts[part]))
-
-    def held_out(
-        self, path: Any, left_out: Collection[int], scored: Collection[int], goal: Goal
-    ) -> Coordinates:
-        """Rows to score models of a path on."""
-
-        def coordinates(views: Views) -> dict[str, np.ndarray]:
-            return path.coordinates(self.estimator.solved_views(views))
-
-        held_out = {fold: coordinates(self.samples[fold].views) for fold in scored}
-        if goal != "object":
-            return Coordinates(held_out, {})
-        return Coordinates(held_out, bank_of_others(self.samples, left_out, coordinates))
-
-
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """Rows of samples in the axes of one path, of all models of which scores are products."""
-
-    held_out: Mapping[int, Scores]  # by fold
-    bank: Scores  # of others, for a goal whose rankings they correct
-
-    def projected(self, maps: Maps, power: float) -> dict[int, FoldScores]:
-        """Scores of each fold, and of the bank, under a model."""
-
-        def scores(rows: Scores) -> dict[str, np.ndarray]:
-            return {n: (Y - maps.means[n]) @ maps.weights[n] for n, Y in rows.items()}
-
-        bank = scores(self.bank)
-        return {
-            fold: FoldScores.of(scores(rows), bank, maps, power)
-            for fold, rows in self.held_out.items()
-        }

@@ -6,6 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mvcca.views import Views
+from mvcca.views.labels_by_view import LabelsByView
+
+RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the mean variance
+LEAST_RIDGE = RIDGES[0]
 SEARCHED = "cv"  # value of a parameter that folds choose
 AUTOMATIC = "auto"  # value of a parameter that folds choose if they choose another one
 
@@ -95,3 +100,13 @@ def plain_value(estimator: Any, name: str, value: Any = AUTOMATIC) -> Any:
 def middle(values: tuple[Any, ...]) -> Any:
     """The value in the middle."""
     return values[len(values) // 2]
+
+
+OF_RIDGES = Space({"reg": RIDGES}, solves_ridges=True, has_prefixes=True, prefers_all=True)
+
+
+def space_of(estimator: Any, views: Views, labels: LabelsByView | None) -> Space:
+    """What a search of an estimator tries on these rows."""
+    if hasattr(estimator, "search_space"):
+        return estimator.search_space(views, labels)
+    return OF_RIDGES

@@ -1,282 +1,34 @@
-"""Choose ridge, ranking and number of components by how held-out rows are found.
+"""Fits whose settings are chosen by how held-out rows are found.
 
-Each fold is held out once. Models of the other folds are solved from statistics that add, for every
-ridge from one decomposition; their held-out rows are ranked, and the settings with the largest mean
-over the folds win.
+Each fold is held out once, its rows are ranked, and the settings with the largest mean over the
+folds win.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from mvcca.machine.progress import counting
-from mvcca.model_selection._fold_statistics import (
-    FoldStatistics,
-    InnerFolds,
-    Outer,
-    naming_folds,
-)
-from mvcca.model_selection._goals import FoldScores, Goal, RankedSample, Value, goal_of, values_of
-from mvcca.model_selection._products import FoldRows
+from mvcca.model_selection._fold_statistics import InnerFolds, Outer
+from mvcca.model_selection._goals import Goal, goal_of
+from mvcca.model_selection._search import Choice, at_edge, search
+from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
+from mvcca.model_selection._space_search import SpaceSearch
+from mvcca.model_selection._spaces import RIDGES, searched, space_of
 from mvcca.problem import Rows, components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
-from mvcca.views import Views
+from mvcca.views import Labels, Views
+from mvcca.views.labels_by_view import LabelsByView
 
-RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the mean variance
-LEAST_RIDGE = RIDGES[0]
 _OF_VARIANTS = ("n_components", "ranking")  # which every search chooses beside its parameters
 
 
-class Variant(NamedTuple):
-    """One of the searched models, and how its scores are ranked."""
-
-    setting: int  # position in the list of settings
-    ranking: str
-    n_components: int | None  # None for all
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """The settings that a search chose.
-
-    Attributes
-    ----------
-    params : dict
-        Parameters of the estimator, such as its ridge.
-    ranking : str
-        How its scores are ranked.
-    n_components : int or None
-        Number of components; None for all that the data support.
-    value : float
-        Mean of the goal's measure over the folds. It is optimistic, as one of the largest of many.
-    cv_results : dict of str to array
-        Values of all variants, in scikit-learn's form.
-    at_edge : tuple of str
-        Parameters whose value is the smallest or largest of those that were searched.
-    """
-
-    params: dict[str, Any]
-    ranking: str
-    n_components: int | None
-    value: float
-    cv_results: dict[str, Any]
-    at_edge: tuple[str, ...] = ()
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of the estimator, the number of components included if it was chosen."""
-        chosen = {} if self.n_components is None else {"n_components": self.n_components}
-        return {**self.params, **chosen}
-
-    @property
-    def n_folds(self) -> int:
-        """Number of folds of the search."""
-        return sum(name.startswith("split") for name in self.cv_results)
-
-
-@dataclass(frozen=True, eq=False)
-class Trials:
-    """Values of variants on held-out folds.
-
-    Attributes
-    ----------
-    goal : {"object", "class", "correlation"}
-        What the values measure.
-    settings : list of dict
-        Searched parameters; of equal values, those of the last one win.
-    values : dict
-        By outer folds and variant, the value on each inner fold.
-    prefers_all : bool
-        Whether fewer components than all must win by a standard error.
-    by_heads : bool
-        Whether heads count, too: not if the gallery to be searched is as small as a fold.
-    """
-
-    goal: Goal
-    settings: list[dict[str, Any]]
-    values: dict[Outer, dict[Variant, dict[int, Value]]] = field(default_factory=dict)
-    prefers_all: bool = True
-    by_heads: bool = True
-
-    def add(self, outer: Outer, fold: int, variant: Variant, value: Value) -> None:
-        """Keep the value of a variant on a fold."""
-        self.values.setdefault(outer, {}).setdefault(variant, {})[fold] = value
-
-    def choose(self, outer: Outer = ()) -> Choice:
-        """The variant with the largest mean of scores, and of heads if these count.
-
-        If all components are preferred, fewer win only by more than one standard error of the
-        differences between folds.
-        """
-        found = self.values[outer]
-        n_folds = max(map(len, found.values()))
-        complete = {
-            variant: np.array([by_fold[fold] for fold in sorted(by_fold)])  # (n_folds, 2)
-            for variant, by_fold in found.items()
-            if len(by_fold) == n_folds
-        }
-        means = {
-            variant: values.mean(axis=1) if self.by_heads else values[:, 0]
-            for variant, values in complete.items()
-        }
-        whole = {v: values for v, values in means.items() if v.n_components is None}
-        best = _largest(whole if whole and self.prefers_all else means)
-        rival = _largest(means)
-        gain = means[rival] - means[best]
-        if gain.mean() > gain.std(ddof=1 if n_folds > 1 else 0) / np.sqrt(n_folds):
-            best = rival
-        chosen = self.settings[best.setting]
-        return Choice(
-            chosen,
-            best.ranking,
-            best.n_components,
-            float(complete[best][:, 0].mean()),
-            _cv_results(self.goal, self.settings, complete),
-            tuple(n for n, own in chosen.items() if at_edge(own, (s[n] for s in self.settings))),
-        )
-
-
-def at_edge(value: Any, tried: Iterable[Any]) -> bool:
-    """Whether a number is the smallest or largest of more than two that were tried."""
-    numbers = {own for own in tried if isinstance(own, int | float)}
-    return len(numbers) > 2 and value in (min(numbers), max(numbers))
-
-
-def _largest(values: Mapping[Variant, np.ndarray]) -> Variant:
-    """The variant with the largest mean; of equal ones, that with the last setting."""
-    return max(values, key=lambda variant: (values[variant].mean(), variant.setting))
-
-
-def _cv_results(
-    goal: Goal, settings: Sequence[Mapping[str, Any]], values: Mapping[Variant, np.ndarray]
-) -> dict[str, Any]:
-    """Scores in scikit-learn's form, and mean heads if these are other ones."""
-    table, heads = np.moveaxis(np.array(list(values.values())), 2, 0)  # (n_variants, n_folds)
-    means = table.mean(axis=1)
-    params = [
-        {**settings[own.setting], "n_components": own.n_components, "ranking": own.ranking}
-        for own in values
-    ]
-    results: dict[str, Any] = {
-        f"param_{name}": np.array([own[name] for own in params], dtype=object) for name in params[0]
-    }
-    results |= {f"split{fold}_test_score": column for fold, column in enumerate(table.T)}
-    return results | {
-        "params": params,
-        "mean_test_score": means,
-        "std_test_score": table.std(axis=1),
-        "rank_test_score": (means[:, None] < means).sum(axis=1) + 1,
-        **({"mean_test_head": heads.mean(axis=1)} if goal == "class" else {}),
-    }
-
-
-# ---- what is searched ----------------------------------------------------------------------------
-
-
-def rankings_for(goal: Goal, expected: Any, power: float = 0.0) -> list[str]:
-    """Rankings to search; those by correlations only where these are known."""
-    names = ["cosine"] if expected is None else ["profile-likelihood", "likelihood"]
-    if power and expected is not None:
-        names.append("cosine")
-    if goal == "object":
-        names += [f"{name}{CORRECTED}" for name in names]
-    return names[:1] if goal == "correlation" else names
-
-
-def numbers_of_components(n_components: int) -> list[int | None]:
-    """1, 2, 3, 5, 8, 12, ... and all."""
-    numbers: list[int | None] = []
-    k = 1
-    while 1.5 * k <= n_components:
-        numbers.append(k)
-        k = max(k + 1, int(1.5 * k + 0.5))
-    return [*numbers, None]
-
-
-def search_path(
-    statistics: FoldStatistics | FoldRows,
-    trials: Trials,
-    ridges: Iterable[tuple[int, Mapping[str, float]]],
-    n_components: int | None,
-    *,
-    outers: Collection[Outer] | None = None,
-    most_components: int | None = None,
-) -> None:
-    """Add the values of models with different ridges to the trials.
-
-    Parameters
-    ----------
-    statistics : FoldStatistics or FoldRows
-        Of all folds.
-    trials : Trials
-        Where values are added.
-    ridges : iterable of (int, mapping of str to float)
-        Positions of settings, and their ridges by view. Those that fit the rows almost exactly may
-        get no values, as may smaller ones.
-    n_components : int or None
-        Number of components; None searches them where the goal depends on it.
-    outers : collection of tuple, optional
-        The outer folds to add values for; by default all.
-    most_components : int, optional
-        Number of components above which none is searched.
-    """
-    ridges = list(ridges)
-    if isinstance(statistics, FoldRows):  # the smallest may not be solved
-        ridges.sort(key=lambda own: -max(own[1].values()))
-    power = getattr(statistics.estimator, "power", 0.0)
-    searches_all = n_components is None and trials.goal == "class"  # weights do it for objects
-    models = statistics.folds.models(outers)
-    with counting(len(models) * len(ridges), "Choosing settings", " models") as count:
-        for left_out, served in models:
-            try:
-                path = statistics.path(left_out)
-            except ValueError as error:  # more neighbours than rows, say
-                raise naming_folds(error, statistics.folds, left_out) from error
-            path.check([reg for _, reg in ridges])
-            rows = statistics.held_out(path, left_out, served, trials.goal)
-            for number, (setting, reg) in enumerate(ridges):
-                maps = path.solve(reg, most_components if n_components is None else n_components)
-                if maps is None:  # so small a ridge that rows are fitted almost exactly
-                    count(len(ridges) - number)
-                    break
-                rankings = rankings_for(trials.goal, maps.expected, power)
-                for fold, projected in rows.projected(maps, power).items():
-                    found = projected.n_components
-                    numbers: list[int | None] = [None]
-                    if searches_all:
-                        numbers = numbers_of_components(found)
-                    if n_components is None and found == most_components:
-                        numbers[-1] = found
-                    values = values_by_variant(
-                        trials.goal, projected, statistics.samples[fold], rankings, numbers
-                    )
-                    for ranking, k, value in values:
-                        trials.add(served[fold], fold, Variant(setting, ranking, k), value)
-                count()
-
-
-def values_by_variant(
-    goal: Goal,
-    projected: FoldScores,
-    sample: RankedSample,
-    rankings: Sequence[str],
-    numbers: Sequence[int | None],
-) -> Iterator[tuple[str, int | None, Value]]:
-    """Values of one model on held-out rows, by ranking and number of components."""
-    for k in numbers:
-        n_components = projected.n_components if k is None else k
-        values = values_of(goal, projected, sample, rankings, n_components)
-        for ranking, value in values.items():
-            yield ranking, k, value
-
-
-# ---- tuned fits ----------------------------------------------------------------------------------
+# ---- ridges of fits from statistics --------------------------------------------------------------
 
 
 def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
@@ -295,9 +47,9 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
     folds = InnerFolds.of(estimator.without_confounds(rows.views), rows.labels)
 
     def learn(rows: Rows) -> None:
-        statistics = FoldStatistics.of(estimator, rows, folds)
-        choice = _searched_ridges(statistics, goal).choose()
-        whole, statistic = statistics.parts.whole()
+        source = FromStatistic.of(estimator, rows, folds, goal)
+        choice = search(source, _settings())[()].choose()
+        whole, statistic = source.parts.whole()
         estimator.learn(_with(choice, whole), statistic)
         _keep(choice, estimator)
 
@@ -326,8 +78,9 @@ def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) 
         return False
     goal = goal_of(estimator)
     check_goal(goal, estimator, rows)
-    folds = FoldRows.of(estimator, rows, InnerFolds.of(rows.views, rows.labels))
-    trials = _searched_ridges(folds, goal, k)
+    folds = InnerFolds.of(rows.views, rows.labels)
+    source = FromProducts.of(estimator, rows, folds, goal, most_components=k)
+    trials = search(source, _settings())[()]
     if not trials.values:  # all ridges fit the rows almost exactly
         return False
     choice = trials.choose()
@@ -336,6 +89,11 @@ def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) 
         return False
     _keep(choice, estimator)
     return True
+
+
+def _settings() -> list[dict[str, Any]]:
+    """Ridges, the same for all views."""
+    return [{"reg": reg} for reg in RIDGES]
 
 
 def _with(choice: Choice, rows: Rows) -> Rows:
@@ -351,6 +109,78 @@ def _keep(choice: Choice, estimator: Any) -> None:
     estimator.reg_ = choice.params["reg"]
     estimator.ranking_ = choice.ranking
     estimator.cv_results_ = choice.cv_results
+
+
+# ---- settings of any fit -------------------------------------------------------------------------
+
+
+def choices(
+    estimator: Any,
+    views: Views,
+    y: Any,
+    folds: InnerFolds,
+    goal: Goal,
+    labels: Labels | None = None,
+) -> dict[Outer, Choice]:
+    """Choose the settings of an estimator for held-out rows that are as many as those of a fold.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is not fitted. Parameters that are "cv" are searched, and the number of components if it
+        is None.
+    views : Views
+        Training rows, in memory; ids number the objects from 1.
+    y : labels or None
+        Labels to learn from.
+    folds : InnerFolds
+        Folds of the objects.
+    goal : {"object", "class", "correlation"}
+        What to maximize.
+    labels : Labels, optional
+        Labels that define relevant items, for the goal "class".
+
+    Returns
+    -------
+    dict
+        `Choice` by outer fold, as in ``{(0,): ..., (1,): ...}``; if not nested, that of ``()``.
+    """
+    places = np.asarray(views.ids) - 1
+    views = views.with_ids(np.arange(1, len(views) + 1))
+    learned = LabelsByView.of(views, y) if estimator.requires.labels else None
+    judged = None if labels is None else LabelsByView.of(views, labels[places])
+    source = FromRefits(estimator, views, folds, goal, learned, judged)
+    return _choices(source, by_heads=False)
+
+
+def chosen(
+    estimator: Any,
+    views: Views,
+    labels: LabelsByView | None,
+    sample_weight: np.ndarray | None,
+    options: Mapping[str, Any],
+) -> Choice:
+    """Choose the settings of a fit to these rows, by folds of them."""
+    views = views.with_ids(np.arange(1, len(views) + 1))
+    goal = goal_of(estimator)
+    check_goal(goal, estimator, Rows(views, labels=labels))
+    folds = InnerFolds.of(views, labels, space_of(estimator, views, labels).n_folds)
+    learned = labels if estimator.requires.labels else None
+    source = FromRefits(estimator, views, folds, goal, learned, labels, sample_weight, options)
+    return _choices(source)[()]
+
+
+def _choices(source: FromRefits, *, by_heads: bool = True) -> dict[Outer, Choice]:
+    """The best settings, the number of components among them if it is "cv" without a space."""
+    found = SpaceSearch(source, by_heads).choices()
+    asked = {*searched(source.estimator)} - source.space.values.keys()
+    for outer, choice in found.items():
+        more = {"n_components": choice.n_components} if "n_components" in asked else {}
+        found[outer] = replace(choice, params={**choice.params, **more})
+    return found
+
+
+# ---- what was chosen -----------------------------------------------------------------------------
 
 
 def tunable(estimator: Any, fixed: Collection[str] = ()) -> dict[str, Any] | None:
@@ -413,17 +243,6 @@ def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any) -> None:
     estimator.ranking_ = choice.ranking
     if choice.ranking.endswith(CORRECTED):
         estimator.bank_ = bank_of(estimator, X)
-
-
-def _searched_ridges(
-    statistics: FoldStatistics | FoldRows, goal: Goal, most_components: int | None = None
-) -> Trials:
-    """Values of all ridges, the same for all views."""
-    rows, trials = statistics.rows, Trials(goal, [{"reg": reg} for reg in RIDGES])
-    ridges = [(i, dict.fromkeys(rows.views.names, reg)) for i, reg in enumerate(RIDGES)]
-    k = rows.n_components
-    search_path(statistics, trials, ridges, k, most_components=most_components)
-    return trials
 
 
 def check_goal(goal: Goal, estimator: Any, rows: Rows) -> None:

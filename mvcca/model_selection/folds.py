@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    check_cv,
+)
 from sklearn.utils import check_random_state
 
 from mvcca.views import Labels, Views
@@ -75,6 +82,40 @@ def make_folds(
                     "that keeps groups together, such as GroupKFold, or no groups."
                 )
     return folds
+
+
+def splits_of(
+    n_rows: int, n_folds: int, groups: Any, random_state: Any
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit to and to leave out, fold by fold; at most as many folds as groups."""
+    rows = np.arange(n_rows)
+    if groups is None:
+        return list(KFold(n_folds, shuffle=True, random_state=random_state).split(rows))
+    return list(GroupKFold(min(n_folds, len(np.unique(groups)))).split(rows, groups=groups))
+
+
+def splits_by_object(
+    positions: np.ndarray, cv: Any, random_state: Any, *, halves: bool = False
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Splits of rows that keep those with the same position together.
+
+    A number makes as many shuffled folds, or random halves. A splitter divides the positions that
+    occur; given splits hold positions.
+    """
+    if isinstance(cv, int):
+        seed = check_random_state(random_state)
+        by_halves = ShuffleSplit(cv, test_size=0.5, random_state=seed)
+        cv = by_halves if halves else KFold(cv, shuffle=True, random_state=seed)
+    objects = np.unique(positions)
+    for parts in check_cv(cv).split(objects):
+        own = [objects[part] for part in parts] if hasattr(cv, "split") else parts
+        train, test = (np.flatnonzero(np.isin(positions, part)) for part in own)
+        yield train, test
+
+
+def splits_by(cv: Any, X: Any, y: Any, **params: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Splits of a search as in scikit-learn's searches."""
+    return list(check_cv(cv, y).split(X, y, **params))
 
 
 def number_of_folds(most: int, n_objects: int) -> int:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
-from mvcca.inspection._folds import splits_of
 from mvcca.inspection.permutation._exchange import Exchange
 from mvcca.inspection.permutation._nuisance import Centred
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import stepwise
 from mvcca.inspection.permutation._trials import canonical_variates
+from mvcca.model_selection import Trials, search_folds
+from mvcca.model_selection.folds import splits_of
 from mvcca.problem import Whitened, canonical
 
 N_FOLDS = 5
@@ -36,6 +38,18 @@ class FoldAxes:
             train, test = train - mean, test - mean
         view = Whitened.of_covariance(train.T @ train, n_features=n_features)
         return cls(view, train @ view.weights, test @ view.weights)
+
+
+def _sums(variates: tuple[np.ndarray, np.ndarray], _: int) -> np.ndarray:
+    """Sums of products and of squares of held-out variates."""
+    x, y = variates
+    return np.array([x @ y, x @ x, y @ y])
+
+
+def _correlation(sums: list[np.ndarray]) -> float:
+    """The correlation of all folds, from their sums."""
+    product, *squares = np.sum(sums, axis=0)
+    return float(product / np.sqrt(squares[0] * squares[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +78,12 @@ class HeldOutCorrelation:
     @cached_property
     def observed(self) -> np.ndarray:
         """The largest correlation over the ridges."""
-        return self._values.max(keepdims=True)
+        return np.array([self._as_they_are.value])
 
     @property
     def reg(self) -> tuple[float, float]:
         """The ridges of the rows as they are."""
-        return self.ridges[int(self._values.argmax())]
+        return self._as_they_are.chosen["ridges"]
 
     @cached_property
     def correlations(self) -> np.ndarray:
@@ -80,22 +94,27 @@ class HeldOutCorrelation:
         ]
 
     def __call__(self, rng: np.random.RandomState) -> np.ndarray:
-        return self.of(self.exchange.apply(self._rows(self.moved), rng)).max(keepdims=True)
+        return np.array([self.of(self.exchange.apply(self._rows(self.moved), rng)).value])
 
-    def of(self, moved: np.ndarray) -> np.ndarray:
-        """Correlations of rearranged rows with those of the other side, (n_ridges,)."""
-        sums = np.zeros((3, len(self.ridges)))
-        for fold, theirs in enumerate(self._fixed_parts):
-            ours = self._part(self.moved, moved, fold)
-            cross = ours.train.T @ theirs.train
-            for i, ridges in enumerate(self.ridges):
-                _, left, right = canonical(cross, ours.view, theirs.view, ridges)
-                x, y = ours.held_out @ left[:, 0], theirs.held_out @ right[:, 0]
-                sums[:, i] += x @ y, x @ x, y @ y
-        return sums[0] / np.sqrt(sums[1] * sums[2])
+    def of(self, moved: np.ndarray) -> Trials:
+        """Correlations of rearranged rows with those of the other side, by ridges."""
+        settings = [{"ridges": own} for own in reversed(self.ridges)]  # of equal ones, the first
+        variates = partial(self._variates, moved)
+        found = search_folds(len(self._fixed_parts), settings, variates, _sums)
+        return found.pooled(_correlation)
+
+    def _variates(
+        self, moved: np.ndarray, fold: int, settings: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """First variates of the held-out rows of both sides by ridges."""
+        ours, theirs = self._part(self.moved, moved, fold), self._fixed_parts[fold]
+        cross = ours.train.T @ theirs.train
+        for setting in settings:
+            _, left, right = canonical(cross, ours.view, theirs.view, setting["ridges"])
+            yield ours.held_out @ left[:, 0], theirs.held_out @ right[:, 0]
 
     @cached_property
-    def _values(self) -> np.ndarray:
+    def _as_they_are(self) -> Trials:
         return self.of(self._rows(self.moved))
 
     @cached_property
@@ -138,8 +157,8 @@ class Tuned:
     def __call__(self, rng: np.random.RandomState) -> np.ndarray:
         moved = self.search.moved
         basis = self.search.exchange.apply(moved.basis, rng)
-        chosen = self.search.ridges[int(self.search.of(basis * moved.view.values).argmax())]
-        return self._of(basis, chosen)
+        found = self.search.of(basis * moved.view.values)
+        return self._of(basis, found.chosen["ridges"])
 
     def _of(self, basis: np.ndarray, reg: tuple[float, float]) -> np.ndarray:
         """The statistic of K = F UᵀV F."""

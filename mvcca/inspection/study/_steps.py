@@ -20,7 +20,6 @@ from sklearn.pipeline import Pipeline
 from mvcca.blocks.checks import check_same_rows, few, row_labels
 from mvcca.compose import Deconfound, MomentPCA, PerView, RankGaussian
 from mvcca.inspection._correlations import variable_correlations
-from mvcca.inspection._folds import splits_of
 from mvcca.inspection._intervals import inverse_result
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._rows import as_matrix, check_no_residuals, numbers_of, paired_views
@@ -30,6 +29,7 @@ from mvcca.inspection.study._result import Study
 from mvcca.linear import CCA
 from mvcca.measures import column_correlations
 from mvcca.model_selection import decay_of_variances
+from mvcca.model_selection.folds import splits_of
 from mvcca.problem import squares_about
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Views

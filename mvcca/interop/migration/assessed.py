@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +24,17 @@ from mvcca.interop.migration.maps import (
 from mvcca.interop.migration.measured import (
     LeftOut,
     LeftOutQueries,
+    best_ridge,
     cosines_of,
+    given,
     neighbors_kept,
     ranks_under,
 )
 from mvcca.interop.row_maps import LocalMaps
 from mvcca.statistics import Moments
 from mvcca.views import Views
+
+Fit = Callable[[int | None, Any], RowMaps]  # without a fold, with a ridge
 
 _N_FOLDS = 5
 _MOST_HELD_OUT = 1_000
@@ -79,7 +84,8 @@ class Assessed:
 def assess(method: str, direction: str, sample: PairSample, regs: Sequence[float]) -> Assessed:
     """Fit a method, choose its ridge and measure it."""
     if method == "procrustes":
-        return _by_folds(sample, None, _of_sums(sample, lambda s: rotation(total(s), direction)))
+        fit = _of_sums(sample, lambda sums, _: rotation(total(sums), direction))
+        return _by_folds(sample, [None], fit)
     if method == "affine":
         return _affine(sample, regs)
     if method == "local":
@@ -109,16 +115,13 @@ def _affine(sample: PairSample, regs: Sequence[float]) -> Assessed:
     ridges = ridges_of(total(sample.sums))
     x, y = sample.old[sample.queries], sample.new[sample.queries]
     left_out = LeftOut(ridges, x, y)
-    reg = regs[0] if len(regs) == 1 else min(regs, key=left_out.error)
-
-    def fit(sums: Sequence[Moments]) -> RowMaps:
-        return RowMaps(ridge_map(ridges_of(total(sums)), reg), None)
-
+    reg = _least_error(left_out, regs)
+    fit = _of_sums(sample, lambda sums, reg: RowMaps(ridge_map(ridges_of(total(sums)), reg), None))
     if not left_out.exist(reg):
-        return _by_folds(sample, reg, _of_sums(sample, fit))
+        return _by_folds(sample, [reg], fit)
     ranks = sample.gallery.ranks(sample.places, left_out.cosines(reg, sample.gallery.rows))
     maps, cosines = RowMaps(ridge_map(ridges, reg), None), left_out.own_cosines(reg)
-    return Assessed(maps, reg, ranks, cosines, _of_sums(sample, fit), is_exact=True)
+    return Assessed(maps, reg, ranks, cosines, _with(fit, reg), is_exact=True)
 
 
 def _local(sample: PairSample, regs: Sequence[float]) -> Assessed:
@@ -126,18 +129,18 @@ def _local(sample: PairSample, regs: Sequence[float]) -> Assessed:
     left_out = LeftOut(
         ridges_of(total(sample.sums)), sample.old[sample.queries], sample.new[sample.queries]
     )
-    reg = min(regs, key=left_out.error)
+    reg = _least_error(left_out, regs)
 
-    def fit(left_out: int | None) -> RowMaps:
+    def fit(left_out: int | None, reg: float) -> RowMaps:
         kept = [k for k in range(len(sample.folds)) if k != left_out]
         rows = np.sort(np.concatenate([sample.folds[k] for k in kept]))
         ridges = ridges_of(total(sample.sums[k] for k in kept))
         found = local_maps(sample.old[rows], sample.new[rows], ridges, reg)
         return RowMaps(found or ridge_map(ridges, reg), None)
 
-    if not isinstance(fit(None).items, LocalMaps):
+    if not isinstance(fit(None, reg).items, LocalMaps):
         return _affine(sample, [reg])
-    return _by_folds(sample, reg, fit)
+    return _by_folds(sample, [reg], fit)
 
 
 def _bilinear(sample: PairSample, regs: Sequence[float]) -> Assessed:
@@ -145,24 +148,14 @@ def _bilinear(sample: PairSample, regs: Sequence[float]) -> Assessed:
     left_out = LeftOutQueries(canonical, sample.old[sample.queries], sample.new[sample.queries])
     items = RowMaps(None, None).items_of(sample.gallery.rows)
 
-    def ranks_with(reg: float) -> Ranks:
+    def ranks_with(reg: float, _: int) -> Ranks:
         queries = left_out.queries(reg).astype(items.dtype)
         return sample.gallery.ranks(sample.places, lambda rows, part: items[rows] @ queries[part].T)
 
-    found = {reg: ranks_with(reg) for reg in regs}
-    reg = max(found, key=lambda reg: reciprocal(found[reg]))
-
-    def fit(sums: Sequence[Moments]) -> RowMaps:
-        return Canonical(total(sums)).bilinear(reg)
-
-    return Assessed(
-        canonical.bilinear(reg),
-        reg,
-        found[reg],
-        left_out.own_cosines(reg),
-        _of_sums(sample, fit),
-        is_exact=True,
-    )
+    reg, [ranks] = best_ridge(regs, 1, given, ranks_with, lambda found: reciprocal(found[0]))
+    fit = _of_sums(sample, lambda sums, reg: Canonical(total(sums)).bilinear(reg))
+    maps, cosines = canonical.bilinear(reg), left_out.own_cosines(reg)
+    return Assessed(maps, reg, ranks, cosines, _with(fit, reg), is_exact=True)
 
 
 def _shared(sample: PairSample, regs: Sequence[float]) -> Assessed:
@@ -170,30 +163,45 @@ def _shared(sample: PairSample, regs: Sequence[float]) -> Assessed:
     def canonical(left_out: int | None) -> Canonical:
         return Canonical(total(part for k, part in enumerate(sample.sums) if k != left_out))
 
-    def found(reg: float) -> Assessed:
-        return _by_folds(sample, reg, lambda left_out: canonical(left_out).shared(reg))
-
-    return max(map(found, regs), key=lambda each: reciprocal(each.ranks))
+    return _by_folds(sample, regs, lambda left_out, reg: canonical(left_out).shared(reg))
 
 
-def _of_sums(
-    sample: PairSample, fit: Callable[[Sequence[Moments]], RowMaps]
-) -> Callable[[int | None], RowMaps]:
+def _of_sums(sample: PairSample, fit: Callable[[Sequence[Moments], Any], RowMaps]) -> Fit:
     """The map of all folds but one, or of all, from their sums."""
-    return lambda left_out: fit([part for k, part in enumerate(sample.sums) if k != left_out])
+    return lambda left_out, reg: fit(
+        [part for k, part in enumerate(sample.sums) if k != left_out], reg
+    )
 
 
-def _by_folds(
-    sample: PairSample, reg: float | None, fit: Callable[[int | None], RowMaps]
-) -> Assessed:
+def _by_folds(sample: PairSample, regs: Sequence[Any], fit: Fit) -> Assessed:
     """Queries of a fold search all rows under the map of the other folds."""
-    ranks, cosines = [], []
-    for k, fold in enumerate(sample.folds):
-        maps, chosen = fit(k), np.isin(sample.queries, fold)
+
+    def found(maps: RowMaps, fold: int) -> tuple[Ranks, np.ndarray] | None:
+        chosen = np.isin(sample.queries, sample.folds[fold])
         if not chosen.any():
-            continue
+            return None
         old, new = (rows[sample.queries[chosen]] for rows in (sample.old, sample.new))
-        ranks.append(ranks_under(maps, sample.gallery, sample.places[chosen], new))
-        cosines.append(cosines_of(maps.queries_of(new), maps.items_of(old)))
-    better, equal = map(np.concatenate, zip(*ranks, strict=True))
-    return Assessed(fit(None), reg, (better, equal), np.concatenate(cosines), fit, is_exact=False)
+        ranks = ranks_under(maps, sample.gallery, sample.places[chosen], new)
+        return ranks, cosines_of(maps.queries_of(new), maps.items_of(old))
+
+    reg, parts = best_ridge(
+        regs, len(sample.folds), fit, found, lambda own: reciprocal(_joined(own))
+    )
+    cosines = np.concatenate([own for _, own in parts])
+    ranks = _joined(parts)
+    return Assessed(fit(None, reg), reg, ranks, cosines, _with(fit, reg), is_exact=False)
+
+
+def _with(fit: Fit, reg: Any) -> Callable[[int | None], RowMaps]:
+    return lambda left_out: fit(left_out, reg)
+
+
+def _joined(parts: Sequence[tuple[Ranks, np.ndarray]]) -> Ranks:
+    """Ranks of the queries of all folds."""
+    better, equal = map(np.concatenate, zip(*(ranks for ranks, _ in parts), strict=True))
+    return better, equal
+
+
+def _least_error(left_out: LeftOut, regs: Sequence[float]) -> float:
+    """The ridge of the least squared error of left-out pairs."""
+    return best_ridge(regs, 1, given, lambda reg, _: left_out.error(reg), lambda own: -own[0])[0]

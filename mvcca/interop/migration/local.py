@@ -9,12 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from mvcca.interop.migration.maps import NEW, OLD, ridge_map, ridges_of
+from mvcca.interop.migration.measured import best_ridge, given
 from mvcca.interop.row_maps import CentredMap, LocalMaps
 from mvcca.linear.ridges import LEAST_REMAINING, Ridges
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
-_REGS = np.geomspace(1e-2, 1e4, 13)  # in units of the mean variance within a cluster
+_REGS = np.geomspace(1e-2, 1e4, 13).tolist()  # in units of the mean variance within a cluster
 _ROWS_PER_CLUSTER, _MOST_CLUSTERS = 150, 16
 _CLUSTERED_ROWS = 20_000
 
@@ -40,13 +41,15 @@ def local_maps(old: np.ndarray, new: np.ndarray, ridges: Ridges, reg: float) -> 
         (ridges_of(Moments.of(Views({OLD: old[rows], NEW: left_out[rows]}))), rows)
         for rows in clusters
     ]
-    errors = [
-        sum(_error(part, value, old[rows], left_out[rows]) for part, rows in parts)
-        for value in _REGS
-    ]
-    if min(errors) >= np.einsum("ij,ij->", left_out, left_out):
+
+    def error(reg: float, cluster: int) -> float:
+        part, rows = parts[cluster]
+        return _error(part, reg, old[rows], left_out[rows])
+
+    best, errors = best_ridge(_REGS, n_clusters, given, error, lambda own: -sum(own))
+    if sum(errors) >= np.einsum("ij,ij->", left_out, left_out):
         return None
-    best, whole = float(_REGS[np.argmin(errors)]), ridge_map(ridges, reg)
+    whole = ridge_map(ridges, reg)
     maps = (_sum(whole, ridge_map(part, best)) for part, _ in parts)
     return LocalMaps(centers, tuple(maps))
 

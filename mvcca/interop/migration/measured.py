@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from mvcca.interop.migration.gallery import Cosines, Ranks, StoredRows
 from mvcca.interop.migration.maps import NEW, OLD, Canonical, RowMaps, ridge_map
 from mvcca.linear.ridges import LEAST_REMAINING, Ridges
 from mvcca.measures import unit_rows
+from mvcca.model_selection import search_folds
 from mvcca.retrieval import top_k
 
 NEAREST = 10
@@ -25,6 +27,32 @@ def found_shares(better: np.ndarray, equal: np.ndarray) -> tuple[float, float, f
     n_queries = len(better) + 4
     share = (first * len(better) + 2) / n_queries
     return first, in_ten, float(np.sqrt(share * (1 - share) / n_queries))
+
+
+# ---- the ridge of the best value ----------------------------------------------------------------
+
+
+def best_ridge(
+    regs: Sequence[Any],
+    n_folds: int,
+    fit: Callable[[int, Any], Any],
+    found: Callable[[Any, int], Any],
+    measure: Callable[[list[Any]], float],
+) -> tuple[Any, list[Any]]:
+    """The ridge for which a measure of what is found on all folds is largest, and what is found."""
+    settings = [{"reg": reg} for reg in reversed(regs)]  # of equal ones, the first
+
+    def maps(fold: int, settings: Sequence[Mapping[str, float]]) -> Iterator[Any]:
+        return (fit(fold, setting["reg"]) for setting in settings)
+
+    trials = search_folds(n_folds, settings, maps, found)
+    measured = trials.pooled(measure)
+    return measured.chosen["reg"], [*trials.values[measured.best].values()]
+
+
+def given(_: int | None, reg: Any) -> Any:
+    """The ridge itself, where a closed form leaves out each pair."""
+    return reg
 
 
 # ---- one pair left out, in closed form ----------------------------------------------------------

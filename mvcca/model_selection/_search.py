@@ -1,0 +1,252 @@
+"""The one loop that tries settings on held-out folds, and what it found.
+
+A `ModelSource` has the models of every training part, and says how good each is on held-out rows.
+`search` collects these values in `Trials`, which choose. Sources are in `_sources`, beside the
+searches of a grid (`_fold_search`) and of other rooms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from mvcca.machine.progress import counting
+from mvcca.model_selection._fold_statistics import Models, Outer
+from mvcca.model_selection._goals import Goal, Value
+
+Setting = Mapping[str, Any]
+
+
+class Variant(NamedTuple):
+    """One of the searched models, and how its scores are ranked."""
+
+    setting: int  # position in the list of settings
+    ranking: str | None = None
+    n_components: int | None = None  # None for all
+
+
+class ModelSource(Protocol):
+    """Models of training parts, and how good they are on held-out rows.
+
+    A source decides what models of one training part share: all ridges are solved from one
+    decomposition, say. It may skip settings that cannot be solved; these get no values.
+    """
+
+    @property
+    def goal(self) -> Goal | None:
+        """What values measure, if it is one of these."""
+
+    def models(self, outers: Collection[Outer]) -> Models:
+        """Folds that each model leaves out, and those it is scored on, as `InnerFolds.models`."""
+
+    def solved(
+        self, left_out: tuple[int, ...], settings: Sequence[Setting]
+    ) -> Iterator[tuple[int, Any]]:
+        """Positions of settings and their models, whatever `values` takes, in any order."""
+
+    def values(self, model: Any, fold: int) -> Iterable[tuple[str | None, int | None, Any]]:
+        """Ranking, number of components and value of a model on a fold."""
+
+
+def search(
+    source: ModelSource, settings: Sequence[Setting], outers: Collection[Outer] = ((),)
+) -> dict[Outer, Trials]:
+    """Try settings on all folds.
+
+    Parameters
+    ----------
+    source : ModelSource
+        The models.
+    settings : sequence of mapping
+        Parameters to try; of equally good ones, the last wins.
+    outers : collection of tuple, optional
+        Outer folds to choose for; by default none is held out.
+
+    Returns
+    -------
+    dict
+        `Trials` by outer fold.
+    """
+    found = {outer: Trials(source.goal, [*settings]) for outer in outers}
+    models = source.models(outers)
+    with counting(len(models) * len(settings), "Choosing settings", " models") as count:
+        for left_out, served in models:
+            n_left = len(settings)
+            for number, model in source.solved(left_out, settings):
+                for fold, outer in served.items():
+                    for ranking, k, value in source.values(model, fold):
+                        found[outer].add(fold, Variant(number, ranking, k), value)
+                n_left -= 1
+                count()
+            if n_left:
+                count(n_left)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The settings that a search chose.
+
+    Attributes
+    ----------
+    params : dict
+        Parameters of the estimator, such as its ridge.
+    ranking : str
+        How its scores are ranked.
+    n_components : int or None
+        Number of components; None for all that the data support.
+    value : float
+        Mean of the goal's measure over the folds. It is optimistic, as one of the largest of many.
+    cv_results : dict of str to array
+        Values of all variants, in scikit-learn's form.
+    at_edge : tuple of str
+        Parameters whose value is the smallest or largest of those that were searched.
+    """
+
+    params: dict[str, Any]
+    ranking: str
+    n_components: int | None
+    value: float
+    cv_results: dict[str, Any]
+    at_edge: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the estimator, the number of components included if it was chosen."""
+        chosen = {} if self.n_components is None else {"n_components": self.n_components}
+        return {**self.params, **chosen}
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds of the search."""
+        return sum(name.startswith("split") for name in self.cv_results)
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Values of variants on held-out folds.
+
+    Attributes
+    ----------
+    goal : {"object", "class", "correlation"} or None
+        What the values measure.
+    settings : list of mapping
+        Searched parameters; of equal values, those of the last one win.
+    values : dict
+        By variant, the value on each fold.
+    prefers_all : bool
+        Whether fewer components than all must win by a standard error.
+    by_heads : bool
+        Whether heads count, too: not if the gallery to be searched is as small as a fold.
+    """
+
+    goal: Goal | None
+    settings: list[Setting]
+    values: dict[Variant, dict[int, Any]] = field(default_factory=dict)
+    prefers_all: bool = True
+    by_heads: bool = True
+
+    def add(self, fold: int, variant: Variant, value: Any) -> None:
+        """Keep the value of a variant on a fold."""
+        self.values.setdefault(variant, {})[fold] = value
+
+    def pooled(self, value: Callable[[list[Any]], float]) -> Trials:
+        """Trials with one value of all folds, of a measure that is not a mean over them."""
+        values = {}
+        for variant, by_fold in self.values.items():
+            pooled = float(value([by_fold[fold] for fold in sorted(by_fold)]))
+            values[variant] = {0: Value(pooled, pooled)}
+        return replace(self, values=values)
+
+    @property
+    def chosen(self) -> Setting:
+        """The setting of the best variant."""
+        return self.settings[self.best.setting]
+
+    @property
+    def value(self) -> float:
+        """Mean of the goal's measure of the best variant over the folds."""
+        return float(self._complete[self.best][:, 0].mean())
+
+    @cached_property
+    def best(self) -> Variant:
+        """The variant with the largest mean of scores, and of heads if these count.
+
+        If all components are preferred, fewer win only by more than one standard error of the
+        differences between folds.
+        """
+        means = {
+            variant: values.mean(axis=1) if self.by_heads else values[:, 0]
+            for variant, values in self._complete.items()
+        }
+        whole = {v: values for v, values in means.items() if v.n_components is None}
+        best = _largest(whole if whole and self.prefers_all else means)
+        rival = _largest(means)
+        if rival == best:
+            return best
+        gain = means[rival] - means[best]
+        error = gain.std(ddof=1 if len(gain) > 1 else 0) / np.sqrt(len(gain))
+        return rival if gain.mean() > error else best
+
+    def choose(self) -> Choice:
+        """The best variant, with the values of all of them."""
+        best = self.best
+        return Choice(
+            dict(self.chosen),
+            str(best.ranking),
+            best.n_components,
+            self.value,
+            self.cv_results(),
+            self.at_edge(),
+        )
+
+    def at_edge(self) -> tuple[str, ...]:
+        """Parameters whose best value is the smallest or largest of those that were tried."""
+        tried = self.settings
+        return tuple(n for n, own in self.chosen.items() if at_edge(own, (s[n] for s in tried)))
+
+    def cv_results(self) -> dict[str, Any]:
+        """Scores in scikit-learn's form, and mean heads if these are other ones."""
+        found = self._complete
+        table, heads = np.moveaxis(np.array(list(found.values())), 2, 0)  # (n_variants, n_folds)
+        means = table.mean(axis=1)
+        params = [
+            {**self.settings[own.setting], "n_components": own.n_components, "ranking": own.ranking}
+            for own in found
+        ]
+        results: dict[str, Any] = {
+            f"param_{n}": np.array([own[n] for own in params], dtype=object) for n in params[0]
+        }
+        results |= {f"split{fold}_test_score": column for fold, column in enumerate(table.T)}
+        return results | {
+            "params": params,
+            "mean_test_score": means,
+            "std_test_score": table.std(axis=1),
+            "rank_test_score": (means[:, None] < means).sum(axis=1) + 1,
+            **({"mean_test_head": heads.mean(axis=1)} if self.goal == "class" else {}),
+        }
+
+    @cached_property
+    def _complete(self) -> dict[Variant, np.ndarray]:
+        """Values of the variants that have one on every fold, (n_folds, 2)."""
+        n_folds = max(map(len, self.values.values()))
+        return {
+            variant: np.array([by_fold[fold] for fold in sorted(by_fold)])
+            for variant, by_fold in self.values.items()
+            if len(by_fold) == n_folds
+        }
+
+
+def _largest(values: Mapping[Variant, np.ndarray]) -> Variant:
+    """The variant with the largest mean; of equal ones, that with the last setting."""
+    return max(values, key=lambda variant: (values[variant].mean(), variant.setting))
+
+
+def at_edge(value: Any, tried: Iterable[Any]) -> bool:
+    """Whether a number is the smallest or largest of more than two that were tried."""
+    numbers = {own for own in tried if isinstance(own, int | float)}
+    return len(numbers) > 2 and value in (min(numbers), max(numbers))
