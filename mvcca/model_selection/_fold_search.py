@@ -436,7 +436,7 @@ class _TrainingPart:
         for problem in _grouped(settings, lambda own: own.params.get("sigma")):
             model = problem[0].of(self.opened)
             path = MatrixPath.of(model.posed(self.rows, self.statistic), exact=True)
-            z = path.posed.about.regression
+            z = path.regression
             pairs = self.held_out if path.problem.between is None else ()
             pairs = pairs if z is None else z.residual(pairs)
             for own in _grouped(problem, lambda own: own.params.get("reg")):

@@ -1,9 +1,10 @@
 """One problem for all linear methods: `Problem(rows, about, ...).solve(n_components) -> Maps`.
 
 A method computes its between- and within-view matrices from a statistic of the `Rows`, of which an
-`Estimate` holds what else is known; ridge, bases and precision are handled here. `Whitened` is a
-view by its singular values, for CCA of the same rows with many ridges or in many orders. Nothing
-here knows of estimators.
+`Estimate` holds what else is known; ridge, bases and precision are handled here. `climb` decides in
+which precision. A path solves one problem for many ridges. `Whitened` is a view by its singular
+values, for CCA of the same rows with many ridges or in many orders. Nothing here knows of
+estimators.
 """
 
 from mvcca.problem._bases import Basis

@@ -21,7 +21,7 @@ from mvcca.problem._problem import Problem
 from mvcca.problem._rows import check_variance
 from mvcca.problem.ridge import ridge_in
 from mvcca.problem.whitener import Scaling, Tridiagonal
-from mvcca.statistics import Moments, PairCovariance
+from mvcca.statistics import Moments, PairCovariance, Regression
 from mvcca.views import Views
 
 
@@ -97,14 +97,21 @@ class MatrixPath:
 
     Attributes
     ----------
-    posed : Problem
-        The problem, whose ridges do not matter.
     problem : Problem
-        The same in the axes of its constraints.
+        The problem in the axes of its constraints, whose ridges do not matter.
+    means : mapping of str to ndarray
+        Mean of each view as the problem was posed.
+    regression : Regression or None
+        The regression of the rows on confounds, if the problem is that of residuals.
+    bases : mapping of str to Basis
+        Bases of the rows before the axes, those of confounds included.
     """
 
-    posed: Problem
+    # Without the problem as posed: its matrices would take as much memory again.
     problem: Problem
+    means: Mapping[str, np.ndarray]
+    regression: Regression | None
+    bases: Mapping[str, Any]
 
     @classmethod
     def of(cls, problem: Problem, *, exact: bool = False) -> MatrixPath:
@@ -130,11 +137,13 @@ class MatrixPath:
                     V_p, V_q = axes[p].vectors, axes[q].vectors
                     C, own = V_p.T @ C @ V_q, (_turned(B_p, V_p), _turned(B_q, V_q))
                 pairs.append(PairCovariance((p, q), C, own, count))
-        means = {name: about.means[name] @ axes[name].vectors for name in axes}
-        about = replace(about, means=means, covariance=(turned, reduced), pairs=pairs)
+        means, regression = about.means, about.regression
+        own_means = {name: means[name] @ axes[name].vectors for name in axes}
+        about = replace(about, means=own_means, covariance=(turned, reduced), pairs=pairs)
         is_cca = problem.between is None
         blocks: dict[str, Any] = {} if is_cca else {"between": turned, "within": reduced}
-        return cls(problem, replace(problem, rows=rows.read(bases=axes), about=about, **blocks))
+        in_axes = replace(problem, rows=rows.read(bases=axes), about=about, **blocks)
+        return cls(in_axes, means, regression, rows.reading.bases)
 
     @property
     def axes(self) -> Mapping[str, Any]:
@@ -143,14 +152,14 @@ class MatrixPath:
 
     def check(self, ridges: Collection[Mapping[str, float]]) -> None:
         """Raise `DigitsLost`, or warn, if the rows are too ill-conditioned for these ridges."""
-        problem, about = self.problem, self.posed.about
+        problem, about = self.problem, self.problem.about
         whiteners = {}
         for name, T in problem.blocks()[1].items():
             ridge = ridge_in(min(reg[name] for reg in ridges), self.axes[name].unit)
             smallest, largest = np.sqrt(np.maximum(T.extremes, 0) + ridge)
             rounding = 0.0
             if about.exactness.about_zero:
-                own = about.exactness.rounding_in(name, about.means[name])
+                own = about.exactness.rounding_in(name, self.means[name])
                 rounding = float(np.max(own, initial=0))
             scale = np.ones(len(T.diagonal))
             whiteners[name] = Scaling(scale, largest / smallest, rounding / smallest)
@@ -165,7 +174,7 @@ class MatrixPath:
 
     def coordinates(self, views: Views) -> dict[str, np.ndarray]:
         """Rows of each view in its axes, (n_rows, r), less what their confounds explain."""
-        found, z = {}, self.posed.about.regression
+        found, z = {}, self.regression
         for name, block in views.blocks.items():
             if z is not None and name == z.name:
                 continue
@@ -184,14 +193,12 @@ class MatrixPath:
         With `patterns`, those of two views are found, too; see `Problem.with_patterns`.
         """
         maps = self.problem.with_patterns(maps) if patterns else maps
-        about, bases = self.posed.about, self.posed.rows.reading.bases
-        lifted, means = maps.lifted(self.axes), dict(about.means)
+        lifted, means = maps.lifted(self.axes), dict(self.means)
         for name, axes in self.axes.items():  # the axes may leave out a part of the mean
             if axes.before is not None:
                 means[name] = axes.mean + axes.before.back(means[name][None])[0]
-        return replace(
-            lifted, means=means, regression=about.regression and about.regression.lifted(bases)
-        )
+        regression = self.regression and self.regression.lifted(self.bases)
+        return replace(lifted, means=means, regression=regression)
 
     def correlations(self, maps: Maps, pairs: Iterable[PairCovariance]) -> np.ndarray:
         """Correlations of the scores of rows with these covariances as posed, (n_pairs, k)."""
