@@ -101,11 +101,13 @@ class _OfRidges:
         folds: InnerFolds,
         goal: Goal,
         labels: LabelsByView | None = None,
+        ranked: tuple[str, ...] | None = None,
         **more: Any,
     ) -> Self:
-        """Draw the rows to score; `labels` other than those of the rows define relevant items."""
+        """Draw the rows to score; `labels` define relevant items among those of `ranked` views."""
         labels = rows.labels if labels is None else labels
-        ranked = estimator.without_confounds(rows.views).names
+        if ranked is None:
+            ranked = estimator.without_confounds(rows.views).names
         samples = folds.samples(rows.views, labels, ranked)
         return cls(estimator=estimator, rows=rows, folds=folds, goal=goal, samples=samples, **more)
 
