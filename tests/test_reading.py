@@ -24,7 +24,8 @@ MOST_RUN = {
 
 # The files to read, to understand how CCA of two arrays is fitted.
 READ = {
-    "base/_estimators.py",
+    "base/_statistic_estimator.py",
+    "base/inputs.py",
     "problem/linalg.py",
     "problem/_maps.py",
     "problem/_problem.py",

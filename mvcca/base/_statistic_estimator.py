@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from mvcca.base._estimators import LinearEstimator, MultiViewEstimator, all_or_nothing, forget
+from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
+from mvcca.base.inputs import forget, open_again, open_fit
 from mvcca.base.label_checks import check_shared_labels
+from mvcca.base.tuned_fits import fit_searched, keep_bank
 from mvcca.base.unit_checks import warn_of_unlike_covariance
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
@@ -186,12 +188,12 @@ class StatisticEstimator(LinearEstimator):
         """
         self._validate_params()
         if hasattr(self, "search_space") and searched(self):
-            return self._fit_chosen(X, y, sample_weight)
+            return fit_searched(self, X, y, sample_weight)
         rows = self.open_rows(X, y, sample_weight)
         self._learn_rows(replace(rows, needs_many=self.requires.many_rows))
         self._statistic = None
         if self.reg == "cv":
-            self._keep_bank(X, y)
+            keep_bank(self, X, y)
         return self
 
     @all_or_nothing
@@ -244,8 +246,8 @@ class StatisticEstimator(LinearEstimator):
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
         judged = True if self.reg == "cv" and self.cv_goal == "class" else None
-        views, labels, weights = self._open_fit(
-            X, y, sample_weight, reset=reset, labelled=judged, batch=batch
+        views, labels, weights = open_fit(
+            self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch
         )
         rows = Rows(views, weights, labels, n_components=self.n_components, center=self.center)
         if self.missing != "error":
@@ -265,11 +267,9 @@ class StatisticEstimator(LinearEstimator):
             check_shared_labels(labels)
         return rows
 
-    def _depends_on_units(self, name: str) -> bool:
-        if "reg" not in self._parameter_constraints:
-            return True
-        reg = self.reg.get(name) if isinstance(self.reg, Mapping) else self.reg
-        return reg != 0
+    def open_again(self, X: Any, y: Any) -> Views:
+        """Check what `fit` takes, against the fitted views."""
+        return open_again(self, X, y)
 
     def _check_holes(self, batch: bool) -> None:
         """Refuse what needs complete rows."""
@@ -294,7 +294,7 @@ class StatisticEstimator(LinearEstimator):
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""
-        return self.without_confounds(views).seen.sum(axis=1) > 1
+        return views.without(self.confounds).seen.sum(axis=1) > 1
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; "auto" and "oas" need all rows, which a batch does not hold."""
@@ -307,7 +307,7 @@ class StatisticEstimator(LinearEstimator):
                 views, weights, self.reg, center=self.center, confounds=self.confounds
             )
         if self.confounds is not None:
-            names = self.without_confounds(views).names
+            names = views.without(self.confounds).names
             return reg_of_names(self.reg, names, unit=self.reg_unit) | {self.confounds: 0.0}
         return reg_of_names(self.reg, views.names, unit=self.reg_unit)
 

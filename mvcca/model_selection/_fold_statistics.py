@@ -310,7 +310,7 @@ class FoldStatistics:
         """Sum up every fold; `labels` define relevant items among the rows of `ranked` views."""
         labels = rows.labels if labels is None else labels
         if ranked is None:
-            ranked = estimator.without_confounds(rows.views).names
+            ranked = rows.views.without(estimator.confounds).names
         trains = [folds.without(left_out) for left_out, _ in folds.models()]
         parts = Parts.of(estimator, rows, trains, redraws=True)
         return cls(estimator, rows, folds, parts, folds.samples(rows.views, labels, ranked))

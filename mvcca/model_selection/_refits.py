@@ -324,7 +324,7 @@ class RefitSearch:
             samples = folds.samples(rows.views, judged)
             search(FoldRows(model, rows, folds, samples), min(k, self.space.most_components or k))
         if not trials.values:
-            names = model.without_confounds(task.views).names
+            names = task.views.without(model.confounds).names
             model.precisely(
                 rows,
                 lambda rows: search(
