@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
-from mvcca.base.inputs import forget, open_again, open_fit
+from mvcca.base.inputs import open_again, open_fit, paired_objects
 from mvcca.base.label_checks import check_shared_labels
+from mvcca.base.sums import is_first_batch, open_moments, solve_batches
 from mvcca.base.tuned_fits import fit_searched, keep_bank
-from mvcca.base.unit_checks import warn_of_unlike_covariance
+from mvcca.base.unit_checks import warn_of_unlike_lazy_views
 from mvcca.machine.memory import available_bytes
-from mvcca.machine.warnings import warn
 from mvcca.model_selection import (
     LEAST_RIDGE,
     SEARCHED,
@@ -56,7 +56,7 @@ class StatisticEstimator(LinearEstimator):
     reg_unit: str = "relative"
     center: bool = True
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
-    draws_from_rows: ClassVar[bool] = False  # whether `draw` does, so that statistics differ
+    draws_from_rows: ClassVar[bool] = False  # whether a method `draw` does, for its statistic
     # What to do about views that are too large for matrices over their features or rows.
     _if_too_large: ClassVar[str] = (
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
@@ -81,9 +81,6 @@ class StatisticEstimator(LinearEstimator):
         if self.missing != "error":
             return OF_HOLES[self.missing].of(rows.views, rows.sample_weight)
         return rows.moments()
-
-    def draw(self, rows: Rows) -> None:
-        """Draw at random from rows what a statistic needs; by default nothing."""
 
     def problem(self, rows: Rows, statistic: Any) -> Problem:
         """Pose the problem whose solution the method's maps are; by default that of CCA.
@@ -144,17 +141,8 @@ class StatisticEstimator(LinearEstimator):
         problem = self.problem(rows, statistic)
         maps = problem.solve(rows.n_components)
         self._keep(maps.checked(rows.n_components))
-        self._check_units(rows, problem)
-
-    def _check_units(self, rows: Rows, problem: Problem) -> None:
-        """Warn of columns in unlike units in views that are not in memory."""
-        lazy = [name for name, block in rows.views.blocks.items() if block.is_lazy]
-        within = problem.blocks()[1] if lazy else {}
-        for name in lazy:
-            B = within.get(name)
-            if isinstance(B, np.ndarray) and B.ndim == 2 and self._depends_on_units(name):
-                n_rows = rows.views.blocks[name].shape[0]
-                warn_of_unlike_covariance(name, B, n_rows, self._column_names[name])
+        if rows.views.is_lazy:
+            warn_of_unlike_lazy_views(self, rows, problem)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -228,7 +216,7 @@ class StatisticEstimator(LinearEstimator):
                 f'{", ".join(asked)}="cv" looks at all rows at once: use fit, or give partial_fit '
                 "values."
             )
-        first = self._is_first_batch()
+        first = is_first_batch(self)
         rows = self.open_rows(X, y, sample_weight, reset=first, batch=True)
         if len(rows.views) == 0:  # nothing to add
             if first:
@@ -237,8 +225,60 @@ class StatisticEstimator(LinearEstimator):
         statistic = self.statistic_of(rows)
         if not first:
             statistic = self._statistic + statistic
-        self._solve_batches(rows, statistic)
+        solve_batches(self, rows, statistic)
         self._statistic = statistic.to_host() if hasattr(statistic, "to_host") else statistic
+        return self
+
+    @all_or_nothing
+    def fit_statistic(self, statistic: Any) -> Self:
+        """Find the maps from moments of the rows, which may have been computed anywhere.
+
+        Moments of parts add up to those of all rows, and take memory by the number of features
+        only: parts may come from machines that keep their rows, or be kept to fit again with other
+        parameters. The result is that of `fit` on all rows, but for what those alone can tell:
+        names of columns, and more digits where views are close to collinear. Batches that
+        `partial_fit` takes afterwards are added.
+
+        Parameters
+        ----------
+        statistic : Moments, PairMoments, CellMoments or PatternMoments
+            Of all views that `fit` would take, confounds included: `mvcca.statistics.Moments` of
+            paired rows; `mvcca.statistics.PairMoments` if some objects lack views, and the
+            estimator has no `confounds`; of rows with holes `mvcca.statistics.CellMoments` for
+            ``missing="pairwise"``, and `mvcca.statistics.PatternMoments` for ``missing="em"``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the method learns from labels or from the rows themselves; if folds or a shrinkage
+            would choose a parameter; if the moments are of other views than the method takes, or of
+            fewer than two objects; or if a view never varies.
+        TypeError
+            If the statistic is of another kind than the parameters ask for.
+
+        See Also
+        --------
+        partial_fit : The same from batches of rows.
+
+        Examples
+        --------
+        >>> from mvcca import CCA
+        >>> from mvcca.datasets import load_digits_views
+        >>> from mvcca.statistics import Moments
+        >>> views = load_digits_views().views
+        >>> moments = Moments.of(views[:1000]) + Moments.of(views[1000:])
+        >>> CCA(3).fit_statistic(moments).canonical_correlations_.round(2)
+        array([0.82, 0.8 , 0.7 ])
+        """
+        self._validate_params()
+        from_moments = type(self).statistic_of is StatisticEstimator.statistic_of
+        rows = open_moments(self, statistic, suffice=from_moments)
+        self.learn(rows, statistic)
+        self._statistic = statistic
         return self
 
     def open_rows(
@@ -253,7 +293,7 @@ class StatisticEstimator(LinearEstimator):
         if self.missing != "error":
             self._check_holes(batch)
         if not self.requires.labels and not views.is_paired:
-            pairs = self._pairs_of(views, weights, reset and not batch)
+            pairs = paired_objects(self, views, weights, reset and not batch)
             # With holes, objects that are seen in one view tell its covariance.
             rows = rows.take(pairs) if self.missing == "error" else rows
         is_whole = rows.views.is_paired or self.missing != "error"
@@ -278,19 +318,6 @@ class StatisticEstimator(LinearEstimator):
                 f'reg="{self.reg}" looks at complete rows, and missing="{self.missing}" allows '
                 'holes in them: give numbers, or reg="cv" to fit.'
             )
-
-    def _pairs_of(self, views: Views, weights: np.ndarray | None, whole: bool) -> np.ndarray:
-        """The objects to learn from; each view needs some, where these are all rows."""
-        kept = np.flatnonzero(self._holds_pair(views))
-        views, weights = views[kept], None if weights is None else weights[kept]
-        counts = views.seen.sum(axis=0) if weights is None else weights @ views.seen
-        for name, count in zip(views.names, counts, strict=True):
-            if whole and not count > 1:
-                raise ValueError(
-                    f"{type(self).__name__} learns from pairs, but view {name!r} shares {count:g} "
-                    "objects with the others. Pair at least two, or select the other views."
-                )
-        return kept
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""
@@ -327,22 +354,11 @@ class StatisticEstimator(LinearEstimator):
             if self.takes_products and self._learn_wide_cca(rows):
                 return
             if not self.requires.features:
-                self._check_memory(rows.views)
+                _check_memory(self, rows.views)
         if self.reg == "cv":
             self.precisely(rows, tuned(self, rows))
         else:
             self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
-
-    def _check_memory(self, views: Views) -> None:
-        """Refuse views for which matrices over features, or rows if these are fewer, do not fit."""
-        needed, available = self._bytes_of_matrices(views), available_bytes()
-        if needed > available:
-            shapes = ", ".join(f"{n!r} {X.shape[0]:,} x {X.shape[1]:,}" for n, X in views.items())
-            raise MemoryError(
-                f"{type(self).__name__} of views {shapes} needs about {needed / 1e9:.1f} GB for "
-                "matrices over the features of a view, or over its rows if these are fewer, and "
-                f"{available / 1e9:.1f} GB are available. {self._if_too_large}"
-            )
 
     def _bytes_of_matrices(self, views: Views) -> float:
         """Memory that a fit needs beside the rows."""
@@ -386,24 +402,6 @@ class StatisticEstimator(LinearEstimator):
         """Fit to the statistic of all batches; only the last one's rows are available."""
         self.learn(rows, statistic)
 
-    def _solve_batches(self, rows: Rows, statistic: Any) -> None:
-        """Fit to all batches; if they do not suffice yet, say so where components are asked for.
-
-        What is wrong with a batch is found before. A view that does not vary, confounds that
-        explain all rows or labels of a single class may be right in the next one.
-        """
-        if hasattr(self, "n_components_"):
-            self._fit_batches(rows, statistic)
-            return
-        known = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        try:
-            self._fit_batches(rows, statistic)
-            self.__dict__.pop("_unsolved", None)
-        except ValueError as error:
-            forget(self)
-            self.__dict__.update(known)
-            self._unsolved = str(error)
-
     def __sklearn_is_fitted__(self) -> bool:
         if "_unsolved" in vars(self):
             raise NotFittedError(
@@ -419,13 +417,14 @@ class StatisticEstimator(LinearEstimator):
                 self.__sklearn_is_fitted__()  # raises
             return object.__getattribute__(self, name)  # raises, too
 
-    def _is_first_batch(self) -> bool:
-        """Whether this batch is the first; `fit` keeps no statistic to which batches could add."""
-        if getattr(self, "_statistic", None) is not None:
-            return False
-        if hasattr(self, "weights_"):
-            warn(
-                "partial_fit starts over: fit keeps no statistic of its rows. Give all batches to "
-                "partial_fit."
-            )
-        return True
+
+def _check_memory(estimator: StatisticEstimator, views: Views) -> None:
+    """Refuse views for which matrices over features, or rows if these are fewer, do not fit."""
+    needed, available = estimator._bytes_of_matrices(views), available_bytes()
+    if needed > available:
+        shapes = ", ".join(f"{n!r} {X.shape[0]:,} x {X.shape[1]:,}" for n, X in views.items())
+        raise MemoryError(
+            f"{type(estimator).__name__} of views {shapes} needs about {needed / 1e9:.1f} GB for "
+            "matrices over the features of a view, or over its rows if these are fewer, and "
+            f"{available / 1e9:.1f} GB are available. {estimator._if_too_large}"
+        )

@@ -35,12 +35,13 @@ from mvcca.views.validation import (
 )
 
 _INTEGERS = (np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8)
-_NOTES = ("_y_is_vector", "_training", "_unsolved")  # of a fit, beside the fitted attributes
+NOTES = ("_y_is_vector", "_training", "_unsolved")  # of a fit, beside the fitted attributes
 
 
-def forget(estimator: BaseEstimator) -> None:
-    """Delete the fitted attributes, which scikit-learn's `check_is_fitted` looks for."""
-    for name in [n for n in vars(estimator) if n.endswith("_") and not n.startswith("__")]:
+def forget(estimator: BaseEstimator, *others: str) -> None:
+    """Delete fitted attributes, which scikit-learn's `check_is_fitted` looks for, and others."""
+    learned = [n for n in vars(estimator) if n.endswith("_") and not n.startswith("__")]
+    for name in [*learned, *(n for n in others if n in vars(estimator))]:
         delattr(estimator, name)
 
 
@@ -192,6 +193,22 @@ def check_number_of_views(estimator: Any, names: tuple[str, ...]) -> None:
         )
 
 
+def paired_objects(
+    estimator: Any, views: Views, weights: np.ndarray | None, whole: bool
+) -> np.ndarray:
+    """The objects to learn from; each view needs some, where these are all rows."""
+    kept = np.flatnonzero(estimator._holds_pair(views))
+    views, weights = views[kept], None if weights is None else weights[kept]
+    counts = views.seen.sum(axis=0) if weights is None else weights @ views.seen
+    for name, count in zip(views.names, counts, strict=True):
+        if whole and not count > 1:
+            raise ValueError(
+                f"{type(estimator).__name__} learns from pairs, but view {name!r} shares {count:g} "
+                "objects with the others. Pair at least two, or select the other views."
+            )
+    return kept
+
+
 # ---- any rows ------------------------------------------------------------------------------------
 
 
@@ -212,9 +229,7 @@ def open_views(
     """
     least = (2 if reset else 1) if least is None else least
     if reset:
-        forget(estimator)
-        for name in _NOTES:
-            estimator.__dict__.pop(name, None)
+        forget(estimator, *NOTES)
     if not holds_views(X):
         frames = {"X": X} if y is None else {"X": X, "y": y}
         return open_matrices(estimator, frames, reset=reset, unpaired=unpaired, least=least)
@@ -290,8 +305,7 @@ def checked_views(estimator: Any, views: Views, *, allow_empty: bool, least: int
 def check_confounds(estimator: Any, views: Views) -> None:
     """Refuse rows whose confounds are not known."""
     name = estimator.confounds
-    if name not in views:
-        raise ValueError(_missing_confounds(estimator, views.names))
+    check_names_of_confounds(estimator, views.names)
     known = views.seen[:, views.names.index(name)]
     n_missing = int((views.seen.any(axis=1) & ~known).sum())
     if n_missing:
@@ -301,13 +315,15 @@ def check_confounds(estimator: Any, views: Views) -> None:
         )
 
 
-def _missing_confounds(estimator: Any, names: tuple[str, ...]) -> str:
+def check_names_of_confounds(estimator: Any, names: tuple[str, ...]) -> None:
+    """Refuse views without that of the confounds."""
     z = estimator.confounds
-    return (
-        f"{type(estimator).__name__}(confounds={z!r}) needs the view {z!r} beside the "
-        "others, in fit and later: scores are those of what it leaves unexplained. Got "
-        f"the views {list(names)}."
-    )
+    if z not in names:
+        raise ValueError(
+            f"{type(estimator).__name__}(confounds={z!r}) needs the view {z!r} beside the "
+            "others, in fit and later: scores are those of what it leaves unexplained. Got "
+            f"the views {list(names)}."
+        )
 
 
 def _check_features(
