@@ -197,7 +197,7 @@ def test_methods_with_a_statistic_of_their_own_ask_for_rows():
     ],
 )
 def test_what_rows_choose_needs_a_value(model, named):
-    with pytest.raises(ValueError, match=f"{named} looks at the rows, .* or give .* a value"):
+    with pytest.raises(ValueError, match=f"{named} looks at single rows, .* or give .* a value"):
         model.fit_statistic(moments_of(TWO))
 
 
@@ -258,7 +258,7 @@ REFUSED = {
         MVCCA(2, missing="em"),
         moments_of(TWO),
         TypeError,
-        r"MVCCA\(missing='em'\) takes mvcca.statistics.PatternMoments, got Moments",
+        r"MVCCA\(missing='em'\).fit_statistic takes mvcca.statistics.PatternMoments, got Moments",
     ),
     "moments of cells where none may be missing": (
         MVCCA(2),
@@ -270,7 +270,7 @@ REFUSED = {
         MVCCA(2, confounds="sound"),
         moments_of(THREE, PairMoments),
         TypeError,
-        r"MVCCA\(confounds='sound'\) takes mvcca.statistics.Moments, got PairMoments",
+        r"MVCCA\(confounds='sound'\).fit_statistic takes mvcca.statistics.Moments, got PairMoments",
     ),
 }
 

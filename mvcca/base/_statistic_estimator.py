@@ -235,9 +235,9 @@ class StatisticEstimator(LinearEstimator):
 
         Moments of parts add up to those of all rows, and take memory by the number of features
         only: parts may come from machines that keep their rows, or be kept to fit again with other
-        parameters. The result is that of `fit` on all rows, but for what those alone can tell:
-        names of columns, and more digits where views are close to collinear. Batches that
-        `partial_fit` takes afterwards are added.
+        parameters. The result is that of `fit` on all rows, except that moments know no names of
+        columns, and that `fit` decomposes the rows themselves where views are close to collinear
+        or have more features than rows. `partial_fit` adds further batches.
 
         Parameters
         ----------

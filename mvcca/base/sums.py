@@ -59,8 +59,8 @@ def solve_batches(estimator: Any, rows: Rows, statistic: Any) -> None:
 def open_moments(estimator: Any, moments: Any, *, suffice: bool) -> Rows:
     """Check moments, note their views as those of the fit, and make rows that stand for theirs.
 
-    They must `suffice` for the method. Of the rows that problems are posed with, only their number
-    counts here: each view has a row of zeros, with the number of objects as its weight.
+    `suffice` says whether the method needs no more than moments. Problems use only the number of
+    rows here, so that each view has one row of zeros, whose weight is that number.
     """
     _refuse_what_reads_rows(estimator, suffice)
     _check_kind(estimator, moments)
@@ -98,19 +98,19 @@ def _refuse_what_reads_rows(estimator: Any, suffice: bool) -> None:
     if not suffice or estimator.requires.labels:
         what = "labels" if estimator.requires.labels else "the rows themselves"
         raise ValueError(
-            f"{name} learns from {what}, of which moments do not tell enough: use fit"
+            f"{name} learns from {what}, which moments do not hold: use fit"
             f"{', or partial_fit batch by batch' if takes_batches else ''}."
         )
     for parameter, value in estimator.get_params(deep=False).items():
         if isinstance(value, str) and (value == SEARCHED or parameter == "reg"):
             raise ValueError(
-                f'{parameter}="{value}" looks at the rows, of which moments are the sums: use fit, '
-                f"or give {parameter} a value."
+                f'{parameter}="{value}" looks at single rows, which moments do not hold: use '
+                f"fit, or give {parameter} a value."
             )
 
 
 def _check_kind(estimator: Any, moments: Any) -> None:
-    """Refuse another statistic than `fit` would take of rows that these may be."""
+    """Refuse another kind of statistic than `fit` computes, and moments of incomplete rows."""
     kinds: tuple[type, ...] = (Moments, PairMoments)
     asked = ""
     if estimator.missing != "error":
@@ -120,7 +120,8 @@ def _check_kind(estimator: Any, moments: Any) -> None:
     if not isinstance(moments, kinds):
         words = " or ".join(f"mvcca.statistics.{kind.__name__}" for kind in kinds)
         found = type(moments).__name__
-        raise TypeError(f"{type(estimator).__name__}({asked}) takes {words}, got {found}.")
+        name = f"{type(estimator).__name__}({asked})"
+        raise TypeError(f"{name}.fit_statistic takes {words}, got {found}.")
     given = [moments] if isinstance(moments, Moments) else getattr(moments, "pairs", {}).values()
     if any(np.isnan(own.means).any() for own in given):
         raise ValueError(
@@ -135,7 +136,7 @@ def _check_kind(estimator: Any, moments: Any) -> None:
 
 
 def _objects_by_view(moments: Any) -> dict[str, float]:
-    """Number of objects of each view, or what is known of it."""
+    """Number of objects of each view; of pairs of views, the most that it shares with another."""
     names = list(moments.widths)
     if isinstance(moments, Moments):
         return dict(zip(names, np.diag(moments.counts).tolist(), strict=True))
