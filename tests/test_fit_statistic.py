@@ -310,8 +310,20 @@ def test_an_earlier_fit_leaves_nothing_behind():
     given = {**TWO, "site": GIVEN_AGE["age"]}
     model.fit_statistic(moments_of(given))
     assert_same_fit(model, CCA(2, confounds="site").fit(given))
-    renamed = {**given, "image": frame.add_suffix("_")}
+    renamed = {
+        **given,
+        "image": frame.add_suffix("_"),
+        "site": pd.DataFrame({"age": given["site"].ravel()}),
+    }
     model.transform(renamed)  # moments know no names of columns
+
+
+def test_y_is_a_vector_only_where_one_was_fitted():
+    y = TWO["text"][:, 0]
+    model = PLS(1).fit(TWO["image"], y)
+    assert model.predict({"X": TWO["image"]}).shape == (N,)
+    model.fit_statistic(moments_of({"X": TWO["image"], "y": y[:, None]}))
+    assert model.predict({"X": TWO["image"]}).shape == (N, 1)
 
 
 def test_a_model_of_moments_is_saved_and_pickled(tmp_path):
