@@ -132,6 +132,7 @@ def write_results(_app):
 
 CALLED = {"fit", "transform", "partial_fit", "fit_transform", "score", "predict", "predictor"}
 CALLED |= {"inverse_transform", "retrieval_scores", "variates", "get_feature_names_out"}
+CALLED |= {"fit_statistic"}
 
 
 def skip_what_writers_of_methods_override(app, what, name, _obj, _skip, _options):

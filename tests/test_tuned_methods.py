@@ -22,6 +22,7 @@ from mvcca import (
     Views,
     evaluate_retrieval,
 )
+from mvcca.base.tuned_fits import keep_bank
 from mvcca.comparison.registry import METHODS
 from mvcca.comparison.three_view import ThreeViewCCA
 from mvcca.model_selection import InnerFolds, choices, fit_chosen, space_of, tunable
@@ -283,7 +284,7 @@ def test_three_view_cca_is_judged_by_the_views_that_are_searched(planted):
     assert rankings == {"profile-likelihood", "likelihood", "cosine"}
     model = ThreeViewCCA(None, reg="cv", power=4, cv_goal="object").fit(views, y)
     model.ranking_ = "likelihood+csls"
-    model._keep_bank(views, y)
+    keep_bank(model, views, y)
     assert evaluate_retrieval(views, estimator=model).mean()["mrr"] > 0.1
 
 

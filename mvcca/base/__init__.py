@@ -4,14 +4,10 @@ Containers are checked view by view, and results are returned in the same kind o
 statistic of each method and the problem it solves are defined in `mvcca.linear`.
 """
 
-from mvcca.base._estimators import (
-    LinearEstimator,
-    MultiViewEstimator,
-    all_or_nothing,
-    forget,
-)
 from mvcca.base._ranked_by_correlation import RankedByCorrelation
 from mvcca.base._statistic_estimator import StatisticEstimator
+from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
+from mvcca.base.inputs import forget
 from mvcca.base.requirements import Requirements
 
 __all__ = [

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.base._estimators import MultiViewEstimator
+from mvcca.base.estimator import MultiViewEstimator
+from mvcca.base.projection import projected
 from mvcca.problem import profile_vectors
 from mvcca.views import Views
 
@@ -54,7 +55,7 @@ class RankedByCorrelation(MultiViewEstimator):
         --------
         mvcca.evaluate_retrieval : Other rankings by name, with its parameter `weighting`.
         """
-        return self._transform(X, y, "retrieval_scores")
+        return projected(self, X, y, "retrieval_scores")
 
     def _retrieval_scores_of(self, views: Views) -> dict[str, Any]:
         """The vectors of checked views."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from mvcca.base._estimators import LinearEstimator, MultiViewEstimator, all_or_nothing, forget
+from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
+from mvcca.base.inputs import open_again, open_fit, paired_objects
 from mvcca.base.label_checks import check_shared_labels
-from mvcca.base.unit_checks import warn_of_unlike_covariance
+from mvcca.base.sums import is_first_batch, open_moments, solve_batches
+from mvcca.base.tuned_fits import fit_searched, keep_bank
+from mvcca.base.unit_checks import warn_of_unlike_lazy_views
 from mvcca.machine.memory import available_bytes
-from mvcca.machine.warnings import warn
 from mvcca.model_selection import (
     LEAST_RIDGE,
     SEARCHED,
@@ -56,7 +58,7 @@ class StatisticEstimator(LinearEstimator):
     reg_unit: str = "relative"
     center: bool = True
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
-    draws_from_rows: ClassVar[bool] = False  # whether `draw` does, so that statistics differ
+    draws_from_rows: ClassVar[bool] = False  # whether a method `draw` does, for its statistic
     # What to do about views that are too large for matrices over their features or rows.
     _if_too_large: ClassVar[str] = (
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
@@ -81,9 +83,6 @@ class StatisticEstimator(LinearEstimator):
         if self.missing != "error":
             return OF_HOLES[self.missing].of(rows.views, rows.sample_weight)
         return rows.moments()
-
-    def draw(self, rows: Rows) -> None:
-        """Draw at random from rows what a statistic needs; by default nothing."""
 
     def problem(self, rows: Rows, statistic: Any) -> Problem:
         """Pose the problem whose solution the method's maps are; by default that of CCA.
@@ -145,17 +144,7 @@ class StatisticEstimator(LinearEstimator):
         maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
         if rows.views.is_lazy:
-            self._check_units(rows, problem)
-
-    def _check_units(self, rows: Rows, problem: Problem) -> None:
-        """Warn of columns in unlike units in views that are not in memory."""
-        lazy = [name for name, block in rows.views.blocks.items() if block.is_lazy]
-        within = problem.blocks()[1]
-        for name in lazy:
-            B = within.get(name)
-            if isinstance(B, np.ndarray) and B.ndim == 2 and self._depends_on_units(name):
-                n_rows = rows.views.blocks[name].shape[0]
-                warn_of_unlike_covariance(name, B, n_rows, self._column_names[name])
+            warn_of_unlike_lazy_views(self, rows, problem)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -189,12 +178,12 @@ class StatisticEstimator(LinearEstimator):
         """
         self._validate_params()
         if hasattr(self, "search_space") and searched(self):
-            return self._fit_chosen(X, y, sample_weight)
+            return fit_searched(self, X, y, sample_weight)
         rows = self.open_rows(X, y, sample_weight)
         self._learn_rows(replace(rows, needs_many=self.requires.many_rows))
         self._statistic = None
         if self.reg == "cv":
-            self._keep_bank(X, y)
+            keep_bank(self, X, y)
         return self
 
     @all_or_nothing
@@ -229,7 +218,7 @@ class StatisticEstimator(LinearEstimator):
                 f'{", ".join(asked)}="cv" looks at all rows at once: use fit, or give partial_fit '
                 "values."
             )
-        first = self._is_first_batch()
+        first = is_first_batch(self)
         rows = self.open_rows(X, y, sample_weight, reset=first, batch=True)
         if len(rows.views) == 0:  # nothing to add
             if first:
@@ -238,8 +227,60 @@ class StatisticEstimator(LinearEstimator):
         statistic = self.statistic_of(rows)
         if not first:
             statistic = self._statistic + statistic
-        self._solve_batches(rows, statistic)
+        solve_batches(self, rows, statistic)
         self._statistic = statistic.to_host() if hasattr(statistic, "to_host") else statistic
+        return self
+
+    @all_or_nothing
+    def fit_statistic(self, statistic: Any) -> Self:
+        """Find the maps from moments of the rows, which may have been computed anywhere.
+
+        Moments of parts add up to those of all rows, and take memory by the number of features
+        only: parts may come from machines that keep their rows, or be kept to fit again with other
+        parameters. The result is that of `fit` on all rows, except that moments know no names of
+        columns, and that `fit` decomposes the rows themselves where views are close to collinear
+        or have more features than rows. `partial_fit` adds further batches.
+
+        Parameters
+        ----------
+        statistic : Moments, PairMoments, CellMoments or PatternMoments
+            Of all views that `fit` would take, confounds included: `mvcca.statistics.Moments` of
+            paired rows; `mvcca.statistics.PairMoments` if some objects lack views, and the
+            estimator has no `confounds`; of rows with holes `mvcca.statistics.CellMoments` for
+            ``missing="pairwise"``, and `mvcca.statistics.PatternMoments` for ``missing="em"``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the method learns from labels or from the rows themselves; if folds or a shrinkage
+            would choose a parameter; if the moments are of other views than the method takes, or of
+            fewer than two objects; or if a view never varies.
+        TypeError
+            If the statistic is of another kind than the parameters ask for.
+
+        See Also
+        --------
+        partial_fit : The same from batches of rows.
+
+        Examples
+        --------
+        >>> from mvcca import CCA
+        >>> from mvcca.datasets import load_digits_views
+        >>> from mvcca.statistics import Moments
+        >>> views = load_digits_views().views
+        >>> moments = Moments.of(views[:1000]) + Moments.of(views[1000:])
+        >>> CCA(3).fit_statistic(moments).canonical_correlations_.round(2)
+        array([0.82, 0.8 , 0.7 ])
+        """
+        self._validate_params()
+        from_moments = type(self).statistic_of is StatisticEstimator.statistic_of
+        rows = open_moments(self, statistic, suffice=from_moments)
+        self.learn(rows, statistic)
+        self._statistic = statistic
         return self
 
     def open_rows(
@@ -247,15 +288,15 @@ class StatisticEstimator(LinearEstimator):
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
         judged = True if self.reg == "cv" and self.cv_goal == "class" else None
-        views, labels, weights = self._open_fit(
-            X, y, sample_weight, reset=reset, labelled=judged, batch=batch
+        views, labels, weights = open_fit(
+            self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch
         )
         reading = Reading(center=self.center)
         rows = Rows(views, weights, labels, n_components=self.n_components, reading=reading)
         if self.missing != "error":
             self._check_holes(batch)
         if not self.requires.labels and not views.is_paired:
-            pairs = self._pairs_of(views, weights, reset and not batch)
+            pairs = paired_objects(self, views, weights, reset and not batch)
             # With holes, objects that are seen in one view tell its covariance.
             rows = rows.take(pairs) if self.missing == "error" else rows
         is_whole = rows.views.is_paired or self.missing != "error"
@@ -269,11 +310,9 @@ class StatisticEstimator(LinearEstimator):
             check_shared_labels(labels)
         return rows
 
-    def _depends_on_units(self, name: str) -> bool:
-        if "reg" not in self._parameter_constraints:
-            return True
-        reg = self.reg.get(name) if isinstance(self.reg, Mapping) else self.reg
-        return reg != 0
+    def open_again(self, X: Any, y: Any) -> Views:
+        """Check what `fit` takes, against the fitted views."""
+        return open_again(self, X, y)
 
     def _check_holes(self, batch: bool) -> None:
         """Refuse what needs complete rows."""
@@ -283,22 +322,9 @@ class StatisticEstimator(LinearEstimator):
                 'holes in them: give numbers, or reg="cv" to fit.'
             )
 
-    def _pairs_of(self, views: Views, weights: np.ndarray | None, whole: bool) -> np.ndarray:
-        """The objects to learn from; each view needs some, where these are all rows."""
-        kept = np.flatnonzero(self._holds_pair(views))
-        views, weights = views[kept], None if weights is None else weights[kept]
-        counts = views.seen.sum(axis=0) if weights is None else weights @ views.seen
-        for name, count in zip(views.names, counts, strict=True):
-            if whole and not count > 1:
-                raise ValueError(
-                    f"{type(self).__name__} learns from pairs, but view {name!r} shares {count:g} "
-                    "objects with the others. Pair at least two, or select the other views."
-                )
-        return kept
-
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""
-        return self.without_confounds(views).seen.sum(axis=1) > 1
+        return views.without(self.confounds).seen.sum(axis=1) > 1
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; "auto" and "oas" need all rows, which a batch does not hold."""
@@ -311,7 +337,7 @@ class StatisticEstimator(LinearEstimator):
                 views, weights, self.reg, center=self.center, confounds=self.confounds
             )
         if self.confounds is not None:
-            names = self.without_confounds(views).names
+            names = views.without(self.confounds).names
             return reg_of_names(self.reg, names, unit=self.reg_unit) | {self.confounds: 0.0}
         return reg_of_names(self.reg, views.names, unit=self.reg_unit)
 
@@ -331,22 +357,11 @@ class StatisticEstimator(LinearEstimator):
             if self.takes_products and self._learn_wide_cca(rows):
                 return
             if not self.requires.features:
-                self._check_memory(rows.views)
+                _check_memory(self, rows.views)
         if self.reg == "cv":
             self.precisely(rows, tuned(self, rows))
         else:
             self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
-
-    def _check_memory(self, views: Views) -> None:
-        """Refuse views for which matrices over features, or rows if these are fewer, do not fit."""
-        needed, available = self._bytes_of_matrices(views), available_bytes()
-        if needed > available:
-            shapes = ", ".join(f"{n!r} {X.shape[0]:,} x {X.shape[1]:,}" for n, X in views.items())
-            raise MemoryError(
-                f"{type(self).__name__} of views {shapes} needs about {needed / 1e9:.1f} GB for "
-                "matrices over the features of a view, or over its rows if these are fewer, and "
-                f"{available / 1e9:.1f} GB are available. {self._if_too_large}"
-            )
 
     def _bytes_of_matrices(self, views: Views) -> float:
         """Memory that a fit needs beside the rows."""
@@ -390,24 +405,6 @@ class StatisticEstimator(LinearEstimator):
         """Fit to the statistic of all batches; only the last one's rows are available."""
         self.learn(rows, statistic)
 
-    def _solve_batches(self, rows: Rows, statistic: Any) -> None:
-        """Fit to all batches; if they do not suffice yet, say so where components are asked for.
-
-        What is wrong with a batch is found before. A view that does not vary, confounds that
-        explain all rows or labels of a single class may be right in the next one.
-        """
-        if hasattr(self, "n_components_"):
-            self._fit_batches(rows, statistic)
-            return
-        known = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        try:
-            self._fit_batches(rows, statistic)
-            self.__dict__.pop("_unsolved", None)
-        except ValueError as error:
-            forget(self)
-            self.__dict__.update(known)
-            self._unsolved = str(error)
-
     def __sklearn_is_fitted__(self) -> bool:
         if "_unsolved" in vars(self):
             raise NotFittedError(
@@ -423,13 +420,14 @@ class StatisticEstimator(LinearEstimator):
                 self.__sklearn_is_fitted__()  # raises
             return object.__getattribute__(self, name)  # raises, too
 
-    def _is_first_batch(self) -> bool:
-        """Whether this batch is the first; `fit` keeps no statistic to which batches could add."""
-        if getattr(self, "_statistic", None) is not None:
-            return False
-        if hasattr(self, "weights_"):
-            warn(
-                "partial_fit starts over: fit keeps no statistic of its rows. Give all batches to "
-                "partial_fit."
-            )
-        return True
+
+def _check_memory(estimator: StatisticEstimator, views: Views) -> None:
+    """Refuse views for which matrices over features, or rows if these are fewer, do not fit."""
+    needed, available = estimator._bytes_of_matrices(views), available_bytes()
+    if needed > available:
+        shapes = ", ".join(f"{n!r} {X.shape[0]:,} x {X.shape[1]:,}" for n, X in views.items())
+        raise MemoryError(
+            f"{type(estimator).__name__} of views {shapes} needs about {needed / 1e9:.1f} GB for "
+            "matrices over the features of a view, or over its rows if these are fewer, and "
+            f"{available / 1e9:.1f} GB are available. {estimator._if_too_large}"
+        )

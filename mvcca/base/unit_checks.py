@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from mvcca.blocks import Block, as_block
 from mvcca.machine.warnings import warn
+from mvcca.problem import Problem, Rows
 
 _LARGE = 10.0  # standard deviation in units of the median one
 _CORRELATED = 3.0  # n r², averaged over pairs of columns; about 1 if these are independent
@@ -39,7 +41,7 @@ def warn_of_unlike_units(name: str, block: Block, labels: tuple[str | int, ...] 
             _warn_if_unlike(name, _variances(sample), sample.shape[0], correlations, labels)
 
 
-def warn_of_unlike_covariance(
+def _warn_of_unlike_covariance(
     name: str, covariance: np.ndarray, n_rows: int, labels: tuple[str | int, ...] | None
 ) -> None:
     """Warn as `warn_of_unlike_units` does, by the covariance of all rows."""
@@ -49,6 +51,16 @@ def warn_of_unlike_covariance(
         return covariance[np.ix_(chosen, chosen)] / roots / roots[:, None]
 
     _warn_if_unlike(name, np.diag(covariance), n_rows, correlations, labels)
+
+
+def warn_of_unlike_lazy_views(estimator: Any, rows: Rows, problem: Problem) -> None:
+    """Warn of columns in unlike units in views that are not in memory."""
+    within = problem.blocks()[1]
+    for name, block in rows.views.blocks.items():
+        B = within.get(name) if block.is_lazy else None
+        if isinstance(B, np.ndarray) and B.ndim == 2 and estimator._depends_on_units(name):
+            columns = estimator._column_names[name]
+            _warn_of_unlike_covariance(name, B, block.shape[0], columns)
 
 
 def _warn_if_unlike(

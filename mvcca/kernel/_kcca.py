@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
+from mvcca.base.tuned_fits import setting_by_view
 from mvcca.blocks import as_block, namespace, stack
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.held_out import HeldOut, HeldOutFeatures, features_of
@@ -258,7 +259,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Ridges, widths in multiples of the median, and numbers of components."""
-        kernels = self._by_view("kernel", views.names).values()
+        kernels = setting_by_view(self, "kernel", views.names).values()
         takes_widths = "rbf" in kernels and "poly" not in kernels
         widths = tuple(map(_multiple, (0.5, 1, 2))) if takes_widths else (AUTOMATIC,)
         return Space(
@@ -309,8 +310,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         if self.approximation is None:
             _check_memory(rows.views)
         seed = check_random_state(self.random_state).randint(_SEED_BOUND)
-        kernels = self._by_view("kernel", rows.views.names)
-        gammas = self._by_view("gamma", rows.views.names)
+        kernels = setting_by_view(self, "kernel", rows.views.names)
+        gammas = setting_by_view(self, "gamma", rows.views.names)
         self.feature_maps_ = {}
         for name, block in rows.views.items():
             try:

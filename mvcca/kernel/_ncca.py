@@ -13,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
+from mvcca.base.inputs import open_repeated
+from mvcca.base.tuned_fits import fit_searched, setting_by_view
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
@@ -213,16 +215,17 @@ class NCCA(MultiViewEstimator):
         """
         self._validate_params()
         if searched(self):
-            return self._fit_chosen(X, y, sample_weight)
-        views = self._open_repeated(X, y, sample_weight)[0].in_memory()
+            return fit_searched(self, X, y, sample_weight)
+        views = open_repeated(self, X, y, sample_weight)[0].in_memory()
         if not views.is_paired:
             raise ValueError(
                 f"NCCA learns from pairs, but {np.sum(~views.seen.all(axis=1))} of {len(views)} "
                 "objects are seen in one view only. Fit views[views.seen.all(axis=1)] (--complete)."
             )
         names = views.names
-        n_neighbors, bandwidths = (self._by_view(p, names) for p in ("n_neighbors", "bandwidth"))
-        reducers = self._by_view("reducer", names)
+        n_neighbors = setting_by_view(self, "n_neighbors", names)
+        bandwidths = setting_by_view(self, "bandwidth", names)
+        reducers = setting_by_view(self, "reducer", names)
         smoothers = {}
         for name, block in views.items():
             try:

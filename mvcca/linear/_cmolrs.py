@@ -15,7 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
+from mvcca.base.inputs import open_repeated
 from mvcca.base.label_checks import check_labels
+from mvcca.base.tuned_fits import fit_searched
 from mvcca.blocks import Block, as_block
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, plain_value, searched
@@ -205,8 +207,8 @@ class CMOLRS(LinearEstimator):
         """
         self._validate_params()
         if searched(self):
-            return self._fit_chosen(X, y, sample_weight)
-        views, labels = self._open_repeated(X, y, sample_weight)
+            return fit_searched(self, X, y, sample_weight)
+        views, labels = open_repeated(self, X, y, sample_weight)
         assert labels is not None
         views = views.in_memory()
         exponents = exponents_of(views)

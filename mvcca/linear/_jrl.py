@@ -13,7 +13,10 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
+from mvcca.base.inputs import open_repeated, open_views
 from mvcca.base.label_checks import check_labels
+from mvcca.base.projection import projected
+from mvcca.base.tuned_fits import fit_searched
 from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import GroupSparse
 from mvcca.linear.jrl_loss import StandardRows, closeness, jrl_loss
@@ -206,8 +209,8 @@ class JRL(LinearEstimator):
         """
         self._validate_params()
         if searched(self):
-            return self._fit_chosen(X, y, sample_weight, X_unlabeled=X_unlabeled)
-        given, of_rows = self._open_repeated(X, y, sample_weight)
+            return fit_searched(self, X, y, sample_weight, X_unlabeled=X_unlabeled)
+        given, of_rows = open_repeated(self, X, y, sample_weight)
         assert of_rows is not None
         given = given.in_memory()
         exponents = exponents_of(given, by_column=given.names)  # they are standardised
@@ -275,7 +278,7 @@ class JRL(LinearEstimator):
         ValueError
             As in `transform`.
         """
-        return self._transform(X, None, "propagate")
+        return projected(self, X, None, "propagate")
 
     def _propagate_of(self, views: Views) -> dict[str, Any]:
         """The shares of checked views."""
@@ -314,7 +317,7 @@ class JRL(LinearEstimator):
         return np.asarray(block @ turned - self.means_[name] @ turned)
 
     def _open_unlabelled(self, X: Any, exponents: Exponents) -> dict[str, Any]:
-        views = self._open(X, reset=False, unpaired=True, allow_empty=True)
+        views = open_views(self, X, reset=False, unpaired=True, allow_empty=True)
         views = scaled(views.in_memory(), exponents)
         return {name: block for name, block in views.items() if block.shape[0]}
 

@@ -483,14 +483,13 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
             tags.regressor_tags = RegressorTags(poor_score=True)
         return tags
 
-    def _complete(self, views: Views, reset: bool) -> Views:
-        views = super()._complete(views, reset)
+    def _accepted(self, views: Views, reset: bool) -> Views:
         if self.algorithm != "svd" and len(views.names) > 2:
             raise ValueError(
                 f"PLS with algorithm={self.algorithm!r} takes 2 views, got {len(views.names)}: "
                 f'{list(views.names)}. Use algorithm="svd" for more.'
             )
-        return views
+        return super()._accepted(views, reset)
 
 
 class CFA(PLS):

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import StatisticEstimator
+from mvcca.base.inputs import open_views
 from mvcca.blocks import Block, as_block
 from mvcca.problem import Maps
 from mvcca.views.typing import MatrixLike, ViewsLike
@@ -43,8 +44,8 @@ class PredictingEstimator(StatisticEstimator):
             If X holds several views, or the target is unknown, ambiguous or the view itself.
         """
         check_is_fitted(self)
-        views = self._open(X, reset=False, unpaired=True, allow_empty=True)
-        sources = self.without_confounds(views)
+        views = open_views(self, X, reset=False, unpaired=True, allow_empty=True)
+        sources = views.without(self.confounds)
         if len(sources.names) != 1:
             raise ValueError(
                 f"predict takes rows of one view, got {list(sources.names)}. Call it once per view."
@@ -90,7 +91,7 @@ class PredictingEstimator(StatisticEstimator):
         predicted = self._predictor(source, target)
 
         def function(rows: MatrixLike) -> Any:
-            views = self._open({source: rows}, reset=False, unpaired=True, allow_empty=True)
+            views = open_views(self, {source: rows}, reset=False, unpaired=True, allow_empty=True)
             return predicted(views.block(source))
 
         return function

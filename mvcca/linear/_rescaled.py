@@ -28,11 +28,10 @@ class RescaledEstimator(StatisticEstimator):
         reg = self.reg if isinstance(self.reg, Mapping) else dict.fromkeys(views.names, self.reg)
         return exponents_of(views, [name for name in views.names if reg.get(name, "") == 0])
 
-    def _open_fit(self, *args: Any, reset: bool = True, **kwargs: Any) -> tuple[Views, Any, Any]:
-        views, labels, weights = super()._open_fit(*args, reset=reset, **kwargs)
+    def _accepted(self, views: Views, reset: bool) -> Views:
         if reset or not hasattr(self, "_exponents"):  # files of older versions lack it
             self._exponents = self._exponents_of(views) if reset else {}
-        return (scaled(views, self._exponents) if self._exponents else views), labels, weights
+        return scaled(views, self._exponents) if self._exponents else views
 
     def _ridges(self, views: Views, weights: Any, batch: bool) -> dict[str, float]:
         reg = super()._ridges(views, weights, batch)

@@ -356,7 +356,7 @@ class _FitArguments:
 
     def checked_by(self, model: Any) -> Views:
         """Views that fit those of a fitted model."""
-        views: Views = model._open_again(self.X, self.y)
+        views: Views = model.open_again(self.X, self.y)
         return views
 
     def take(self, objects: np.ndarray) -> _FitArguments:

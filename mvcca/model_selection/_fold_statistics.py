@@ -267,6 +267,6 @@ class Parts:
         return reduce(operator.add, (self.cells[cell] for cell in np.flatnonzero(chosen)))
 
     def _read(self, rows: Rows) -> tuple[Rows, Any]:
-        if self.redraws:
+        if self.redraws and self.model.draws_from_rows:
             self.model.draw(rows)
         return rows, self.model.statistic_of(rows)

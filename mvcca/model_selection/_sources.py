@@ -107,7 +107,7 @@ class _OfRidges:
         """Draw the rows to score; `labels` define relevant items among those of `ranked` views."""
         labels = rows.labels if labels is None else labels
         if ranked is None:
-            ranked = estimator.without_confounds(rows.views).names
+            ranked = rows.views.without(estimator.confounds).names
         samples = folds.samples(rows.views, labels, ranked)
         return cls(estimator=estimator, rows=rows, folds=folds, goal=goal, samples=samples, **more)
 

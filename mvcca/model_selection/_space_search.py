@@ -164,7 +164,7 @@ class SpaceSearch:
         if judged is not None:
             judged = judged.take(source.views.rows_of(objects))
         folds, most = source.folds.take(objects), source.space.most_components
-        ranked = model.without_confounds(source.views).names  # rows may have a view of labels
+        ranked = source.views.without(model.confounds).names  # rows may have a view of labels
         task = folds, source.goal, judged, ranked
         is_wide = sum(rows.views.widths.values()) >= WIDE
         if is_wide and model.takes_products:

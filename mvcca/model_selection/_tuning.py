@@ -44,7 +44,7 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
     goal = goal_of(estimator)
     check_goal(goal, estimator, rows)
     # Objects with equal confounds, such as those of one scanner, are no copies.
-    folds = InnerFolds.of(estimator.without_confounds(rows.views), rows.labels)
+    folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
 
     def learn(rows: Rows) -> None:
         source = FromStatistic.of(estimator, rows, folds, goal)

@@ -129,7 +129,7 @@ class Ranking:
                 X = step.transform(X)
         names = getattr(model, "view_names_", None)
         if getattr(model, "confounds", None) is not None:
-            views = model.as_fitted_views(X, unpaired)
+            views = as_views(X, tuple(model._widths))  # confounds stay paired with their rows
             scores = model.project(views, self.method)
             projected = views.select(list(scores))
         elif hasattr(model, "project"):

@@ -398,6 +398,12 @@ class Views(ShownAsTables):
         """The same objects in some of the views."""
         return self.replace({name: self.block(name) for name in names})
 
+    def without(self, name: str | None) -> Views:
+        """The same objects in all views but one, if there is a view of this name."""
+        if name is None or name not in self:
+            return self
+        return self.select([other for other in self.names if other != name])
+
     def replace(self, blocks: Mapping[str, Any]) -> Views:
         """The same objects in the named views, with other matrices of the same heights."""
         named = _named_blocks(dict(blocks))

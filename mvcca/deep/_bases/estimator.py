@@ -21,7 +21,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
+from mvcca.base.inputs import open_fit, open_views, repeated_views
 from mvcca.base.label_checks import check_labels
+from mvcca.base.projection import projected
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import few
 from mvcca.deep._training.checkpoint import Checkpoint
@@ -324,7 +326,7 @@ class DeepEstimator(MultiViewEstimator):
         representations : same container as X
             float32 matrices of shape (n_rows, n_scores), the outputs of each view's network.
         """
-        return self._transform(X, y, "encode")
+        return projected(self, X, y, "encode")
 
     def _encode_of(self, views: Views) -> dict[str, Any]:
         """The representations of checked views."""
@@ -432,12 +434,12 @@ class DeepEstimator(MultiViewEstimator):
         labels: LabelsByView | None = None
         learns = self.requires.labels or self._may_be_unpaired(X, y)
         if learns:
-            given, labels, _ = self._open_fit(X, y, reset=reset, labelled=True)
+            given, labels, _ = open_fit(self, X, y, reset=reset, labelled=True)
         else:
-            given = self._open_fit(X, y, reset=reset)[0]
+            given = open_fit(self, X, y, reset=reset)[0]
             if y is not None and holds_views(X) and self._reads_labels():
                 labels = LabelsByView.of(given, y, is_per_view(X, y))
-        views, labels, objects = self._repeated(given, labels, sample_weight, reset)
+        views, labels, objects = repeated_views(self, given, labels, sample_weight, reset)
         if learns:
             assert labels is not None
             names = views.names[:1] if views.is_paired else views.names
@@ -521,7 +523,7 @@ class DeepEstimator(MultiViewEstimator):
         per_view = y_val is not None and is_per_view(X_val, y_val)
         unpaired = per_view and not isinstance(X_val, Views)
         given = as_views(X_val, names, unpaired=unpaired) if unpaired else X_val
-        views = self._open(given, reset=False)
+        views = open_views(self, given, reset=False)
         pairs_only = self.requires.pairs or self._labels is None
         if set(views.names) != set(names) or (pairs_only and not views.is_paired):
             raise ValueError(

@@ -12,6 +12,7 @@ import torch
 from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
+from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.identity import identity
 from mvcca.deep.encoders import Encoders, mlp
@@ -66,7 +67,7 @@ class NetworkEstimator(DeepEstimator):
     def _hidden_sizes(self, names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
         """Widths of the hidden layers by view."""
         if isinstance(self.hidden_layer_sizes, Mapping):
-            sizes = self._by_view("hidden_layer_sizes", names)
+            sizes = setting_by_view(self, "hidden_layer_sizes", names)
         else:
             sizes = dict.fromkeys(names, self._setting("hidden_layer_sizes"))
         for name, given in sizes.items():

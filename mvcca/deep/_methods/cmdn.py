@@ -11,6 +11,7 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, Tensor, nn
 
+from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import Labelled
 from mvcca.deep._bases.pretrained import (
@@ -122,7 +123,8 @@ class CMDN(Labelled, Pretrained):
         return [max(k, w >> level) for level in range(1, int(self.n_levels))] + [k]
 
     def _networks(self, generator: Generator) -> Encoders:
-        w, likelihood = self._setting("width"), self._by_view("likelihood", self.view_names_)
+        w = self._setting("width")
+        likelihood = setting_by_view(self, "likelihood", self.view_names_)
         joint = RBM(w * len(self._widths), 2 * w, generator=generator)
         biases = [linear(1, size, generator).bias for size in self._code_sizes()]
         networks = {}
@@ -205,7 +207,7 @@ class CMDN(Labelled, Pretrained):
         """Train one layer of the autoencoder of each view, then both."""
         w = self._setting("width")
         encoders = {name: parts.autoencoder for name, parts in _layers(networks, 0).items()}
-        likelihood = self._by_view("likelihood", tuple(networks))
+        likelihood = setting_by_view(self, "likelihood", tuple(networks))
         decoders = {name: linear(w, self._widths[name], generator) for name in networks}
         inner = {name: _relu_layers((w // 2, w), generator) for name in networks}
         for depth in (1, 2):

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, Tensor, nn
 from torch.nn.functional import log_softmax
 
+from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
 from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
@@ -142,7 +143,7 @@ class CorrAE(Pretrained, NetworkEstimator):
             )
             for source, target in self._reconstructed(encoders.names)
         }
-        likelihood = self._by_view("likelihood", encoders.names)
+        likelihood = setting_by_view(self, "likelihood", encoders.names)
         return CorrespondenceLoss(decoders, likelihood, self.correspondence)
 
     def _pretrain(

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
+from mvcca.base.inputs import open_views
 from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled, scaled_layers
 from mvcca.deep._methods.dcca import DCCA
 from mvcca.deep.encoders import mlp
@@ -97,7 +98,7 @@ class DSDCCA(DCCA, DynamicallyScaled):
             scaling started.
         """
         check_is_fitted(self)
-        views = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
+        views = open_views(self, X, y, reset=False, unpaired=True, allow_empty=True)
         return {name: _scales(self.encoders_[name], name, block) for name, block in views.items()}
 
     def _new_network(

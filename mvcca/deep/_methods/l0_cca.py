@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
+from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._methods.dcca import DCCA
 from mvcca.deep._networks.weights import drawn_seed
@@ -92,7 +93,7 @@ class L0CCA(DCCA):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         correlation = super()._objective(encoders, widths, generator)
-        penalties = self._by_view("gate_penalty", encoders.names)
+        penalties = setting_by_view(self, "gate_penalty", encoders.names)
         gates, weights = zip(*((encoders[n][0], penalties[n]) for n in encoders.names), strict=True)
         penalty = GateLoss(gates, weights, self.gate_reduction)
         return WeightedSum({"correlation": (1.0, correlation), "gates": (1.0, penalty)})

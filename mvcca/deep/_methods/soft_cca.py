@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator
 
+from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
@@ -79,5 +80,5 @@ class SoftCCA(CCAScores, NetworkEstimator):
                 "SoftCCA compares scores one by one, so all networks must have outputs of the same "
                 f"width, got {widths}."
             )
-        decay = self._by_view("decay", encoders.names)
+        decay = setting_by_view(self, "decay", encoders.names)
         return SoftCCALoss(widths, self._setting("decorrelation"), decay, self.sdl_reduction)

@@ -11,6 +11,7 @@ import torch
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._training.host import device_named
 from mvcca.deep._training.identity import identity
 from mvcca.deep.encoders import Encoders
@@ -59,7 +60,7 @@ class Training:
         name, monitor = estimator.optimizer, estimator.monitor
         rate, by_view = estimator._setting("learning_rate"), None
         if isinstance(rate, Mapping):
-            by_view = estimator._by_view("learning_rate", estimator.view_names_)
+            by_view = setting_by_view(estimator, "learning_rate", estimator.view_names_)
             rate = min(by_view.values())
         if seeds is None:
             rng = check_random_state(estimator.random_state)

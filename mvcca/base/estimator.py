@@ -1,0 +1,310 @@
+"""Base classes of all estimators: what they are fitted to, how they project, and their score.
+
+`mvcca.base.inputs` checks their input, and `mvcca.base.projection` returns results in the container
+of the input. The statistic of each method and its problem are defined in `mvcca.linear`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from numbers import Integral, Real
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import sklearn
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from mvcca.base.inputs import checked_views
+from mvcca.base.projection import projected, scores_by_view
+from mvcca.base.requirements import Requirements
+from mvcca.base.scores import score_of
+from mvcca.machine.config import get_config
+from mvcca.machine.devices import working_on
+from mvcca.machine.documentation import Documented
+from mvcca.model_selection import GOALS, Goal
+from mvcca.problem import Expected, Maps
+from mvcca.statistics import Regression
+from mvcca.statistics.passes import checkpoint_of_fit
+from mvcca.views import Views, holds_views
+from mvcca.views.coding import Coding
+from mvcca.views.output import OutputContainerMixin
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Restore the estimator if `fit` fails or is interrupted.
+
+    If `mvcca.config_context` names a checkpoint, sums over rows are saved there.
+    """
+
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before, config = dict(self.__dict__), get_config()
+        try:
+            if config.checkpoint is None and config.device is None:
+                return fit(self, *args, **kwargs)
+            with checkpoint_of_fit(), working_on(config.device):
+                return fit(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return whole  # type: ignore[return-value]
+
+
+class MultiViewEstimator(
+    ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, Documented, BaseEstimator
+):
+    """Base of all estimators that map several views into one space.
+
+    Subclasses define `fit` and `_projection`, and declare in ``requires`` what they ask of views
+    and labels.
+    """
+
+    # Method whose rows retrieval compares, and their similarity; see `mvcca.retrieval.ranking`.
+    retrieval_ranking: ClassVar[tuple[str, str]] = ("transform", "cosine")
+    requires: ClassVar[Requirements] = Requirements()
+
+    # What "auto" stands for where folds choose nothing; beside a parameter that is "cv", they
+    # choose it, too, so that a fit searches what `mvcca.compare` does.
+    automatic: ClassVar[Mapping[str, Any]] = {}
+
+    cv_goal: Goal | None = None  # of parameters that are "cv"
+    confounds: str | None = None  # the view that is removed from the others
+    missing: str = "error"  # what to do with missing cells
+    n_components_: int
+    ranking_: str  # chosen by folds
+    cv_results_: dict[str, Any]
+    view_names_: tuple[str, ...]  # that have scores
+    _widths: dict[str, int]  # of the fitted views, confounds included
+    _coding: Coding  # of the confounds
+    _y_is_vector: bool | None = None  # whether the second of two lone matrices was a vector
+
+    @property
+    def maps_(self) -> Maps | None:
+        """The fitted affine maps as a value; None if scores are not made by such maps."""
+        if not hasattr(self, "means_"):
+            return None
+        rho, expected = getattr(self, "expected_correlations_", None), None
+        if rho is not None:
+            expected = Expected(rho, self.expected_correlations_by_pair_, self.expected_deviations_)
+        regression, z = None, self.confounds
+        if z is not None:
+            regression = Regression(z, self.means_[z], self.confound_coefficients_, self.ranks_[z])
+        return Maps(
+            self.weights_,
+            self.means_,
+            eigenvalues=getattr(self, "eigenvalues_", None),
+            power=getattr(self, "power", 0.0),
+            expected=expected,
+            regression=regression,
+            precisions=getattr(self, "precisions_", None),
+        )
+
+    def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
+        """The function that projects checked rows of a view, which must not hold the estimator."""
+        assert maps is not None
+        return partial(maps.project, name)
+
+    def scores_of(self, views: Views, maps: Maps | None) -> dict[str, Any]:
+        """Scores of checked views; override it if those of one view depend on another.
+
+        Parameters
+        ----------
+        views : Views
+            Any of the fitted views.
+        maps : Maps or None
+            Affine maps to end in, `maps_` or others.
+        """
+        width, bytes_of_features = self.n_components_, 8 if self.requires.dense else 0
+        scores = {}
+        for name, block in views.blocks.items():
+            if name == self.confounds:
+                continue
+            # Lazy tasks carry the maps to workers: only those of their view.
+            own = maps.select([name]) if block.is_lazy and maps is not None else maps
+            project = self._projection(name, own)
+            scores[name] = block.mapped(project, width, bytes_of_features * block.shape[1])
+            if maps is not None and maps.regression is not None:
+                z = maps.regression.name
+                of_confounds = partial(maps.of_confounds(name).project, z)
+                scores[name] = scores[name] - views.rows_beside(z, name).mapped(of_confounds, width)
+        return scores
+
+    def project(self, views: Views, method: str = "transform") -> dict[str, Any]:
+        """Project the rows of `Views` and return the scores by view.
+
+        Code that holds `Views`, such as rankings and comparisons, calls this instead of
+        `transform`, which also reads and returns other containers. Rows are checked against the
+        fitted views once, and ``views.replace(scores)`` makes `Views` of the scores again.
+
+        Parameters
+        ----------
+        views : Views
+            Any of the fitted views, paired or not; a view in which no object is seen may be empty.
+        method : str, default="transform"
+            Name of the method whose scores to compute: "transform", "variates", or the one that
+            `retrieval_ranking` declares.
+
+        Returns
+        -------
+        dict of str to matrix of shape (n_rows, n_components)
+            In the precision of the rows, and where the method computes with them: arrays, arrays on
+            a device, or lazy Dask arrays; never DataFrames.
+
+        Raises
+        ------
+        ValueError
+            If a view is unknown or does not have the fitted features, or a value is not finite.
+        """
+        if not hasattr(self, "view_names_"):
+            check_is_fitted(self)  # raises; it takes longer than to project a query
+        return scores_by_view(self, checked_views(self, views, allow_empty=True), method)
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Project rows of any of the fitted views into the shared space.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix
+            A mapping or `Views` may hold any subset of the fitted views, by name; a list holds all
+            of them, in order. A lone matrix is the first view, if the estimator was fitted on one.
+            Rows need no pairing here: views may differ in their number of rows.
+        y : matrix, optional
+            The second view, if the estimator was fitted on two lone matrices.
+
+        Returns
+        -------
+        scores : same container as X
+            Matrices of shape (n_rows, n_components); two lone matrices give a tuple. Scores of rows
+            on a device are on that device.
+
+        Raises
+        ------
+        ValueError
+            If a view is unknown, or its number of features is not the fitted one.
+        """
+        return projected(self, X, y, "transform")
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit to X (and y), then project the views.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        **fit_params
+            Further arguments of `fit`.
+
+        Returns
+        -------
+        scores : same container as X
+            As `transform` returns them. Two lone matrices give a tuple, as in scikit-learn's
+            ``cross_decomposition``; labels are not projected.
+        """
+        is_second_view = not self.requires.labels and not holds_views(X)
+        return self.fit(X, y, **fit_params).transform(X, y if is_second_view else None)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean correlation of the projected views, or mean average precision without pairs.
+
+        The correlation is averaged over components and over pairs of views that share objects. If
+        no two views do (unpaired views, or a single one), label-supervised estimators return
+        ``retrieval_scorer("map")(self, X, y)`` instead: the mean average precision of the ranking
+        that the estimator declares, averaged over all ordered pairs of views. For other measures
+        see `mvcca.retrieval_scorer`.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix
+            Rows to project.
+        y : matrix or labels, optional
+            Labels; or the second view, for an unsupervised estimator and a lone matrix X.
+        sample_weight : array-like, shape (n_objects,), optional
+            How often each object counts; whole numbers where rows are ranked, which then count as
+            so many equal rows.
+
+        Returns
+        -------
+        float
+            Larger is better; at most 1.
+
+        Raises
+        ------
+        ValueError
+            If no object is seen in two views and no labels are given, or if only one object is, of
+            which there is no correlation: a cross-validation must leave out several at a time.
+        """
+        return score_of(self, X, y, sample_weight)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of scores of every view, for `get_feature_names_out`."""
+        return self.n_components_
+
+    def _depends_on_units(self, name: str) -> bool:
+        """Whether the columns of a view count by their variance: in a ridge, or in distances."""
+        if "reg" not in getattr(self, "_parameter_constraints", {}):
+            return True
+        reg = self.reg.get(name) if isinstance(self.reg, Mapping) else self.reg
+        return reg != 0
+
+    def _accepted(self, views: Views, reset: bool) -> Views:
+        """What the method learns from: checked views, which it may refuse or rescale."""
+        return views
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "error"
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = self.requires.labels  # else y is a matrix, the second view
+        tags.transformer_tags = sklearn.utils.TransformerTags(
+            preserves_dtype=["float64", "float32"]
+        )
+        return tags
+
+
+class LinearEstimator(MultiViewEstimator):
+    """Base of the estimators with one affine map per view: their fitted attributes."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "reg": [Interval(Real, 0, None, closed="left"), StrOptions({"auto", "oas", "cv"}), Mapping],
+        "reg_unit": [StrOptions({"relative", "absolute"})],
+        "center": ["boolean"],
+        "cv_goal": [StrOptions(set(GOALS)), None],
+        "power": [Interval(Real, 0, None, closed="left")],
+    }
+
+    n_components: Any  # a number; None for all that the data support; for some methods "cv"
+    weights_: dict[str, np.ndarray]
+    means_: dict[str, np.ndarray]
+    maps_: Maps
+
+    def variates(self, X: Any, y: Any = None) -> Any:
+        """Project rows as `transform` does, without the factors λ^power.
+
+        Parameters
+        ----------
+        X, y
+            As for `transform`.
+
+        Returns
+        -------
+        variates : same container as X
+            The scores of `transform` for ``power=0``, and for methods without that parameter.
+        """
+        return projected(self, X, y, "variates")
+
+    def _keep(self, maps: Maps) -> None:
+        """Set the fitted attributes."""
+        self.__dict__.update(maps.attributes())
+        if getattr(self, "power", 0):
+            self.maps_.factors(np.dtype(np.float64))  # refused here, not at the first scores
