@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -102,11 +103,19 @@ def test_three_views_given_a_fourth():
         np.testing.assert_allclose(scores, reference.transform(expected)[name], atol=1e-10)
 
 
-def test_batches_give_what_all_rows_give():
-    batches = CCA(2, confounds="z")
-    for start in range(0, N, 70):
-        batches.partial_fit(VIEWS[start : start + 70])
-    assert_same_fit(batches, CCA(2).fit(residuals(VIEWS)), VIEWS, residuals(VIEWS))
+@pytest.mark.parametrize("reg", [0.0, "oas"])
+@pytest.mark.parametrize("center", [True, False])
+def test_batches_give_what_all_rows_give(reg, center):
+    batches = CCA(2, reg=reg, center=center, confounds="z")
+    expected = clone(batches).fit(VIEWS)
+    for rows in np.split(np.arange(N), [1, 2, 70, 140]):
+        batches.partial_fit(VIEWS[rows])
+    assert_same_fit(batches, expected, VIEWS, VIEWS)
+
+
+def test_batches_do_not_tell_the_fourth_moments_of_residuals():
+    with pytest.raises(ValueError, match=r'reg="auto" looks at all rows twice.*reg="oas" or a'):
+        CCA(2, reg="auto", confounds="z").partial_fit(VIEWS)
 
 
 def test_blocks_of_dask_arrays_give_what_all_rows_give():

@@ -22,6 +22,7 @@ from mvcca.model_selection import (
     tuned,
 )
 from mvcca.problem import (
+    SHRINKAGES,
     WIDE,
     Estimate,
     Exactness,
@@ -29,6 +30,7 @@ from mvcca.problem import (
     Problem,
     Reg,
     Rows,
+    Shrunk,
     by_products,
     bytes_of_matrices,
     exactness_given,
@@ -233,11 +235,25 @@ class StatisticEstimator(LinearEstimator):
                 self._unsolved = "no row so far counts: it needs weight, and two views to pair."
             return self
         statistic = self.statistic_of(rows)
+        if self._shrinks(first):
+            statistic = Shrunk.of(statistic, rows, self.confounds)
         if not first:
             statistic = self._statistic + statistic
         self._solve_batches(rows, statistic)
         self._statistic = statistic.to_host() if hasattr(statistic, "to_host") else statistic
         return self
+
+    def _shrinks(self, first: bool) -> bool:
+        """Whether sums of batches are to tell the shrinkage of covariances, too."""
+        wanted = self.reg in SHRINKAGES and not self.learns_from_rows
+        if first or isinstance(self._statistic, Shrunk):
+            return wanted or not first
+        if wanted:
+            raise ValueError(
+                f'reg="{self.reg}" takes sums of all batches, which those before did not keep. '
+                "Start over with a new estimator."
+            )
+        return False
 
     def open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
@@ -302,7 +318,14 @@ class StatisticEstimator(LinearEstimator):
             self._check_unit()
         if self.reg == "cv" and not batch:
             return dict.fromkeys(views.names, LEAST_RIDGE)  # of those that are searched
-        if isinstance(self.reg, str) and not batch:
+        if self.reg in SHRINKAGES and batch:  # estimated from the sum of batches
+            if self.reg == "auto" and self.confounds is not None:
+                raise ValueError(
+                    'reg="auto" looks at all rows twice if there are confounds: use fit, or give '
+                    'partial_fit reg="oas" or a number.'
+                )
+            return {}
+        if self.reg in SHRINKAGES:
             return shrinkages(
                 views, weights, self.reg, center=self.center, confounds=self.confounds
             )
@@ -392,14 +415,20 @@ class StatisticEstimator(LinearEstimator):
         What is wrong with a batch is found before. A view that does not vary, confounds that
         explain all rows or labels of a single class may be right in the next one.
         """
-        if hasattr(self, "n_components_"):
-            self._fit_batches(rows, statistic)
-            return
         known = {name: value for name, value in vars(self).items() if name.endswith("_")}
         try:
+            if isinstance(statistic, Shrunk):
+                if self.reg in SHRINKAGES:
+                    found = statistic.shrinkages(
+                        self.reg, center=self.center, confounds=self.confounds
+                    )
+                    rows = replace(rows, reg=found)
+                statistic = statistic.inner
             self._fit_batches(rows, statistic)
             self.__dict__.pop("_unsolved", None)
         except ValueError as error:
+            if "n_components_" in known:
+                raise
             forget(self)
             self.__dict__.update(known)
             self._unsolved = str(error)

@@ -32,7 +32,6 @@ from mvcca.problem._maps import (
     warn_of_fewer_components,
 )
 from mvcca.problem._problem import KnownRank, Problem
-from mvcca.problem._ridge import shrinkages
 from mvcca.problem._ridge_path import RidgePath
 from mvcca.problem._route import (
     WIDE,
@@ -50,11 +49,13 @@ from mvcca.problem._rows import (
     reg_of_names,
 )
 from mvcca.problem._shared_rows import SharedRows
+from mvcca.problem._shrinkage import SHRINKAGES, Shrunk, shrinkages
 from mvcca.problem.linalg import Absolute, Shrinkage
 from mvcca.problem.whitened import Whitened, canonical, canonical_of_covariances
 
 __all__ = [
     "LARGEST_CORRELATION",
+    "SHRINKAGES",
     "WIDE",
     "Absolute",
     "Basis",
@@ -74,6 +75,7 @@ __all__ = [
     "SampleBias",
     "SharedRows",
     "Shrinkage",
+    "Shrunk",
     "Spectrum",
     "Whitened",
     "by_products",
