@@ -26,7 +26,7 @@ from mvcca import (
 from mvcca.compose import Deconfound, RankGaussian
 from mvcca.inspection import correlation_intervals, loadings, permutation_test
 from mvcca.model_selection._fold_statistics import InnerFolds
-from mvcca.problem import given
+from mvcca.problem._confounds import given
 from mvcca.statistics import Moments
 
 N = 300

@@ -25,7 +25,6 @@ from mvcca.problem import (
     SHRINKAGES,
     WIDE,
     Estimate,
-    Exactness,
     KnownRank,
     Problem,
     Reg,
@@ -33,8 +32,6 @@ from mvcca.problem import (
     Shrunk,
     by_products,
     bytes_of_matrices,
-    exactness_given,
-    given,
     reg_of_names,
     shrinkages,
 )
@@ -100,21 +97,17 @@ class StatisticEstimator(LinearEstimator):
         Problem
             Matrices between and within views.
         """
-        known: dict[str, Any] = {}
+        about = Estimate.of(
+            statistic,
+            rows,
+            center=self.center,
+            confounds=self.confounds,
+            columns=self._column_names,
+        )
         ranks: dict[str, KnownRank] = {}
-        if self.missing != "error":
-            recovered = statistic.recovered(self._column_names, center=self.center)
-            statistic = recovered.moments
-            known = {"recovered": recovered, "exactness": Exactness(of_holes=True)}
-        elif not self.center:
-            statistic = statistic.about_zero()
-        if self.confounds is not None:
-            exactness = exactness_given(statistic, self.confounds)
-            known["exactness"] = replace(exactness, of_holes=self.missing != "error")
+        if about.regression is not None:
             # Coordinates are independent: what residuals lack of them, the confounds explain.
             ranks = dict.fromkeys(rows.bases, KnownRank(why="confounds explain some of it"))
-            statistic = given(statistic, self.confounds, rows)
-        about = Estimate.of(statistic, **known)
         return Problem(rows, about, with_patterns=hasattr(self, "predict"), ranks=ranks)
 
     def posed(self, rows: Rows, statistic: Any) -> Problem:
@@ -264,8 +257,8 @@ class StatisticEstimator(LinearEstimator):
             X, y, sample_weight, reset=reset, labelled=judged, batch=batch
         )
         rows = Rows(views, weights, labels, n_components=self.n_components, center=self.center)
-        if self.missing != "error":
-            self._check_holes(batch)
+        if isinstance(self.reg, str):
+            self._check_reg(batch)
         if not self.requires.labels and not views.is_paired:
             pairs = self._pairs_of(views, weights, reset and not batch)
             # With holes, objects that are seen in one view tell its covariance.
@@ -287,12 +280,24 @@ class StatisticEstimator(LinearEstimator):
         reg = self.reg.get(name) if isinstance(self.reg, Mapping) else self.reg
         return reg != 0
 
-    def _check_holes(self, batch: bool) -> None:
-        """Refuse what needs complete rows."""
-        if isinstance(self.reg, str) and (batch or self.reg != "cv"):
+    def _check_reg(self, batch: bool) -> None:
+        """Refuse ridges that are searched or estimated, where there is too little to do so."""
+        if self.missing != "error" and (batch or self.reg != "cv"):
             raise ValueError(
                 f'reg="{self.reg}" looks at complete rows, and missing="{self.missing}" allows '
                 'holes in them: give numbers, or reg="cv" to fit.'
+            )
+        if self.reg_unit != "relative":
+            chosen = "searches ridges relative to" if self.reg == "cv" else "shrinks towards"
+            raise ValueError(
+                f'reg="{self.reg}" {chosen} the mean variance of each view, so that reg_unit='
+                f'"{self.reg_unit}" needs a number: search a list of absolute ridges with '
+                "FoldSearchCV or GridSearchCV, or leave reg_unit out."
+            )
+        if self.reg == "auto" and self.confounds is not None and batch:
+            raise ValueError(
+                'reg="auto" looks at all rows twice if there are confounds: use fit, or give '
+                'partial_fit reg="oas" or a number.'
             )
 
     def _pairs_of(self, views: Views, weights: np.ndarray | None, whole: bool) -> np.ndarray:
@@ -314,18 +319,11 @@ class StatisticEstimator(LinearEstimator):
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; "auto" and "oas" need all rows, which a batch does not hold."""
-        if isinstance(self.reg, str):
-            self._check_unit()
         if self.reg == "cv" and not batch:
             return dict.fromkeys(views.names, LEAST_RIDGE)  # of those that are searched
-        if self.reg in SHRINKAGES and batch:  # estimated from the sum of batches
-            if self.reg == "auto" and self.confounds is not None:
-                raise ValueError(
-                    'reg="auto" looks at all rows twice if there are confounds: use fit, or give '
-                    'partial_fit reg="oas" or a number.'
-                )
-            return {}
         if self.reg in SHRINKAGES:
+            if batch:
+                return {}  # the sum of batches tells
             return shrinkages(
                 views, weights, self.reg, center=self.center, confounds=self.confounds
             )
@@ -333,16 +331,6 @@ class StatisticEstimator(LinearEstimator):
             names = self.without_confounds(views).names
             return reg_of_names(self.reg, names, unit=self.reg_unit) | {self.confounds: 0.0}
         return reg_of_names(self.reg, views.names, unit=self.reg_unit)
-
-    def _check_unit(self) -> None:
-        """Refuse another unit of ridges that are not given as numbers."""
-        if self.reg_unit != "relative":
-            chosen = "searches ridges relative to" if self.reg == "cv" else "shrinks towards"
-            raise ValueError(
-                f'reg="{self.reg}" {chosen} the mean variance of each view, so that reg_unit='
-                f'"{self.reg_unit}" needs a number: search a list of absolute ridges with '
-                "FoldSearchCV or GridSearchCV, or leave reg_unit out."
-            )
 
     def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""

@@ -10,13 +10,7 @@ from mvcca.problem._bases import Basis, Explicit
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._by_products import Overfit, solve_by_products
 from mvcca.problem._centred_rows import CentredRows
-from mvcca.problem._confounds import (
-    exactness_given,
-    given,
-    least_left,
-    regression_on,
-    squares_about,
-)
+from mvcca.problem._confounds import least_left, regression_on, squares_about
 from mvcca.problem._cross_covariance import CrossCovariance
 from mvcca.problem._estimate import Estimate
 from mvcca.problem._maps import (
@@ -85,11 +79,9 @@ __all__ = [
     "check_variance",
     "component_weights",
     "components_to_search",
-    "exactness_given",
     "expected_correlation",
     "expected_covariances",
     "expected_moments",
-    "given",
     "least_left",
     "mean_and_variance",
     "profile_vectors",

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from mvcca.problem._rows import OF_COVARIANCES, Exactness
+from mvcca.problem._confounds import exactness_given, given
+from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows
 from mvcca.problem._shared_rows import SharedRows
-from mvcca.statistics import Moments, PairCovariance, PairMoments, Recovered, Regression
+from mvcca.statistics import (
+    CellMoments,
+    Moments,
+    PairCovariance,
+    PairMoments,
+    PatternMoments,
+    Recovered,
+    Regression,
+)
 
 Blocks = dict[tuple[str, str], Any]
 
@@ -42,10 +51,51 @@ class Estimate:
     exactness: Exactness = OF_COVARIANCES
 
     @classmethod
-    def of(cls, moments: Moments | PairMoments, **options: Any) -> Self:
-        """What moments of the rows say."""
-        Sigma = moments.covariance()
-        return cls(moments.mean(), (Sigma, Sigma), moments, **options)
+    def of(
+        cls,
+        statistic: Moments | PairMoments | CellMoments | PatternMoments,
+        rows: Rows | None = None,
+        *,
+        center: bool = True,
+        confounds: str | None = None,
+        columns: Mapping[str, Sequence[Any] | None] | None = None,
+    ) -> Self:
+        """What a sum over rows says, as the parameters of an estimator ask.
+
+        Parameters
+        ----------
+        statistic : Moments, PairMoments, CellMoments or PatternMoments
+            The latter two of rows with holes.
+        rows : Rows, optional
+            These rows, or some of them, to be asked whether they can be read more precisely.
+        center : bool, default=True
+            Whether covariances are about the mean; else about zero.
+        confounds : str, optional
+            The view of which all others become residuals.
+        columns : mapping of str to sequence or None, optional
+            Names of the columns of each view, for messages about holes.
+
+        Raises
+        ------
+        DigitsLost
+            If the confounds are ill-conditioned and `rows` can do better.
+        ValueError
+            If the confounds explain all rows, or a view completely, or if a feature is seen in
+            fewer than two rows.
+        """
+        recovered, exactness = None, OF_COVARIANCES
+        if isinstance(statistic, CellMoments | PatternMoments):
+            recovered = statistic.recovered(columns or {}, center=center)
+            statistic, exactness = recovered.moments, Exactness(of_holes=True)
+        elif not center:
+            statistic = statistic.about_zero()
+        if confounds is not None:
+            assert isinstance(statistic, Moments)
+            is_of_holes = exactness.of_holes
+            exactness = replace(exactness_given(statistic, confounds), of_holes=is_of_holes)
+            statistic = given(statistic, confounds, rows)
+        Sigma = statistic.covariance()
+        return cls(statistic.mean(), (Sigma, Sigma), statistic, recovered, exactness)
 
     @property
     def regression(self) -> Regression | None:
