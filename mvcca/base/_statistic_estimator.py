@@ -318,12 +318,12 @@ class StatisticEstimator(LinearEstimator):
         return self.without_confounds(views).seen.sum(axis=1) > 1
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
-        """Ridge of each view; "auto" and "oas" need all rows, which a batch does not hold."""
+        """Ridge of each view; none if the sum of batches is to estimate it."""
         if self.reg == "cv" and not batch:
             return dict.fromkeys(views.names, LEAST_RIDGE)  # of those that are searched
         if self.reg in SHRINKAGES:
             if batch:
-                return {}  # the sum of batches tells
+                return {}
             return shrinkages(
                 views, weights, self.reg, center=self.center, confounds=self.confounds
             )

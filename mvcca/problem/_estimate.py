@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mvcca.problem._confounds import exactness_given, given
+from mvcca.problem._confounds import given, rounding_given
 from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows
 from mvcca.problem._shared_rows import SharedRows
 from mvcca.statistics import (
@@ -85,14 +85,16 @@ class Estimate:
         """
         recovered, exactness = None, OF_COVARIANCES
         if isinstance(statistic, CellMoments | PatternMoments):
-            recovered = statistic.recovered(columns or {}, center=center)
-            statistic, exactness = recovered.moments, Exactness(of_holes=True)
+            recovered, exactness = statistic.recovered(columns or {}), Exactness(of_holes=True)
+            if not center:
+                recovered = replace(recovered, moments=recovered.moments.about_zero())
+            statistic = recovered.moments
         elif not center:
             statistic = statistic.about_zero()
         if confounds is not None:
             assert isinstance(statistic, Moments)
-            is_of_holes = exactness.of_holes
-            exactness = replace(exactness_given(statistic, confounds), of_holes=is_of_holes)
+            rounding = rounding_given(statistic, confounds)
+            exactness = replace(exactness, of_features=True, rounding=rounding)
             statistic = given(statistic, confounds, rows)
         Sigma = statistic.covariance()
         return cls(statistic.mean(), (Sigma, Sigma), statistic, recovered, exactness)
