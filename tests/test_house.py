@@ -15,7 +15,7 @@ BOUNDS = {
     "names that rooms export": 312,
     "fields of Problem": 8,
     "fields of Rows": 11,
-    "methods of the three bases of estimators": 61,
+    "methods of the three bases of estimators": 60,
     "modules that call a singular value or eigenvalue decomposition": 13,
     "modules that make folds": 7,
     "constructor parameters of classes with fit": 529,

@@ -228,25 +228,14 @@ class StatisticEstimator(LinearEstimator):
                 self._unsolved = "no row so far counts: it needs weight, and two views to pair."
             return self
         statistic = self.statistic_of(rows)
-        if self._shrinks(first):
+        shrinks = self.reg in SHRINKAGES and not self.learns_from_rows
+        if shrinks if first else isinstance(self._statistic, Shrunk):
             statistic = Shrunk.of(statistic, rows, self.confounds)
         if not first:
             statistic = self._statistic + statistic
         self._solve_batches(rows, statistic)
         self._statistic = statistic.to_host() if hasattr(statistic, "to_host") else statistic
         return self
-
-    def _shrinks(self, first: bool) -> bool:
-        """Whether sums of batches are to tell the shrinkage of covariances, too."""
-        wanted = self.reg in SHRINKAGES and not self.learns_from_rows
-        if first or isinstance(self._statistic, Shrunk):
-            return wanted or not first
-        if wanted:
-            raise ValueError(
-                f'reg="{self.reg}" takes sums of all batches, which those before did not keep. '
-                "Start over with a new estimator."
-            )
-        return False
 
     def open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
@@ -407,11 +396,14 @@ class StatisticEstimator(LinearEstimator):
         try:
             if isinstance(statistic, Shrunk):
                 if self.reg in SHRINKAGES:
-                    found = statistic.shrinkages(
-                        self.reg, center=self.center, confounds=self.confounds
-                    )
-                    rows = replace(rows, reg=found)
+                    options = self.reg, self.center, self.confounds
+                    rows = replace(rows, reg=statistic.shrinkages(*options))
                 statistic = statistic.inner
+            elif self.reg in SHRINKAGES and not self.learns_from_rows:
+                raise ValueError(
+                    f'reg="{self.reg}" takes sums of all batches, which those before did not keep. '
+                    "Start over with a new estimator."
+                )
             self._fit_batches(rows, statistic)
             self.__dict__.pop("_unsolved", None)
         except ValueError as error:

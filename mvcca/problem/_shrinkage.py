@@ -130,7 +130,7 @@ class Shrunk:
         return Shrunk(inner, self.moments, self.cubes, self.fourths)
 
     def shrinkages(
-        self, method: str = "auto", *, center: bool = True, confounds: str | None = None
+        self, method: str = "auto", center: bool = True, confounds: str | None = None
     ) -> dict[str, float]:
         """What `shrinkages` finds for all rows; "auto" takes no confounds."""
         found: dict[str, float] = {} if confounds is None else {confounds: Shrinkage(0)}
