@@ -303,8 +303,8 @@ def test_pairs_of_scores_correlate_at_their_eigenvalues():
 def test_shrinkage_of_large_views_takes_products(method, center, weights, monkeypatch):
     views = Views({"x": sparse_views(["x"])["x"]})
     exact = shrinkages(views, weights, method, center=center)["x"]
-    monkeypatch.setattr("mvcca.problem._ridge._LARGE", 0)
-    monkeypatch.setattr("mvcca.problem._ridge._PROBES", 16)
+    monkeypatch.setattr("mvcca.problem._shrinkage._LARGE", 0)
+    monkeypatch.setattr("mvcca.problem._shrinkage._PROBES", 16)
     rows = Views({"x": csr_array(views["x"])})
     assert shrinkages(rows, weights, method, center=center)["x"] == pytest.approx(exact, rel=0.02)
 

@@ -36,7 +36,8 @@ from mvcca.inspection import (
     study,
 )
 from mvcca.model_selection._fold_statistics import InnerFolds
-from mvcca.problem import Rows, given, solve_by_products
+from mvcca.problem import ProductPath, Rows
+from mvcca.problem._confounds import given
 from mvcca.problem._estimate import n_lost
 from mvcca.statistics import Moments
 
@@ -114,11 +115,19 @@ def test_three_views_given_a_fourth():
         np.testing.assert_allclose(scores, reference.transform(expected)[name], atol=1e-10)
 
 
-def test_batches_give_what_all_rows_give():
-    batches = CCA(2, confounds="z")
-    for start in range(0, N, 70):
-        batches.partial_fit(VIEWS[start : start + 70])
-    assert_same_fit(batches, CCA(2).fit(residuals(VIEWS)), VIEWS, residuals(VIEWS))
+@pytest.mark.parametrize("reg", [0.0, "oas"])
+@pytest.mark.parametrize("center", [True, False])
+def test_batches_give_what_all_rows_give(reg, center):
+    batches = CCA(2, reg=reg, center=center, confounds="z")
+    expected = clone(batches).fit(VIEWS)
+    for rows in np.split(np.arange(N), [1, 2, 70, 140]):
+        batches.partial_fit(VIEWS[rows])
+    assert_same_fit(batches, expected, VIEWS, VIEWS)
+
+
+def test_batches_do_not_tell_the_fourth_moments_of_residuals():
+    with pytest.raises(ValueError, match=r'reg="auto" looks at all rows twice.*reg="oas" or a'):
+        CCA(2, reg="auto", confounds="z").partial_fit(VIEWS)
 
 
 def test_blocks_of_dask_arrays_give_what_all_rows_give():
@@ -487,7 +496,7 @@ def test_residuals_count_for_fewer_rows_in_products_too():
     found = Deconfound("z").fit_transform(views)
     rows = Rows(found, None, n_components=2, reg=dict.fromkeys(NAMES, 0.5))
     own, plain = (
-        solve_by_products(replace(rows, views=own)).expected.mean
+        ProductPath(replace(rows, views=own)).solve(rows.reg, 2).expected.mean
         for own in (found, Views(dict(found.items())))
     )
     assert (np.abs(own - expected) < 0.2 * (plain - own)).all()

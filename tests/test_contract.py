@@ -263,7 +263,6 @@ ADDING = [
     est
     for est in SHALLOW_VARIANTS
     if hasattr(est, "partial_fit")
-    and asks(est, "reg") != "auto"
     # The median distance, and landmarks, are of the first batch.
     and (not asks(est, "approximation") or asks(est, "gamma") != "auto")
 ]
@@ -2098,9 +2097,9 @@ def test_fit_after_partial_fit_forgets_the_batches(estimator):
     assert_same_model(model, fitted(estimator), 1e-14)
 
 
-def test_shrinkage_that_looks_at_all_rows_at_once_is_refused_in_batches():
-    with pytest.raises(ValueError, match=r'reg="auto".*use fit, or give partial_fit a number'):
-        CCA(reg="auto").partial_fit(blocks_for(CCA()))
+def test_a_search_that_looks_at_all_rows_at_once_is_refused_in_batches():
+    with pytest.raises(ValueError, match=r'reg="cv".*use fit, or give partial_fit a number'):
+        CCA(reg="cv").partial_fit(blocks_for(CCA()))
 
 
 # ---- containers: what comes in goes out ----------------------------------------------------------

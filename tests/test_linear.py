@@ -21,7 +21,7 @@ from mvcca import CCA, KCCA, MLCCA, MVCCA, MVMLCCA, Views
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_multilabel_views
 from mvcca.linear import with_labels_as_view
 from mvcca.measures import total_correlation
-from mvcca.problem import _ridge
+from mvcca.problem import shrinkages
 
 
 def correlations_by_scipy(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -156,7 +156,7 @@ def test_auto_ridge_shrinks_as_scikit_learn_does(shape, kind):
     weights = rng.integers(1, 4, len(X)).astype(float) if kind == "weighted" else None
     repeated = X if weights is None else np.repeat(X, weights.astype(int), axis=0)
     shrinkage = ledoit_wolf_shrinkage(repeated)
-    found = _ridge.ledoit_wolf_shrinkage(csr_array(X) if kind == "sparse" else X, weights)
+    found = shrinkages(Views({"x": csr_array(X) if kind == "sparse" else X}), weights)["x"]
     assert found == pytest.approx(shrinkage, rel=1e-9)
 
 
@@ -203,7 +203,7 @@ def near_white(n_views: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("n_views", [2, 3])
 def test_reg_auto_of_white_views_is_no_ridge(n_views):
     blocks = near_white(n_views)
-    assert [_ridge.ledoit_wolf_shrinkage(X) for X in blocks] == [1] * n_views
+    assert all(shrinkages(Views({"x": X}))["x"] == 1 for X in blocks)
     auto, plain = MVCCA(2, reg="auto").fit(blocks), MVCCA(2, reg=0).fit(blocks)
     np.testing.assert_allclose(auto.eigenvalues_, plain.eigenvalues_, rtol=2e-3)
     np.testing.assert_allclose(

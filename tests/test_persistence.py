@@ -251,9 +251,7 @@ def batch(estimator: Any, number: int) -> tuple[dict[str, np.ndarray], np.ndarra
 
 
 ADDING = [
-    est
-    for est in VARIANTS
-    if hasattr(est, "partial_fit") and est.get_params().get("reg") != "auto" and est not in DEEP
+    est for est in VARIANTS if hasattr(est, "partial_fit") and est not in DEEP
 ]  # how deep ones go on: test_persistence_deep.py
 
 

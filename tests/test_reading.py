@@ -27,7 +27,8 @@ MOST_RUN = {
 READ = {
     "base/_statistic_estimator.py",
     "base/inputs.py",
-    "problem/linalg.py",
+    "problem/directions.py",
+    "problem/whitener.py",
     "problem/_maps.py",
     "problem/_precision.py",
     "problem/_problem.py",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+from dataclasses import replace
+from functools import reduce
+
 import numpy as np
 import pytest
 from given_matrices import GivenMatrices
@@ -13,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, PLS, Views
 from mvcca.model_selection import FoldSearchCV
-from mvcca.problem import shrinkages
+from mvcca.problem import SHRINKAGES, Rows, Shrunk, shrinkages
 
 SHAPES = {"tall": (100, 6, 4), "wide": (12, 30, 4), "both wide": (12, 30, 25)}
 of_shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -159,9 +163,58 @@ def test_a_model_with_shrinkage_is_the_cca_of_shrunk_covariances(reg):
     assert_allclose(cosines, 1, atol=1e-10)
 
 
-def test_oas_does_not_take_batches():
-    with pytest.raises(ValueError, match=r'reg="oas".*use fit, or give partial_fit a number'):
-        CCA(reg="oas").partial_fit(*two_views())
+BATCHES = {
+    "of few": np.split(np.arange(40), [9, 20]),
+    "of one": np.split(np.arange(40), 40),
+    "after a first one": np.split(np.arange(40), [1]),
+    "without weight": np.split(np.arange(40), [14, 15]),
+}
+
+
+@pytest.mark.parametrize("center", [True, False], ids=["centred", "about zero"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("batches", BATCHES.values(), ids=BATCHES)
+@pytest.mark.parametrize("scale", [1.0, 1e-140, 1e140])
+def test_shrinkages_of_batches_are_those_of_all_rows(batches, center, sparse, scale):
+    X, Y = (scale * (rows[:40] + 3) for rows in two_views())
+    X = np.where(np.abs(X) < 2 * scale, 0, X)
+    rows = Rows(Views({"x": csr_array(X) if sparse else X, "y": Y}))
+    rows = replace(
+        rows, sample_weight=np.r_[np.zeros(14), np.random.default_rng(1).integers(1, 4, 26)]
+    )
+    parts = (Shrunk.of(own.moments(), own) for own in map(rows.take, batches))
+    total = reduce(operator.add, parts)
+    for method in SHRINKAGES:
+        expected = shrinkages(rows.views, rows.sample_weight, method, center=center)
+        found = total.shrinkages(method, center=center)
+        assert 0 < min(expected.values()) < max(expected.values()) < 1
+        for name, share in expected.items():
+            assert_allclose(found[name], share, rtol=1e-12)
+
+
+@pytest.mark.parametrize("reg", SHRINKAGES)
+@pytest.mark.parametrize("estimator", [CCA, MVCCA, MLCCA, MVMLCCA, GivenMatrices])
+def test_batches_are_shrunk_as_all_rows_are(reg, estimator):
+    views, y = Views(three_views()), np.arange(60) % 4
+    views = views.select(["x", "y"]) if estimator is CCA else views
+    expected, model = estimator(2, reg=reg).fit(views, y), estimator(2, reg=reg)
+    for rows in (slice(0, 1), slice(1, 20), slice(20, 60)):
+        model.partial_fit(views[rows], y[rows])
+    for name, W in expected.weights_.items():
+        assert_allclose(model.weights_[name], W, rtol=1e-9, atol=1e-11)
+    if hasattr(expected, "expected_correlations_"):
+        assert_allclose(model.expected_correlations_, expected.expected_correlations_, rtol=1e-9)
+
+
+def test_shrinkage_can_be_asked_of_batches_from_the_first_one_on_only():
+    X, Y = two_views()
+    model = CCA(2, reg=0.1).partial_fit(X[:50], Y[:50])
+    with pytest.raises(ValueError, match=r'reg="auto" takes sums of all batches.*Start over'):
+        model.set_params(reg="auto").partial_fit(X[50:], Y[50:])
+    for reg in ("oas", 0.1):
+        model = CCA(2, reg="auto").partial_fit(X[:50], Y[:50])
+        model.set_params(reg=reg).partial_fit(X[50:], Y[50:])
+        assert_allclose(model.weights_["X"], CCA(2, reg=reg).fit(X, Y).weights_["X"], rtol=1e-9)
 
 
 # ---- about zero ----------------------------------------------------------------------------------

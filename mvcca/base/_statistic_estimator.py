@@ -24,19 +24,18 @@ from mvcca.model_selection import (
     tuned,
 )
 from mvcca.problem import (
+    SHRINKAGES,
     WIDE,
     Estimate,
-    Exactness,
     KnownRank,
     Problem,
     Reading,
     Reg,
     Rows,
+    Shrunk,
     by_products,
     bytes_of_matrices,
     climb,
-    exactness_given,
-    given,
     reg_of_names,
     shrinkages,
 )
@@ -99,21 +98,17 @@ class StatisticEstimator(LinearEstimator):
         Problem
             Matrices between and within views.
         """
-        known: dict[str, Any] = {}
+        about = Estimate.of(
+            statistic,
+            rows,
+            center=self.center,
+            confounds=self.confounds,
+            columns=self._column_names,
+        )
         ranks: dict[str, KnownRank] = {}
-        if self.missing != "error":
-            recovered = statistic.recovered(self._column_names, center=self.center)
-            statistic = recovered.moments
-            known = {"recovered": recovered, "exactness": Exactness(of_holes=True)}
-        elif not self.center:
-            statistic = statistic.about_zero()
-        if self.confounds is not None:
-            exactness = exactness_given(statistic, self.confounds)
-            known["exactness"] = replace(exactness, of_holes=self.missing != "error")
+        if about.regression is not None:
             # Coordinates are independent: what residuals lack of them, the confounds explain.
             ranks = dict.fromkeys(rows.reading.bases, KnownRank(why="confounds explain some of it"))
-            statistic = given(statistic, self.confounds, rows)
-        about = Estimate.of(statistic, **known)
         return Problem(rows, about, ranks=ranks)
 
     def posed(self, rows: Rows, statistic: Any) -> Problem:
@@ -225,6 +220,9 @@ class StatisticEstimator(LinearEstimator):
                 self._unsolved = "no row so far counts: it needs weight, and two views to pair."
             return self
         statistic = self.statistic_of(rows)
+        shrinks = self.reg in SHRINKAGES and not self.learns_from_rows
+        if shrinks if first else isinstance(self._statistic, Shrunk):
+            statistic = Shrunk.of(statistic, rows, self.confounds)
         if not first:
             statistic = self._statistic + statistic
         solve_batches(self, rows, statistic)
@@ -293,8 +291,8 @@ class StatisticEstimator(LinearEstimator):
         )
         reading = Reading(center=self.center)
         rows = Rows(views, weights, labels, n_components=self.n_components, reading=reading)
-        if self.missing != "error":
-            self._check_holes(batch)
+        if isinstance(self.reg, str):
+            self._check_reg(batch)
         if not self.requires.labels and not views.is_paired:
             pairs = paired_objects(self, views, weights, reset and not batch)
             # With holes, objects that are seen in one view tell its covariance.
@@ -314,35 +312,13 @@ class StatisticEstimator(LinearEstimator):
         """Check what `fit` takes, against the fitted views."""
         return open_again(self, X, y)
 
-    def _check_holes(self, batch: bool) -> None:
-        """Refuse what needs complete rows."""
-        if isinstance(self.reg, str) and (batch or self.reg != "cv"):
+    def _check_reg(self, batch: bool) -> None:
+        """Refuse ridges that are searched or estimated, where there is too little to do so."""
+        if self.missing != "error" and (batch or self.reg != "cv"):
             raise ValueError(
                 f'reg="{self.reg}" looks at complete rows, and missing="{self.missing}" allows '
                 'holes in them: give numbers, or reg="cv" to fit.'
             )
-
-    def _holds_pair(self, views: Views) -> np.ndarray:
-        """Whether each object is seen in two views, of which there is something to learn."""
-        return views.without(self.confounds).seen.sum(axis=1) > 1
-
-    def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
-        """Ridge of each view; "auto" and "oas" need all rows, which a batch does not hold."""
-        if isinstance(self.reg, str):
-            self._check_unit()
-        if self.reg == "cv" and not batch:
-            return dict.fromkeys(views.names, LEAST_RIDGE)  # of those that are searched
-        if isinstance(self.reg, str) and not batch:
-            return shrinkages(
-                views, weights, self.reg, center=self.center, confounds=self.confounds
-            )
-        if self.confounds is not None:
-            names = views.without(self.confounds).names
-            return reg_of_names(self.reg, names, unit=self.reg_unit) | {self.confounds: 0.0}
-        return reg_of_names(self.reg, views.names, unit=self.reg_unit)
-
-    def _check_unit(self) -> None:
-        """Refuse another unit of ridges that are not given as numbers."""
         if self.reg_unit != "relative":
             chosen = "searches ridges relative to" if self.reg == "cv" else "shrinks towards"
             raise ValueError(
@@ -350,6 +326,30 @@ class StatisticEstimator(LinearEstimator):
                 f'"{self.reg_unit}" needs a number: search a list of absolute ridges with '
                 "FoldSearchCV or GridSearchCV, or leave reg_unit out."
             )
+        if self.reg == "auto" and self.confounds is not None and batch:
+            raise ValueError(
+                'reg="auto" looks at all rows twice if there are confounds: use fit, or give '
+                'partial_fit reg="oas" or a number.'
+            )
+
+    def _holds_pair(self, views: Views) -> np.ndarray:
+        """Whether each object is seen in two views, of which there is something to learn."""
+        return views.without(self.confounds).seen.sum(axis=1) > 1
+
+    def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
+        """Ridge of each view; none if the sum of batches is to estimate it."""
+        if self.reg == "cv" and not batch:
+            return dict.fromkeys(views.names, LEAST_RIDGE)  # of those that are searched
+        if self.reg in SHRINKAGES:
+            if batch:
+                return {}
+            return shrinkages(
+                views, weights, self.reg, center=self.center, confounds=self.confounds
+            )
+        if self.confounds is not None:
+            names = views.without(self.confounds).names
+            return reg_of_names(self.reg, names, unit=self.reg_unit) | {self.confounds: 0.0}
+        return reg_of_names(self.reg, views.names, unit=self.reg_unit)
 
     def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""

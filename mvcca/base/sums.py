@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from mvcca.base.inputs import (
 )
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import SEARCHED
-from mvcca.problem import Reading, Rows
+from mvcca.problem import SHRINKAGES, Reading, Rows, Shrunk
 from mvcca.statistics import OF_HOLES, CellMoments, Moments, PairMoments
 from mvcca.views import Views
 
@@ -40,14 +41,23 @@ def solve_batches(estimator: Any, rows: Rows, statistic: Any) -> None:
     What is wrong with a batch is found before. A view that does not vary, confounds that
     explain all rows or labels of a single class may be right in the next one.
     """
-    if hasattr(estimator, "n_components_"):
-        estimator._fit_batches(rows, statistic)
-        return
     known = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     try:
+        if isinstance(statistic, Shrunk):
+            if estimator.reg in SHRINKAGES:
+                options = estimator.reg, estimator.center, estimator.confounds
+                rows = replace(rows, reg=statistic.shrinkages(*options))
+            statistic = statistic.inner
+        elif estimator.reg in SHRINKAGES and not estimator.learns_from_rows:
+            raise ValueError(
+                f'reg="{estimator.reg}" takes sums of all batches, which those before did not '
+                "keep. Start over with a new estimator."
+            )
         estimator._fit_batches(rows, statistic)
         estimator.__dict__.pop("_unsolved", None)
     except ValueError as error:
+        if "n_components_" in known:
+            raise
         forget(estimator)
         estimator.__dict__.update(known)
         estimator._unsolved = str(error)

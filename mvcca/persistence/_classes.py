@@ -40,6 +40,7 @@ from mvcca.persistence._estimators import (
 )
 from mvcca.persistence._given import GIVEN, Code, Given
 from mvcca.persistence._sklearn import HELD, arguments_of, stored_search
+from mvcca.problem import Shrunk
 from mvcca.retrieval import RetrievalIndex
 from mvcca.statistics import (
     CellMoments,
@@ -121,7 +122,7 @@ CLASSES: Mapping[str, ClassOf] = {
     **{
         cls.__name__: _stored_fields(cls)
         for cls in (
-            LabelSums, LabelFeatureSums, Moments, PairMoments, CellMoments, PatternMoments,
+            LabelSums, LabelFeatureSums, Moments, PairMoments, CellMoments, PatternMoments, Shrunk,
             DrawnLabelFeatures, LabelKernel, FourierFeatures, LandmarkFeatures, Kernel, HeldOut,
             Smoother,
         )

@@ -10,13 +10,7 @@ estimators.
 from mvcca.problem._bases import Basis
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._centred_rows import CentredRows
-from mvcca.problem._confounds import (
-    exactness_given,
-    given,
-    least_left,
-    regression_on,
-    squares_about,
-)
+from mvcca.problem._confounds import least_left, regression_on, squares_about
 from mvcca.problem._cross_covariance import CrossCovariance
 from mvcca.problem._estimate import Estimate
 from mvcca.problem._maps import (
@@ -35,7 +29,6 @@ from mvcca.problem._path import MatrixPath
 from mvcca.problem._precision import Exactness, KnownRank, climb
 from mvcca.problem._problem import Problem
 from mvcca.problem._products import ProductPath
-from mvcca.problem._ridge import shrinkages
 from mvcca.problem._route import (
     WIDE,
     by_products,
@@ -45,11 +38,13 @@ from mvcca.problem._route import (
 )
 from mvcca.problem._rows import Reading, Rows, check_variance, mean_and_variance
 from mvcca.problem._shared_rows import SharedRows
+from mvcca.problem._shrinkage import SHRINKAGES, Shrunk, shrinkages
 from mvcca.problem.ridge import Absolute, Reg, Shrinkage, reg_of_names
 from mvcca.problem.whitened import Whitened, canonical, canonical_of_covariances
 
 __all__ = [
     "LARGEST_CORRELATION",
+    "SHRINKAGES",
     "WIDE",
     "Absolute",
     "Basis",
@@ -69,6 +64,7 @@ __all__ = [
     "SampleBias",
     "SharedRows",
     "Shrinkage",
+    "Shrunk",
     "Spectrum",
     "Whitened",
     "by_products",
@@ -79,11 +75,9 @@ __all__ = [
     "climb",
     "component_weights",
     "components_to_search",
-    "exactness_given",
     "expected_correlation",
     "expected_covariances",
     "expected_moments",
-    "given",
     "least_left",
     "mean_and_variance",
     "profile_vectors",

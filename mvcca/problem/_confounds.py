@@ -17,7 +17,7 @@ import numpy as np
 
 from mvcca.blocks import Block, to_host
 from mvcca.machine.config import block_slices
-from mvcca.problem._precision import Exactness, check_precision
+from mvcca.problem._precision import check_precision
 from mvcca.problem._rows import Rows
 from mvcca.problem.whitener import AnyWhitener, Scaling, Whitener, rounding_of
 from mvcca.statistics import Moments, Regression, column_slices
@@ -239,17 +239,16 @@ class _CellSums:
         return cls(center, origin, *sums)
 
 
-def exactness_given(moments: Moments, name: str) -> Exactness:
-    """How exactly the covariances of residuals are known, from the moments before."""
+def rounding_given(moments: Moments, name: str) -> dict[str, np.ndarray]:
+    """Deviations that rounding can give to residuals on a view, from the moments before."""
     variances = np.diag(moments.scatter) / max(moments.counts[0, 0] - 1, 1)
     columns, means = column_slices(moments.widths), moments.mean()
     share = _rounding(moments.scatter[columns[name], columns[name]])
-    rounding = {
+    return {
         other: np.maximum(np.sqrt(share * variances[own]), rounding_of(means[other]))
         for other, own in columns.items()
         if other != name
     }
-    return Exactness(of_features=True, rounding=rounding)
 
 
 def _whitener(moments: Moments, name: str) -> AnyWhitener:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
+from mvcca.problem._confounds import given, rounding_given
 from mvcca.problem._precision import OF_COVARIANCES, Exactness
+from mvcca.problem._rows import Rows
 from mvcca.problem._shared_rows import SharedRows
-from mvcca.statistics import Moments, PairCovariance, PairMoments, Recovered, Regression
+from mvcca.statistics import (
+    CellMoments,
+    Moments,
+    PairCovariance,
+    PairMoments,
+    PatternMoments,
+    Recovered,
+    Regression,
+)
 from mvcca.views import Views
 
 Blocks = dict[tuple[str, str], Any]
@@ -43,10 +53,53 @@ class Estimate:
     exactness: Exactness = OF_COVARIANCES
 
     @classmethod
-    def of(cls, moments: Moments | PairMoments, **options: Any) -> Self:
-        """What moments of the rows say."""
-        Sigma = moments.covariance()
-        return cls(moments.mean(), (Sigma, Sigma), moments, **options)
+    def of(
+        cls,
+        statistic: Moments | PairMoments | CellMoments | PatternMoments,
+        rows: Rows | None = None,
+        *,
+        center: bool = True,
+        confounds: str | None = None,
+        columns: Mapping[str, Sequence[Any] | None] | None = None,
+    ) -> Self:
+        """What a sum over rows says, as the parameters of an estimator ask.
+
+        Parameters
+        ----------
+        statistic : Moments, PairMoments, CellMoments or PatternMoments
+            The latter two of rows with holes.
+        rows : Rows, optional
+            These rows, or some of them, to be asked whether they can be read more precisely.
+        center : bool, default=True
+            Whether covariances are about the mean; else about zero.
+        confounds : str, optional
+            The view of which all others become residuals.
+        columns : mapping of str to sequence or None, optional
+            Names of the columns of each view, for messages about holes.
+
+        Raises
+        ------
+        DigitsLost
+            If the confounds are ill-conditioned and `rows` can do better.
+        ValueError
+            If the confounds explain all rows, or a view completely, or if a feature is seen in
+            fewer than two rows.
+        """
+        recovered, exactness = None, OF_COVARIANCES
+        if isinstance(statistic, CellMoments | PatternMoments):
+            recovered, exactness = statistic.recovered(columns or {}), Exactness(of_holes=True)
+            if not center:
+                recovered = replace(recovered, moments=recovered.moments.about_zero())
+            statistic = recovered.moments
+        elif not center:
+            statistic = statistic.about_zero()
+        if confounds is not None:
+            assert isinstance(statistic, Moments)
+            rounding = rounding_given(statistic, confounds)
+            exactness = replace(exactness, of_features=True, rounding=rounding)
+            statistic = given(statistic, confounds, rows)
+        Sigma = statistic.covariance()
+        return cls(statistic.mean(), (Sigma, Sigma), statistic, recovered, exactness)
 
     @property
     def regression(self) -> Regression | None:

@@ -31,7 +31,7 @@ class Shrinkage(float):
 def reg_of_names(
     reg: Reg, names: Iterable[str], *, positive: bool = False, unit: str = "relative"
 ) -> dict[str, float]:
-    """Ridge per view, as given; "auto" and "oas" are for fits that hold all rows.
+    """Ridge per view, as given; "cv" is for fits that hold all rows.
 
     Problems in which repeated features have no unique weights without a ridge refuse 0. If the
     `unit` is "absolute", ridges are `Absolute`.

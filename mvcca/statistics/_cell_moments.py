@@ -94,9 +94,7 @@ class CellMoments:
         scatter = self.scatter + other.scatter + self.counts * share * shift * shift.T
         return CellMoments(self.widths, counts, self.means + share * shift, scatter)
 
-    def recovered(
-        self, columns: Mapping[str, Sequence[Any] | None], *, center: bool = True
-    ) -> Recovered:
+    def recovered(self, columns: Mapping[str, Sequence[Any] | None]) -> Recovered:
         """Mean and covariance of the features, the latter positive semi-definite.
 
         The covariance of two features is that of the rows that have both, scatter_ij / (N_ij - 1).
@@ -107,8 +105,6 @@ class CellMoments:
         ----------
         columns : mapping of str to sequence or None
             Names of the columns of each view, for messages.
-        center : bool, default=True
-            Whether moments are about the mean; else about zero.
 
         Returns
         -------
@@ -135,7 +131,7 @@ class CellMoments:
                     "Without a ridge of 0.1 or more, components may be far from those of complete "
                     'rows; missing="em" needs fewer rows.'
                 )
-        return Recovered.of(self.widths, mean, Sigma, self.counts, notes, center)
+        return Recovered.of(self.widths, mean, Sigma, self.counts, notes)
 
 
 def _moments_of_block(views: Views, weights: np.ndarray | None) -> CellMoments:

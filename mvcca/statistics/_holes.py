@@ -45,18 +45,14 @@ class Recovered:
         Sigma: np.ndarray,
         counts: np.ndarray,
         notes: Sequence[str] = (),
-        center: bool = True,
     ) -> Recovered:
-        """Moments with this mean (D,), covariance (D, D) and number of rows by pair (D, D).
-
-        Without `center` they are about zero.
-        """
+        """Moments with this mean (D,), covariance (D, D) and number of rows by pair (D, D)."""
         n, n_views = complete_rows(counts), len(widths)
         scatter = Sigma * (n - 1)
         means = np.tile(mean, (n_views, 1))
         of_views = np.full((n_views, n_views), n)
         moments = Moments(dict(widths), of_views, means, np.zeros_like(means), scatter)
-        return cls(moments if center else moments.about_zero(), tuple(notes))
+        return cls(moments, tuple(notes))
 
     @cached_property
     def precisions(self) -> dict[str, np.ndarray]:

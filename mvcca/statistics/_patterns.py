@@ -115,7 +115,6 @@ class PatternMoments:
         self,
         columns: Mapping[str, Sequence[Any] | None],
         *,
-        center: bool = True,
         tolerance: float = TOLERANCE,
         max_iter: int = MAX_ITER,
     ) -> Recovered:
@@ -129,8 +128,6 @@ class PatternMoments:
         ----------
         columns : mapping of str to sequence or None
             Names of the columns of each view, for messages.
-        center : bool, default=True
-            Whether moments are about the mean; else about zero.
         tolerance : float, default=1e-8
             Stop when further steps are expected to raise the log-likelihood by no more. No
             parameter is then farther from its limit than √(2 tolerance) of its standard error.
@@ -175,7 +172,7 @@ class PatternMoments:
                 f"{n_complete:.0f} complete ones of {len(origin)} features. Below "
                 f"{_ROWS_PER_FEATURE} per feature, complete rows or a ridge are often better."
             )
-        return Recovered.of(self.widths, origin, Sigma, n_pairs, notes, center)
+        return Recovered.of(self.widths, origin, Sigma, n_pairs, notes)
 
     def _marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of each feature over the rows that have it, (D,) each."""
