@@ -38,7 +38,7 @@ def sparse_views(names, n_rows=N, seed=0):
 def _by_products(monkeypatch):
     """Take products for views of any width, if any route may."""
     monkeypatch.setattr(routing, "WIDE", 0)
-    monkeypatch.setattr("mvcca.base._statistic_estimator.WIDE", 0)
+    monkeypatch.setattr("mvcca.base.statistic_estimator.WIDE", 0)
     monkeypatch.setattr(routing, "cheapest", lambda found: found["operator"])
 
 
@@ -52,7 +52,7 @@ def solved(monkeypatch):
         calls.append(maps is not None)
         return maps
 
-    monkeypatch.setattr("mvcca.base._statistic_estimator.by_products", counted)
+    monkeypatch.setattr("mvcca.base.statistic_estimator.by_products", counted)
     yield calls
     assert calls
     assert all(calls)
@@ -117,7 +117,7 @@ def test_solutions_are_those_of_a_dense_eigenproblem(model, names, reg):
 def test_fits_are_those_by_matrices(options, monkeypatch):
     views = sparse_views(NAMES)
     model = CCA(K, **options).fit({name: csr_array(X) for name, X in views.items()})
-    monkeypatch.setattr("mvcca.base._statistic_estimator.by_products", lambda *_, **__: None)
+    monkeypatch.setattr("mvcca.base.statistic_estimator.by_products", lambda *_, **__: None)
     other = CCA(K, **options).fit(views)
     assert_same_maps(model, other)
     assert model.ranks_ == other.ranks_
@@ -207,7 +207,7 @@ def test_partly_paired_views_are_those_by_matrices(weights, monkeypatch):
     blocks = {name: as_block(csr_array(X[kept[name]])) for name, X in full.items()}
     views = Views.of(blocks, np.stack([*kept.values()], axis=1))
     model = MVCCA(K, reg=1.0).fit(views, sample_weight=weights)
-    monkeypatch.setattr("mvcca.base._statistic_estimator.by_products", lambda *_, **__: None)
+    monkeypatch.setattr("mvcca.base.statistic_estimator.by_products", lambda *_, **__: None)
     other = MVCCA(K, reg=1.0).fit(views, sample_weight=weights)
     assert_same_maps(model, other)
     assert_allclose(model.expected_correlations_, other.expected_correlations_, atol=0.04)
@@ -245,7 +245,7 @@ def test_no_ridge_takes_matrices(monkeypatch):
     for reg in (0.0, {"x": 1.0, "y": 0.0}):
         with pytest.warns(DataDimensionalityWarning):
             model = CCA(2, reg=reg).fit(views)
-        monkeypatch.setattr("mvcca.base._statistic_estimator.by_products", lambda *_, **__: None)
+        monkeypatch.setattr("mvcca.base.statistic_estimator.by_products", lambda *_, **__: None)
         with pytest.warns(DataDimensionalityWarning):
             other = CCA(2, reg=reg).fit(views)
         assert_array_equal(other.weights_["x"], model.weights_["x"])

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy import linalg
 
-import mvcca.base._statistic_estimator as base
+import mvcca.base.statistic_estimator as base
 from mvcca import CCA, GCCA, MVCCA, JoinViews, Views
 from mvcca.datasets import load_digits_views
 

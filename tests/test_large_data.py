@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import zarr
 from sklearn.base import clone
 
-import mvcca.base._statistic_estimator as base
+import mvcca.base.statistic_estimator as base
 import mvcca.problem._route as routing
 from mvcca import (
     CCA,

@@ -381,7 +381,7 @@ def check_products(problem):
     V, reg = problem.seen.shape[1], 10 * max(problem.reg, 0.01)
     expected = of_pairs(problem.exact, problem.seen, LONG(reg), problem.object_weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mvcca.base._statistic_estimator.WIDE", 0)
+        patch.setattr("mvcca.base.statistic_estimator.WIDE", 0)
         patch.setattr(routing, "cheapest", lambda found: found["operator"])
         patch.setattr(routing, "_may_take_products", lambda views, _: len(views.names) > 1)
         model, said = fitted((CCA if V == 2 else MVCCA)(2, reg=reg), problem, 1)

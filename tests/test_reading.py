@@ -25,7 +25,7 @@ MOST_RUN = {
 
 # The files to read, to understand how CCA of two arrays is fitted.
 READ = {
-    "base/_statistic_estimator.py",
+    "base/statistic_estimator.py",
     "base/inputs.py",
     "problem/directions.py",
     "problem/whitener.py",

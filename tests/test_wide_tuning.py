@@ -32,7 +32,7 @@ def views():
 def by_products(monkeypatch):
     """Search by products, with up to `K` components, and count what they solve."""
     monkeypatch.setattr(routing, "WIDE", 0)
-    monkeypatch.setattr("mvcca.base._statistic_estimator.WIDE", 0)
+    monkeypatch.setattr("mvcca.base.statistic_estimator.WIDE", 0)
     monkeypatch.setattr(routing, "cheapest", lambda found: found["operator"])
     monkeypatch.setattr(_tuning, "components_to_search", lambda rows, _: rows.n_components or K)
 

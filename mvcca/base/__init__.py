@@ -4,11 +4,11 @@ Containers are checked view by view, and results are returned in the same kind o
 statistic of each method and the problem it solves are defined in `mvcca.linear`.
 """
 
-from mvcca.base._ranked_by_correlation import RankedByCorrelation
-from mvcca.base._statistic_estimator import StatisticEstimator
 from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
 from mvcca.base.inputs import forget
+from mvcca.base.ranked_by_correlation import RankedByCorrelation
 from mvcca.base.requirements import Requirements
+from mvcca.base.statistic_estimator import StatisticEstimator
 
 __all__ = [
     "LinearEstimator",
