@@ -12,7 +12,8 @@ import pytest
 # 50 functions, 8 deep, for CCA; 100 and 11 for MVMLCCA; 100 and 9 for SAM; 70 and 8 for migration;
 # 280 and 14 for the command; 400 and 18 for comparisons, of which a busy machine runs a few more.
 MOST_RUN = {
-    # More files since checks of input, projection and fits to sums have one each.
+    # More files since checks of input, projection, sums, precision, whiteners and ridges have one
+    # each, and more functions since residuals count for fewer rows and folds have one loop.
     "CCA.fit": (22, 87, 13),
     "MVMLCCA.fit": (41, 182, 17),
     "SAM.fit": (29, 157, 13),
