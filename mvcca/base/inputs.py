@@ -29,6 +29,7 @@ from mvcca.views.coding import coded_view
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.validation import (
     check_column_names,
+    check_confounds_known,
     checked_sample_weight,
     read_small,
     repeated_objects,
@@ -304,15 +305,8 @@ def checked_views(estimator: Any, views: Views, *, allow_empty: bool, least: int
 
 def check_confounds(estimator: Any, views: Views) -> None:
     """Refuse rows whose confounds are not known."""
-    name = estimator.confounds
     check_names_of_confounds(estimator, views.names)
-    known = views.seen[:, views.names.index(name)]
-    n_missing = int((views.seen.any(axis=1) & ~known).sum())
-    if n_missing:
-        raise ValueError(
-            f"Confounds {name!r} are missing for {n_missing} of {len(views)} objects. Pair "
-            "each row with its confounds, or leave these objects out."
-        )
+    check_confounds_known(views, estimator.confounds)
 
 
 def check_names_of_confounds(estimator: Any, names: tuple[str, ...]) -> None:

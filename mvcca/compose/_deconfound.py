@@ -20,7 +20,11 @@ from mvcca.views import Views, as_views
 from mvcca.views.coding import coded_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import ViewsLike
-from mvcca.views.validation import check_column_names, checked_sample_weight
+from mvcca.views.validation import (
+    check_column_names,
+    check_confounds_known,
+    checked_sample_weight,
+)
 
 _FEW = 64  # rows that nearly always show that confounds explain no column completely
 
@@ -260,12 +264,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
                 f"Deconfound(confounds={z!r}) needs the view {z!r} beside the others, in fit and "
                 f"in transform. Got the views {list(views.names)}."
             )
-        known = views.seen[:, views.names.index(z)]
-        if n_missing := int((views.seen.any(axis=1) & ~known).sum()):
-            raise ValueError(
-                f"Confounds {z!r} are missing for {n_missing} of {len(views)} objects. Pair each "
-                "row with its confounds, or leave these objects out."
-            )
+        check_confounds_known(views, z)
 
     def _checked(self, views: Views, minimum: int) -> Views:
         blocks = {}

@@ -118,3 +118,14 @@ def checked_sample_weight(
                 f"sum to more than 1, got {total:g}. Multiply weights that sum to 1 by n."
             )
     return weights
+
+
+def check_confounds_known(views: Views, name: str) -> None:
+    """Refuse objects that are seen in other views, but whose confounds are missing."""
+    known = views.seen[:, views.names.index(name)]
+    n_missing = int((views.seen.any(axis=1) & ~known).sum())
+    if n_missing:
+        raise ValueError(
+            f"Confounds {name!r} are missing for {n_missing} of {len(views)} objects. Pair "
+            "each row with its confounds, or leave these objects out."
+        )

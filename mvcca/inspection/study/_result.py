@@ -459,8 +459,7 @@ class Study(Result):
         return Draw(
             partial(draw_loadings, lines, interval if self.intervals.estimate[0] else ""),
             0.7 + 0.2 * len(lines),
-            "How strongly each variable correlates with the variate of its own view (bars) and "
-            "with that of the other view (circles). Do not interpret a component that is not "
-            "significant.",
+            "Bars show the correlation of each variable with the variate of its own view, circles "
+            "with that of the other view. Do not interpret components that are not significant.",
             f"{rows}{few}",
         )
