@@ -290,7 +290,8 @@ def checked_views(estimator: Any, views: Views, *, allow_empty: bool, least: int
                 f"Unknown view {name!r}; {type(estimator).__name__} was fitted on the views "
                 f"{list(estimator._widths)}."
             )
-        _check_features(estimator, name, block.shape[1], column_labels(block.matrix))
+        fitted = estimator._widths[name], estimator._column_names[name]
+        check_features(estimator, name, (block.shape[1], column_labels(block.matrix)), fitted)
     blocks = {}
     for name, block in views.blocks.items():
         options: dict[str, Any] = {"ensure_min_samples": minimum}
@@ -320,17 +321,21 @@ def check_names_of_confounds(estimator: Any, names: tuple[str, ...]) -> None:
         )
 
 
-def _check_features(
-    estimator: Any, name: str, width: int, columns: tuple[str | int, ...] | None
+def check_features(
+    estimator: Any,
+    name: str,
+    found: tuple[int, tuple[str | int, ...] | None],
+    fitted: tuple[int, tuple[str | int, ...] | None],
 ) -> None:
-    fitted = estimator._widths[name]
-    if width != fitted:
+    """Refuse rows of a view whose number or names of columns are not those of the fit."""
+    (width, columns), (expected, names) = found, fitted
+    if width != expected:
         raise ValueError(
             f"View {name!r} has {width} features, but {type(estimator).__name__} is expecting "
-            f"{fitted} features as input."
+            f"{expected} features as input."
         )
     if columns is not None:
-        check_column_names(name, estimator._column_names[name], columns)
+        check_column_names(name, names, columns)
 
 
 # ---- lone matrices -------------------------------------------------------------------------------
@@ -365,7 +370,8 @@ def open_matrices(
         estimator._column_names = columns
     else:
         for name, width in views.widths.items():
-            _check_features(estimator, name, width, columns[name])
+            fitted = estimator._widths[name], estimator._column_names[name]
+            check_features(estimator, name, (width, columns[name]), fitted)
     return views
 
 

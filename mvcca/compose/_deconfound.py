@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import forget
+from mvcca.base.inputs import check_features
 from mvcca.blocks import Block, as_block, to_host
 from mvcca.blocks.checks import column_labels
 from mvcca.machine.config import block_slices
@@ -21,7 +22,6 @@ from mvcca.views.coding import coded_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import ViewsLike
 from mvcca.views.validation import (
-    check_column_names,
     check_confounds_known,
     checked_sample_weight,
 )
@@ -288,12 +288,8 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
                     f"Unknown view {name!r}; Deconfound was fitted on the views "
                     f"{list(self.view_names_)}."
                 )
-            if block.shape[1] != self._widths[name]:
-                raise ValueError(
-                    f"View {name!r} has {block.shape[1]} features, but Deconfound is expecting "
-                    f"{self._widths[name]} features as input."
-                )
-            check_column_names(name, self._columns[name], column_labels(block))
+            found = block.shape[1], column_labels(block)
+            check_features(self, name, found, (self._widths[name], self._columns[name]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

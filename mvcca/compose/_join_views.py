@@ -14,13 +14,13 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
+from mvcca.base.inputs import check_features
 from mvcca.blocks import stack, to_plain
 from mvcca.blocks.checks import FLOATS, column_labels, of_view, only_numbers
 from mvcca.machine.documentation import Documented
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import MatrixLike, ViewsLike
-from mvcca.views.validation import check_column_names
 
 _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
 
@@ -203,12 +203,8 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, Documented, BaseEsti
                 f"{list(views.names)}."
             )
         for name, block in views.items():
-            if block.shape[1] != self._widths[name]:
-                raise ValueError(
-                    f"View {name!r} has {block.shape[1]} features, but JoinViews is expecting "
-                    f"{self._widths[name]} features as input."
-                )
-            check_column_names(name, self._columns[name], column_labels(block))
+            found = block.shape[1], column_labels(block)
+            check_features(self, name, found, (self._widths[name], self._columns[name]))
 
     def _check_view(self, name: str, block: Any) -> Any:
         try:
