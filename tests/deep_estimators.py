@@ -7,8 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import mvcca.deep
 import mvcca.deep.bases
+from mvcca.deep.callbacks import Callback
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,37 @@ def small(name: str, **parameters: Any) -> Any:
     cls = getattr(mvcca.deep, name)
     known = cls._get_param_names()
     return cls(**{n: value for n, value in _SMALL.items() if n in known} | parameters)
+
+
+def blocks(
+    n: int = 80, seed: int = 0, names: tuple[str, ...] = ("image", "text")
+) -> dict[str, np.ndarray]:
+    """Views of two latent variables through another squashed map each, with noise."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((n, 2))
+    return {
+        name: np.tanh(Z @ rng.standard_normal((2, d))) + 0.3 * rng.standard_normal((n, d))
+        for name, d in zip(names, (6, 5, 4), strict=False)
+    }
+
+
+class Interrupt(Callback):
+    """Ctrl-C after some batches of an epoch."""
+
+    def __init__(self, epoch: int, steps: int = 1) -> None:
+        self.epoch, self.steps = epoch, steps
+
+    def on_batch_end(self, trainer: Any) -> None:
+        if trainer.epoch == self.epoch:
+            self.steps -= 1
+            if not self.steps:
+                raise KeyboardInterrupt
+
+
+def assert_equal_scores(one: Any, other: Any, rows: Any) -> None:
+    """Bitwise the same scores of some rows."""
+    for name, scores in one.transform(rows).items():
+        np.testing.assert_array_equal(other.transform(rows)[name], scores)
 
 
 def own_entries(cls: type, section: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 torch = pytest.importorskip("torch")
 
+from deep_estimators import assert_equal_scores  # noqa: E402
 from torch import nn  # noqa: E402
 
 from mvcca import ModelFileError, RetrievalIndex, Views, load, open_matrix, save  # noqa: E402
@@ -63,11 +64,6 @@ def fitted(**options):
     return DCCA(encoders=networks(), **TRAINED | options).fit(blocks())
 
 
-def assert_equal_scores(one, other):
-    for name, scores in one.transform(blocks(1)).items():
-        np.testing.assert_array_equal(other.transform(blocks(1))[name], scores)
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "model.mvcca"
@@ -79,11 +75,11 @@ def test_tensors_of_a_file_are_those_of_given_networks(given, path):
     save(model, path)
     before = copy.deepcopy(encoders)
     back = load(path, encoders=encoders)
-    assert_equal_scores(model, back)
+    assert_equal_scores(model, back, blocks(1))
     assert not back.encoders_["image"].training
     assert back.encoders_["image"].gates.n_drawn == model.encoders_["image"].gates.n_drawn
     one, other = (m.partial_fit(blocks()) for m in (back, model))
-    assert_equal_scores(one, other)
+    assert_equal_scores(one, other, blocks(1))
     for network, same in zip(
         encoders.values() if isinstance(encoders, dict) else encoders,
         before.values() if isinstance(before, dict) else before,
@@ -130,9 +126,9 @@ def test_networks_of_any_layers_come_back(build, path):
     model = DCCA(encoders={"image": build(), "text": nn.Linear(6, 2)}, **TRAINED).fit(blocks())
     save(model, path)
     back = load(path, encoders={"image": build(), "text": nn.Linear(6, 2)})
-    assert_equal_scores(model, back)
+    assert_equal_scores(model, back, blocks(1))
     one, other = (m.partial_fit(blocks()) for m in (back, model))
-    assert_equal_scores(one, other)
+    assert_equal_scores(one, other, blocks(1))
 
 
 @pytest.mark.parametrize("as_list", [False, True])
@@ -141,7 +137,7 @@ def test_an_unfitted_model_comes_back_and_fits_alike(as_list, path):
     model = DCCA(encoders=encoders, **TRAINED)
     save(model, path)
     back = load(path, encoders=[*networks().values()] if as_list else networks())
-    assert_equal_scores(back.fit(blocks()), model.fit(blocks()))
+    assert_equal_scores(back.fit(blocks()), model.fit(blocks()), blocks(1))
 
 
 @pytest.mark.parametrize("network", [WCNN, WordCNN, WordCNNRNN])
@@ -176,7 +172,7 @@ def test_pipelines_searches_and_indexes_take_networks(path):
         search.fit(Views(blocks()), labels),
     ):
         save(model, path)
-        assert_equal_scores(model, load(path, encoders=networks()))
+        assert_equal_scores(model, load(path, encoders=networks()), blocks(1))
     index = RetrievalIndex(fitted()).add(blocks())
     save(index, path)
     back = load(path, encoders=networks())
@@ -350,7 +346,7 @@ def test_settings_that_matter_in_training_only_are_warned_of(path):
     other = image_network()
     other[3] = nn.Dropout(0.5)
     with pytest.warns(UserWarning, match=r"may train differently.*Dropout\(p=0.1.*p=0.5"):
-        assert_equal_scores(model, load(path, encoders=own_networks(other)))
+        assert_equal_scores(model, load(path, encoders=own_networks(other)), blocks(1))
 
 
 class Noisy(nn.Module):
@@ -461,7 +457,7 @@ def test_the_class_in_a_file_is_only_shown(path):
     arrays, content = read_archive(path)
     content["model"]["parts"]["encoders"]["parts"]["text"] = "os.system"
     write_archive(path, arrays, content)
-    assert_equal_scores(fitted(), load(path, encoders=networks()))
+    assert_equal_scores(fitted(), load(path, encoders=networks()), blocks(1))
 
 
 class Returning(nn.Module):

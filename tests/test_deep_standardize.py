@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
+from deep_estimators import assert_equal_scores  # noqa: E402
 from torch import nn  # noqa: E402
 
 from mvcca import Views, load, save  # noqa: E402
@@ -28,11 +29,6 @@ def blocks(seed=0):
     return {
         n: Z @ maps.normal(size=(3, d)) + 0.1 * rng.normal(size=(N, d)) for n, d in WIDTHS.items()
     }
-
-
-def assert_equal_scores(one, other, X):
-    for name, scores in one.transform(X).items():
-        np.testing.assert_array_equal(scores, other.transform(X)[name])
 
 
 class Own(nn.Module):  # no class that files know

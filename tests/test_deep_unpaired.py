@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 torch = pytest.importorskip("torch")
 
-from deep_estimators import DEEP, small  # noqa: E402
+from deep_estimators import DEEP, Interrupt, assert_equal_scores, small  # noqa: E402
 
 from mvcca import (  # noqa: E402
     MLCCA,
@@ -49,24 +49,20 @@ def fitted(estimator, **parameters):
     return clone(estimator).set_params(**parameters).fit(*planted())
 
 
-def assert_equal_scores(one, other):
-    queries = planted(20, 20, seed=3)[0]
-    for name, scores in one.transform(queries).items():
-        np.testing.assert_array_equal(other.transform(queries)[name], scores)
+QUERIES = planted(20, 20, seed=3)[0]
 
 
 def mean_average_precision(model, views, labels):
     return evaluate_retrieval(views, labels, estimator=model, measures="map").mean()["map"]
 
 
-@every_estimator
-def test_weights_of_unpaired_rows_are_repetitions(estimator):
+def test_weights_of_unpaired_rows_are_repetitions():
     views, labels = planted()
     weights = np.random.default_rng(0).integers(0, 4, len(views))
     y = np.concatenate(list(labels.values()))
     objects = np.repeat(np.arange(len(views)), weights)
-    expected = clone(estimator).fit(views[objects], y[objects])
-    assert_equal_scores(clone(estimator).fit(views, labels, sample_weight=weights), expected)
+    expected = small("ACMR").fit(views[objects], y[objects])
+    assert_equal_scores(small("ACMR").fit(views, labels, sample_weight=weights), expected, QUERIES)
 
 
 # ---- the sampler ---------------------------------------------------------------------------------
@@ -159,58 +155,42 @@ def test_labels_by_view_by_list_and_by_object_are_the_same(estimator):
     expected = clone(estimator).fit(views, labels)
     blocks = dict(views.items())
     for X, y in ((views, np.concatenate(list(labels.values()))), (blocks, labels)):
-        assert_equal_scores(clone(estimator).fit(X, y), expected)
+        assert_equal_scores(clone(estimator).fit(X, y), expected, QUERIES)
     listed = clone(estimator).fit(list(blocks.values()), list(labels.values()))
     scores = listed.transform(list(blocks.values()))
     for name, own in zip(blocks, scores, strict=True):
         np.testing.assert_array_equal(own, expected.transform(blocks)[name])
 
 
-@every_estimator
-def test_partly_paired_views_are_paired_by_their_labels(estimator):
+def test_partly_paired_views_are_paired_by_their_labels():
     rng = np.random.default_rng(0)
     y = np.arange(60) % 4
     blocks = {name: np.eye(4)[y] + 0.1 * rng.standard_normal((60, 4)) for name in ("a", "b")}
     index = np.c_[np.arange(60), np.where(np.arange(60) < 40, np.arange(60), -1)]
-    model = clone(estimator).set_params(max_epochs=15).fit(Views(blocks, index), y)
+    model = small("CCL", max_epochs=15).fit(Views(blocks, index), y)
     assert np.isfinite(model.history_["loss"]).all()
 
 
 @every_estimator
-def test_equal_seeds_give_equal_models(estimator):
-    one = fitted(estimator, validation_fraction=0.2)
+def test_equal_seeds_resume_bit_for_bit_and_saved_models_train_on(estimator, tmp_path):
+    how = {"validation_fraction": 0.2, "max_epochs": 4}
+    whole, other = (fitted(estimator, random_state=seed, **how) for seed in (0, 1))
     torch.manual_seed(5)
-    assert_equal_scores(fitted(estimator, validation_fraction=0.2), one)
-    other = fitted(estimator, validation_fraction=0.2, random_state=1)
-    with pytest.raises(AssertionError):
-        assert_equal_scores(other, one)
-
-
-class Interrupt(Callback):
-    def on_batch_end(self, trainer):
-        if trainer.epoch == 3:
-            raise KeyboardInterrupt
-
-
-@every_estimator
-def test_an_interrupted_fit_resumes_bit_for_bit(estimator, tmp_path):
-    whole = fitted(estimator, validation_fraction=0.2, max_epochs=4)
     with config_context(checkpoint=tmp_path):
         with pytest.raises(KeyboardInterrupt):
-            fitted(estimator, validation_fraction=0.2, max_epochs=4, callbacks=[Interrupt()])
-        parts = fitted(estimator, validation_fraction=0.2, max_epochs=4)
-    assert_equal_scores(parts, whole)
+            fitted(estimator, callbacks=[Interrupt(3)], **how)
+        parts = fitted(estimator, **how)
+    assert_equal_scores(parts, whole, QUERIES)
+    with pytest.raises(AssertionError):
+        assert_equal_scores(other, whole, QUERIES)
     for column in whole.history_.keys() - {"seconds"}:
         np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
-
-
-@every_estimator
-def test_a_saved_model_trains_on(estimator, tmp_path):
-    model = clone(estimator).partial_fit(*planted())
-    save(model, tmp_path / "model.mvcca")
+    save(whole, tmp_path / "model.mvcca")
     back = load(tmp_path / "model.mvcca")
-    assert_equal_scores(*(each.partial_fit(*planted(seed=4)) for each in (model, back)))
-    assert len(model.history_["epoch"]) == 2
+    whole.set_params(validation_fraction=None), back.set_params(validation_fraction=None)
+    assert_equal_scores(
+        *(each.partial_fit(*planted(seed=4)) for each in (whole, back)), rows=QUERIES
+    )
 
 
 @every_estimator

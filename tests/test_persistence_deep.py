@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 torch = pytest.importorskip("torch")
 
-from deep_estimators import DEEP, small  # noqa: E402
+from deep_estimators import DEEP, blocks, small  # noqa: E402
 from test_persistence import assert_equal, node  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -96,13 +96,6 @@ def there_and_back(model: Any, path: Path, *, statistic: bool = True, **given: A
     return load(path, **given)
 
 
-def blocks(seed: int = 0) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    Z = rng.standard_normal((80, 2))
-    widths = {"image": 6, "text": 5}
-    return {n: np.tanh(Z @ rng.standard_normal((2, d))) + Z[:, :1] for n, d in widths.items()}
-
-
 def fitted(estimator: Any, **parameters: Any) -> Any:
     return deepcopy(estimator).set_params(**parameters).fit(blocks(), LABELS)
 
@@ -143,7 +136,7 @@ def test_a_model_comes_back_whole_or_without_its_statistic_and_trains_on(estimat
     assert not any(encoder.training for encoder in back.encoders_.values())
     assert_same(clone(unfitted).fit(blocks(), LABELS), model)
     for each in (back, model):
-        each.partial_fit(blocks(2), LABELS)
+        each.partial_fit(blocks(seed=2), LABELS)
     assert_same(back, model)
     assert back.history_["epoch"].tolist() == [1, 2, 3]
     save(model, path, statistic=False)
@@ -155,7 +148,7 @@ def test_a_model_comes_back_whole_or_without_its_statistic_and_trains_on(estimat
 
 def test_best_weights_of_a_validation_come_back_and_train_on(path):
     model = deepcopy(FIRST).set_params(patience=1, max_epochs=6)
-    model.fit(blocks(), LABELS, X_val=blocks(4), y_val=LABELS)
+    model.fit(blocks(), LABELS, X_val=blocks(seed=4), y_val=LABELS)
     back = there_and_back(model, path, **given_for(model))
     assert back.best_epoch_ == model.best_epoch_
     assert_same(back.partial_fit(blocks(), LABELS), model.partial_fit(blocks(), LABELS))
@@ -181,13 +174,15 @@ def test_frozen_layers_stay_frozen_when_trained_on(path):
 
 def test_pipelines_and_indexes_come_back(path):
     model = make_pipeline(PerView(StandardScaler()), clone(FIRST)).fit(blocks(), LABELS)
-    index = RetrievalIndex(model).add(blocks(1))
+    index = RetrievalIndex(model).add(blocks(seed=1))
     back = there_and_back(index, path)
-    for one, other in zip(back.search(blocks(2), k=3), index.search(blocks(2), k=3), strict=True):
+    for one, other in zip(
+        back.search(blocks(seed=2), k=3), index.search(blocks(seed=2), k=3), strict=True
+    ):
         np.testing.assert_array_equal(one, other)
     assert_equal(
-        there_and_back(model, path, **given_for(model)).transform(blocks(2)),
-        model.transform(blocks(2)),
+        there_and_back(model, path, **given_for(model)).transform(blocks(seed=2)),
+        model.transform(blocks(seed=2)),
     )
 
 
@@ -414,6 +409,7 @@ def test_a_process_that_has_not_imported_deep_loads_a_deep_model(path):
     assert answer_of(program, path).strip() == str(expected)
 
 
+@pytest.mark.slow
 def test_without_torch_the_error_says_what_the_file_holds_and_what_to_install(path):
     save(FIRST, path)
     program = (
