@@ -475,7 +475,9 @@ def error_of(search):
         return str(error), None
 
 
-@pytest.mark.parametrize("name", ADDING)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n == "KCCA" else ()) for n in ADDING]
+)
 def test_every_option_of_every_estimator_is_searched_as_by_refits_or_refused(name):
     few, y = Views({"a": A[:40], "b": B[:40]}), CLASSES[:40]
     given = Views({"a": A[:40], "b": B[:40], "z": C[:40, :2]})
@@ -514,9 +516,13 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
-@pytest.mark.parametrize("estimator", ANY_UNITS, ids=repr)
-def test_views_with_and_without_a_ridge_are_searched_in_any_unit(estimator, sizes):
+UNITS = [(est, "columns") for est in ANY_UNITS]
+UNITS += [(est, size) for est in ANY_UNITS[3:5] for size in SIZES if size != "columns"]
+
+
+@pytest.mark.parametrize(("estimator", "size"), UNITS, ids=repr)
+def test_views_with_and_without_a_ridge_are_searched_in_any_unit(estimator, size):
+    sizes = SIZES[size]
     views = Views({"a": A * sizes[0], "b": B * sizes[1]})
     grid = {"n_components": [1, 2]}
     if "reg" in estimator.get_params():

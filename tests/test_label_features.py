@@ -367,30 +367,6 @@ def test_label_sets_have_features_too():
     assert_same_scores(model, exact, views)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize(
-    "estimator", [MVMLCCA(reg=0.1, within="label"), MLCCA(reg=0.1)], ids=name_of
-)
-def test_float32_rows_give_the_model_of_float64_rows(estimator, form):
-    labels = real_labels()
-    estimator = clone(estimator).set_params(label_features="fourier", random_state=0)
-    single = {name: X.astype(np.float32) for name, X in views_of(labels).items()}
-    double = Views({name: X.astype(float) for name, X in single.items()})
-    model = clone(estimator).fit(Views({name: form(X) for name, X in single.items()}), labels)
-    assert_same_scores(model, clone(estimator).fit(double, labels), double, 1e-4)
-
-
-@pytest.mark.parametrize("estimator", [MVMLCCA, MLCCA])
-def test_batches_of_labels_that_never_repeat_give_what_fit_gives(estimator):
-    labels = real_labels()
-    views = views_of(labels)
-    model = estimator(reg=0.1, sigma=3.0, label_features="fourier", random_state=0)
-    expected = clone(model).fit(views, labels)
-    for rows in (slice(0, 30), slice(30, 31), slice(31, 120)):
-        model.partial_fit(views[rows], labels[rows])
-    assert_same_scores(model, expected, views, 1e-9)
-
-
 def test_landmarks_are_of_the_first_batch_and_so_is_the_error():
     labels = real_labels()
     views = views_of(labels)
@@ -410,12 +386,6 @@ def test_labels_that_the_first_batch_did_not_have_are_named():
     with pytest.raises(ValueError, match=r"no columns for the labels \['d'\] of a later one"):
         model.partial_fit(views[60:], ["b", "d"] * 30)
     model.partial_fit(views[60:], ["c", "a"] * 30)  # fewer are well
-
-
-def test_labels_that_are_all_the_same_are_refused():
-    views = views_of(real_labels())
-    with pytest.raises(ValueError, match="All rows have the same labels"):
-        MVMLCCA(label_features="fourier", within="label").fit(views, np.full((120, 2), 0.5))
 
 
 def test_too_few_features_for_the_constraint_are_said():
@@ -511,7 +481,7 @@ def test_more_landmarks_leave_less_error():
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize("kind", [MLCCA, MVMLCCA])
-def test_labels_that_are_all_the_same_are_refused_with_label_features_too(kind, method):
+def test_labels_that_are_all_the_same_are_refused(kind, method):
     X = np.random.default_rng(0).standard_normal((30, 4))
     model = kind(2, label_features="nystroem", n_label_features=5, random_state=0)
     with pytest.raises(ValueError, match="same labels"):  # of batches, once scores are asked for

@@ -58,54 +58,41 @@ def classes(n=90):
     return np.arange(n) % 4
 
 
-def test_the_score_is_the_mean_over_directions():
-    X, y = views(names=("image", "text", "sound")), classes()
-    model = MVCCA(2).fit(X)
-    for measure in ("map@50", "map:hits", "r@1", "mrr:pessimistic"):
-        scores = model.retrieval_scores(X)
-        expected = evaluate_retrieval(scores, y, measures=measure, similarity="inner").mean()[
-            measure
-        ]
-        assert retrieval_scorer(measure)(model, X, y) == expected
-        assert retrieval_scorer(measure)(model, Views(X), y) == expected
+THREE = views(names=("image", "text", "sound"))
+LARGER = ["map@50", "map:hits", "r@1", "mrr:pessimistic"]
+SMALLER = ["mr", "mean_rank:optimistic"]  # ranks are negated
+DIRECTIONS = {
+    ("image", "text"): [("image", "text")],
+    ("image", "image"): [("image", "image")],
+    ("image", None): [("image", "text"), ("image", "sound")],
+    (None, "image"): [("text", "image"), ("sound", "image")],
+}
 
 
-@pytest.mark.parametrize("measure", ["mr", "mean_rank:optimistic"])
-def test_ranks_are_negated(measure):
-    X = views()
-    model = MVCCA(2).fit(X)
-    scores = model.retrieval_scores(X)
-    expected = evaluate_retrieval(scores, measures=measure, similarity="inner").mean()[measure]
-    assert retrieval_scorer(measure)(model, X) == -expected
+@pytest.mark.parametrize("measure", [*LARGER, *SMALLER])
+def test_the_score_is_the_mean_over_directions_and_larger_is_better(measure):
+    y = classes()
+    model = MVCCA(2).fit(THREE)
+    scores = model.retrieval_scores(THREE)
+    table = evaluate_retrieval(scores, y, measures=measure, similarity="inner")
+    expected = table.mean()[measure] * (-1 if measure in SMALLER else 1)
+    assert retrieval_scorer(measure)(model, THREE, y) == expected
+    assert retrieval_scorer(measure)(model, Views(THREE), y) == expected
 
 
-def test_a_direction_can_be_chosen():
-    X, y = views(names=("image", "text", "sound")), classes()
-    model = MVCCA(2).fit(X)
-    table = evaluate_retrieval(
-        model.retrieval_scores(X), y, measures="map", directions="all", similarity="inner"
-    )
-
-    def value(query, target):
-        return table[query, target]["map"]
-
-    def score(query, target):
-        return retrieval_scorer("map", query, target)(model, X, y)
-
-    assert score("image", "text") == value("image", "text")
-    assert score("image", "image") == value("image", "image")
-    assert score("image", None) == np.mean([value("image", t) for t in ("text", "sound")])
-    assert score(None, "image") == np.mean([value(q, "image") for q in ("text", "sound")])
+@pytest.mark.parametrize(("chosen", "pairs"), DIRECTIONS.items())
+def test_a_direction_can_be_chosen(chosen, pairs):
+    model, how = MVCCA(2).fit(THREE), {"directions": "all", "similarity": "inner"}
+    table = evaluate_retrieval(model.retrieval_scores(THREE), classes(), measures="map", **how)
+    expected = np.mean([table[pair]["map"] for pair in pairs])
+    assert retrieval_scorer("map", *chosen)(model, THREE, classes()) == expected
 
 
 def test_other_similarities_and_relevances_are_passed_on():
     X, y = views(), classes()
-    model = MVCCA(2).fit(X)
-    expected = evaluate_retrieval(
-        model.transform(X), y, measures="mrr", similarity="euclidean", relevance="labels"
-    ).mean()["mrr"]
-    scorer = retrieval_scorer("mrr", relevance="labels", similarity="euclidean")
-    assert scorer(model, X, y) == expected
+    model, how = MVCCA(2).fit(X), {"similarity": "euclidean", "relevance": "labels"}
+    table = evaluate_retrieval(model.transform(X), y, measures="mrr", **how)
+    assert retrieval_scorer("mrr", **how)(model, X, y) == table.mean()["mrr"]
 
 
 # ---- the similarity that an estimator declares ---------------------------------------------------

@@ -61,8 +61,9 @@ def quietly(model, *args, **kwargs):
 # ---- LGCFL ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(120, (8, 6)), (20, (30, 6))], ids=["tall", "wide"])
-@pytest.mark.parametrize("reg", [0.003, 0.05])
+@pytest.mark.parametrize(
+    ("shape", "reg"), [((120, (8, 6)), 0.003), ((20, (30, 6)), 0.05)], ids=["tall", "wide"]
+)
 def test_with_a_group_per_feature_lgcfl_is_scikit_learns_multi_task_lasso(shape, reg):
     views, y = planted(*shape)
     model = quietly(LGCFL(reg, **EXACT), views, y)
@@ -116,13 +117,20 @@ def test_rows_with_weights_of_lgcfl_are_scikit_learns_repeated_rows():
     np.testing.assert_allclose(model.weights_["text"], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("factor", [1e4, 1e-4])
-def test_rescaling_a_view_changes_no_score_of_lgcfl(factor):
+@pytest.mark.parametrize(
+    ("model", "columns"),
+    [(LGCFL(0.05), slice(None)), (JRL(n_neighbors=10), 2), (CMOLRS(random_state=0), slice(None))],
+    ids=repr,
+)
+def test_units_change_no_score(model, columns):
     views, y = planted()
-    scaled = views.replace({**dict(views.items()), "text": views["text"] * factor})
-    expected = LGCFL(0.05).fit_transform(views, y)["text"]
-    scores = LGCFL(0.05).fit_transform(scaled, y)["text"]
-    np.testing.assert_allclose(scores, expected, atol=1e-8)
+    expected = model.fit_transform(views, y)
+    for factor in (1e5, 1e-5):
+        text = views["text"].copy()
+        text[:, columns] *= factor
+        scaled = views.replace({**dict(views.items()), "text": text})
+        for name, scores in model.fit_transform(scaled, y).items():
+            np.testing.assert_allclose(np.abs(scores), np.abs(expected[name]), atol=1e-8)
 
 
 @pytest.mark.parametrize("factor", [1.01, 0.99])
@@ -164,22 +172,39 @@ def test_label_sets_and_real_label_vectors_are_regressed_on():
     np.testing.assert_allclose(model.weights_["text"], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        ({"smell": [0]}, "groups name the view 'smell'"),
-        ({"text": [0, 1]}, r"groups of the 6 features of view 'text', one each, got shape \(2,\)"),
-    ],
-)
-def test_groups_that_do_not_fit_are_refused(groups, message):
+X, Y = planted()
+REFUSED = {
+    "groups of no view": (LGCFL(groups={"smell": [0]}), X, Y, {}, "groups name the view 'smell'"),
+    "groups of two features": (
+        LGCFL(groups={"text": [0, 1]}), X, Y, {},
+        r"groups of the 6 features of view 'text', one each, got shape \(2,\)",
+    ),
+    "no ridge of LGCFL": (
+        LGCFL({"image": 0.1, "text": 0.0}), X, Y, {}, "reg of view 'text' must be positive, got 0"
+    ),
+    "no ridge of JRL": (
+        JRL({"image": 0.1, "text": 0.0}), X, Y, {}, "reg of view 'text' must be positive, got 0"
+    ),
+    "unlabelled rows of no view": (
+        JRL(), X, Y, {"X_unlabeled": {"smell": X["text"]}}, "Unknown view 'smell'"
+    ),
+    "unlabelled rows of four features": (
+        JRL(), X, Y, {"X_unlabeled": {"text": X["text"][:, :4]}},
+        "View 'text' has 4 features, but JRL is expecting 6",
+    ),
+    "real label vectors": (
+        CMOLRS(), X, Y * 0.5, {}, r"CMOLRS needs classes.*got real-valued label vectors"
+    ),
+    "labels of other names": (
+        CMOLRS(), [X["image"], X["text"]], [Y, Y + 10], {}, "nothing in common"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "X", "y", "given", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_does_not_fit_is_refused(model, X, y, given, message):
     with pytest.raises(ValueError, match=message):
-        LGCFL(groups=groups).fit(*planted())
-
-
-@pytest.mark.parametrize("estimator", [LGCFL, JRL])
-def test_no_penalty_for_a_view_is_refused(estimator):
-    with pytest.raises(ValueError, match="reg of view 'text' must be positive, got 0"):
-        estimator({"image": 0.1, "text": 0.0}).fit(*planted())
+        model.fit(X, y, **given)
 
 
 def test_too_few_steps_are_a_warning_with_the_remedy():
@@ -256,9 +281,10 @@ class Dense:
         return slope
 
 
-@pytest.mark.parametrize("n_unlabelled", [0, 25])
 @pytest.mark.parametrize(
-    "shape", [(90, (8, 6)), (90, (8, 6, 5)), (24, (60, 6))], ids=["two", "three", "wide"]
+    ("shape", "n_unlabelled"),
+    [((90, (8, 6)), 0), ((60, (8, 6, 5)), 25), ((24, (60, 6)), 25)],
+    ids=["two", "three", "wide"],
 )
 def test_jrl_is_optimal_under_its_formula_written_in_full(shape, n_unlabelled):
     views, y = planted(shape[0] + n_unlabelled, shape[1])
@@ -442,17 +468,6 @@ def test_without_graph_and_pairs_jrl_is_the_multi_task_lasso_of_standardised_row
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("factor", [1e6, 1e-6])
-def test_units_of_columns_change_no_score_of_jrl(factor):
-    views, y = planted()
-    units = np.where(np.arange(6) == 2, factor, 1)
-    scaled = views.replace({**dict(views.items()), "text": views["text"] * units})
-    model = JRL(n_neighbors=10)
-    expected = model.fit_transform(views, y)
-    for name, scores in model.fit_transform(scaled, y).items():
-        np.testing.assert_allclose(scores, expected[name], atol=1e-8)
-
-
 def test_unpaired_views_have_no_pair_term():
     views, y = planted()
     apart = Views.unpaired(dict(views.items()))
@@ -480,14 +495,6 @@ def test_unlabelled_rows_may_be_of_one_view_sparse_and_as_many_as_there_are():
     for name, weights in expected.weights_.items():
         np.testing.assert_allclose(model.weights_[name], weights, atol=1e-8)
         assert not np.allclose(plain.weights_[name], weights, atol=1e-6)
-
-
-def test_unlabelled_rows_of_other_views_or_widths_are_refused():
-    views, y = planted()
-    with pytest.raises(ValueError, match="Unknown view 'smell'"):
-        JRL().fit(views, y, X_unlabeled={"smell": views["text"]})
-    with pytest.raises(ValueError, match="View 'text' has 4 features, but JRL is expecting 6"):
-        JRL().fit(views, y, X_unlabeled={"text": views["text"][:, :4]})
 
 
 def test_inner_products_of_propagated_labels_are_the_published_similarity():
@@ -651,29 +658,11 @@ def test_the_inner_product_of_projections_is_the_bilinear_form():
     np.testing.assert_allclose(scores["image"] @ scores["text"].T, X @ W @ Y.T, atol=1e-10)
 
 
-@pytest.mark.parametrize("factor", [1e6, 1e-6])
-def test_rescaling_a_view_changes_no_score_of_cmolrs(factor):
-    views, y = planted()
-    scaled = views.replace({**dict(views.items()), "text": views["text"] * factor})
-    model = CMOLRS(random_state=0)
-    expected = model.fit_transform(views, y)
-    for name, scores in model.fit_transform(scaled, y).items():
-        np.testing.assert_allclose(np.abs(scores), np.abs(expected[name]), atol=1e-8)
-
-
 def test_cmolrs_learns_from_unpaired_views_of_different_heights():
     views, y = planted(200)
     blocks = {"image": views["image"][:150], "text": views["text"][60:]}
     model = CMOLRS(2, random_state=0).fit(blocks, {"image": y[:150], "text": y[60:]})
     assert model.losses_[-1] < 0.5 * model.losses_[0]
-
-
-def test_labels_that_cmolrs_cannot_tell_apart_or_together_are_refused():
-    views, y = planted()
-    with pytest.raises(ValueError, match=r"CMOLRS needs classes.*got real-valued label vectors"):
-        CMOLRS().fit(views, y * 0.5)
-    with pytest.raises(ValueError, match="nothing in common"):
-        CMOLRS().fit([block for _, block in views.items()], [y, y + 10])
 
 
 @pytest.mark.slow
