@@ -32,15 +32,6 @@ DCCA = (*FIT, "--method", "dcca", "--hidden", 16)
 
 SMALL = {"max_epochs": 2, "batch_size": 32, "device": "cpu", "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (16,)}
-OF_PYTHON = {
-    "dcca": deep.DCCA(2, **NETS),
-    "ds-dcca": deep.DSDCCA(2, **NETS),
-    "dccae": deep.DCCAE(2, **NETS),
-    "soft-cca": deep.SoftCCA(2, **NETS),
-    "soft-hgr": deep.SoftHGR(2, **NETS),
-    "l0-cca": deep.L0CCA(2, **NETS),
-    "corrnet": deep.CorrNet(2, **SMALL),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -71,50 +62,42 @@ def assert_same_scores(one, other):
 # ---- a method that learns from labels -----------------------------------------------------------
 
 
-def test_sam_is_fitted_and_compared_with_labels(capsys):
+def test_sam_is_fitted_with_labels(capsys):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, N)
     for name, width in (("image", 6), ("text", 5)):
         noise = 0.5 * rng.standard_normal((N, width))
         np.save(f"{name}.npy", np.tanh(2 * rng.standard_normal((3, width)))[y] + noise)
     np.save("y.npy", y)
-    options = ("--labels", "y.npy", "--epochs", 60, "--batch-size", 16, "--hidden", 16)
+    options = ("--labels", "y.npy", "--epochs", 2, "--batch-size", 16, "--hidden", 16)
     fit = ("fit", *VIEWS, "--method", "sam", "--param", "n_components=3", "-o", "sam.mvcca")
     found = json.loads(succeed(capsys, *fit, *options, "--json"))
     assert (found["method"], found["n_components"]) == ("SAM", 3)
-    nets = {**NETS, "max_epochs": 60, "batch_size": 16}
-    expected = deep.SAM(3, **nets).fit(views(), y).transform(views())
+    expected = deep.SAM(3, **{**NETS, "batch_size": 16}).fit(views(), y).transform(views())
     assert_same_scores(mvcca.load("sam.mvcca").transform(views()), expected)
-
-    compare = ("compare", *VIEWS, "--methods", "cca,sam", "--n-components", 3, "--cv", 2)
-    out = succeed(capsys, *compare, *options, "--measures", "map", "--relevance", "labels")
-    figure = {name: float(values[0]) for name, values in figures(out).items()}
-    assert figure["SAM"] > figure["random scores"] + 0.3  # three classes
 
 
 # ---- figures and models are those of the library ------------------------------------------------
 
 
-def test_every_method_with_networks_is_judged_below():
-    assert set(OF_PYTHON) == set(GROUPS["deep"])
-
-
 def test_compare_prints_the_figures_of_the_library(capsys):
-    out = compare(capsys, "--methods", "deep", "--hidden", 16, "--cv", 2)
-    result = mvcca.compare(OF_PYTHON, views(), cv=2)
-    for name in OF_PYTHON:
+    tried = {"dcca": deep.DCCA(2, **NETS), "corrnet": deep.CorrNet(2, **SMALL)}
+    assert tried.keys() < set(GROUPS["deep"])
+    options = ("--methods", "dcca,corrnet", "--hidden", 16, "--cv", 2)
+    out = compare(capsys, *options)
+    result = mvcca.compare(tried, views(), cv=2)
+    for name in tried:
         expected = [f"{result.mean(name, measure):.3f}" for measure in result.measures]
         assert figures(out)[METHODS[name].title] == expected, name
+    assert figures(compare(capsys, *options, "--seed", 1)) != figures(out)
 
 
-@pytest.mark.parametrize("name", ["ds-dcca", "corrnet", "msds"])
+@pytest.mark.parametrize("name", ["ds-dcca", "msds"])
 def test_fit_writes_the_model_of_the_library(capsys, name):
-    hidden = ["--hidden", 16] if name != "corrnet" else []
-    succeed(capsys, *FIT, "--method", name, *hidden)
+    succeed(capsys, *FIT, "--method", name, "--hidden", 16)
     model = mvcca.load("model.mvcca")
-    models = {**OF_PYTHON, "msds": deep.MSDS(2, **NETS)}
-    expected = models[name].fit(views())
-    assert_same_scores(model.transform(views()), expected.transform(views()))
+    cls = {"ds-dcca": deep.DSDCCA, "msds": deep.MSDS}[name]
+    assert_same_scores(model.transform(views()), cls(2, **NETS).fit(views()).transform(views()))
     assert not Path("model.mvcca.partial").exists()
 
 
@@ -137,14 +120,6 @@ def test_transform_search_and_info_take_the_model(capsys):
     assert found["views"] == {"image": 6, "text": 5}
 
 
-def test_the_same_seed_prints_the_same_figures_and_another_one_does_not(capsys):
-    first, second, other = (
-        figures(compare(capsys, "--methods", "dcca,l0-cca", "--hidden", 16, "--seed", seed))
-        for seed in (0, 0, 1)
-    )
-    assert first == second != other
-
-
 def test_patience_alone_sets_a_tenth_of_the_rows_aside(capsys):
     command = [*DCCA, "--patience", 1, "--epochs", 40]
     succeed(capsys, *command)
@@ -157,17 +132,11 @@ def test_patience_alone_sets_a_tenth_of_the_rows_aside(capsys):
 
 
 def test_a_ridge_that_is_given_is_that_of_networks_too(capsys):
-    arguments = ("--methods", "cca,dcca", "--hidden", 16, "--cv", 2, "--report", "out.md")
-    given = compare(capsys, *arguments, "--reg", "0.3")
-    assert "2 components, reg 0.3" in given
-    usual = compare(capsys, *arguments)
-    assert "2 components, reg 0.1" in usual
-    for out, estimator in (
-        (given, deep.DCCA(2, reg=0.3, **NETS)),
-        (usual, deep.DCCA(2, reg=1e-4, **NETS)),
-    ):
-        result = mvcca.compare({"DCCA": estimator}, views(), cv=2)
-        assert figures(out)["DCCA"][0] == f"{result.mean('DCCA', 'map@50'):.3f}"
+    arguments = ("--methods", "cca,dcca", "--hidden", 16, "--cv", 2, "--reg", "0.3")
+    out = compare(capsys, *arguments, "--report", "out.md")
+    assert "2 components, reg 0.3" in out
+    result = mvcca.compare({"DCCA": deep.DCCA(2, reg=0.3, **NETS)}, views(), cv=2)
+    assert figures(out)["DCCA"][0] == f"{result.mean('DCCA', 'map@50'):.3f}"
 
 
 # ---- methods that cannot take the data, and arguments that do not go together -------------------
@@ -179,17 +148,8 @@ def test_more_views_than_a_method_takes_are_a_reason(capsys):
     assert "DCCA" in figures(out)
 
 
-def test_too_few_rows_for_the_components_are_a_reason(capsys):
-    code, out, err = run(
-        capsys, "compare", *VIEWS, "--methods", "dcca", "--n-components", 40, "--batch-size", 20
-    )
-    assert (code, out) == (1, "")
-    assert "no method could be fitted. DCCA: A batch of 20 rows" in err
-
-
-@pytest.mark.parametrize("command", [DCCA, ("compare", *VIEWS, "--methods", "dcca")])
-def test_a_device_that_is_not_there_is_one_line(capsys, command):
-    code, out, err = run(capsys, *command, "--device", "cuda:99")
+def test_a_device_that_is_not_there_is_one_line(capsys):
+    code, out, err = run(capsys, *DCCA, "--device", "cuda:99")
     assert (code, out) == (1, "")
     assert "--device cuda:99 is not available" in err
     assert err.count("\n") == 1
@@ -246,16 +206,14 @@ def epochs_trained(monkeypatch):
     return numbers
 
 
-@pytest.mark.parametrize("at_a_terminal", [False, True])
-def test_an_interrupted_training_resumes_to_the_same_scores(capsys, monkeypatch, at_a_terminal):
+def test_an_interrupted_training_resumes_to_the_same_scores(capsys, monkeypatch):
     command = [*DCCA, "--epochs", 5]
     succeed(capsys, *command)
     undisturbed = mvcca.load("model.mvcca").transform(views())
     Path("model.mvcca").unlink()
 
     with monkeypatch.context() as patch:
-        if at_a_terminal:
-            patch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+        patch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
         err = interrupt(monkeypatch, capsys, *command)
     assert err.endswith("\nmvcca: interrupted: continue with --resume (model.mvcca.partial)\n")
     numbers = epochs_trained(monkeypatch)

@@ -1,8 +1,6 @@
 """Ridge, ranking and components are chosen by folds, without the rows that they are judged on."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 
 import mvcca
+from benchmarks.real import data_home
 from mvcca import (
     CCA,
     GCCA,
@@ -25,7 +24,6 @@ from mvcca import (
     Views,
     evaluate_retrieval,
 )
-from mvcca.datasets import load_digits_views
 from mvcca.measures import average_precision
 from mvcca.model_selection import InnerFolds, choices, fit_chosen
 from mvcca.model_selection._goals import (
@@ -38,8 +36,6 @@ from mvcca.model_selection._goals import (
 from mvcca.model_selection._search import Trials, Variant
 from mvcca.problem import MatrixPath
 from mvcca.views.labels_by_view import LabelsByView
-
-DATA = Path(os.environ.get("MVCCA_DATA", "")).resolve() if "MVCCA_DATA" in os.environ else None
 
 
 def planted(n=300, widths=(12, 9), n_shared=5, seed=0):
@@ -324,7 +320,13 @@ def test_a_plain_fit_forgets_what_a_tuned_one_chose():
 # ---- no leak -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("estimator", [CCA(None, reg="cv", cv_goal="class"), MLCCA(None, reg="cv")])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        pytest.param(CCA(None, reg="cv", cv_goal="class"), marks=pytest.mark.slow),
+        MLCCA(None, reg="cv"),
+    ],
+)
 def test_settings_of_an_outer_fold_do_not_depend_on_its_rows(estimator):
     views, y = planted(200)
     codes = np.arange(200) % 5
@@ -432,9 +434,10 @@ def figures_of(estimator, train, y, goal, test, y_test):
     return choice, model, evaluate_retrieval(test, y_test, estimator=model, measures=measures)
 
 
-@pytest.mark.skipif(DATA is None or not DATA.is_dir(), reason="set MVCCA_DATA to the data folder")
+@pytest.mark.needs_data("multi30k_encoders.npz")
+@pytest.mark.long
 def test_settings_of_frozen_encoders():
-    with np.load(DATA / "multi30k_encoders.npz") as file:
+    with np.load(data_home() / "multi30k_encoders.npz") as file:
         part = file["part"]
         X, Y = (file[n] * file[f"{n}_scale"].astype(float) for n in ("en_minilm", "de_e5"))
     train = np.random.RandomState(0).permutation(np.flatnonzero(part == 0))[:1000]
@@ -453,6 +456,7 @@ def test_settings_of_frozen_encoders():
     assert table.mean()["r@1"] > 0.983 - 0.002
 
 
+@pytest.mark.slow
 def test_settings_of_digits():
     digits = load_digits()
     left, right = (digits.images[:, :, part].reshape(-1, 32) for part in (slice(4), slice(4, 8)))
@@ -473,9 +477,9 @@ def test_settings_of_digits():
     assert table.mean()["map@50"] == pytest.approx(0.354, abs=0.002)
 
 
-@pytest.mark.skipif(DATA is None or not DATA.is_dir(), reason="set MVCCA_DATA to the data folder")
+@pytest.mark.needs_data("wikipedia.npz")
 def test_settings_of_wikipedia():
-    with np.load(DATA / "wikipedia.npz") as file:
+    with np.load(data_home() / "wikipedia.npz") as file:
         train, test = (
             {name: file[f"{name}_{part}"].astype(float) for name in ("deep", "w2v")}
             for part in ("train", "test")
@@ -489,10 +493,11 @@ def test_settings_of_wikipedia():
     assert table.mean()["map@50"] == pytest.approx(0.301, abs=0.002)
 
 
-@pytest.mark.skipif(DATA is None or not DATA.is_dir(), reason="set MVCCA_DATA to the data folder")
+@pytest.mark.needs_data("scene.npz")
+@pytest.mark.long
 def test_a_ranking_that_orders_the_head_of_small_galleries_is_chosen_for_large_ones():
     # On folds, of 242 rows, both rankings have mAP@50 .21; of 1,196 test rows .26 and .22.
-    with np.load(DATA / "scene.npz") as file:
+    with np.load(data_home() / "scene.npz") as file:
         train, test = (
             np.hstack([file[f"ch{channel}_{part}"] for channel in (1, 2)]).astype(float)
             for part in ("train", "test")
@@ -514,15 +519,3 @@ def test_heads_count_unless_the_gallery_is_as_large_as_that_of_the_folds():
     of_fit, of_comparison = trials.choose(), replace(trials, by_heads=False).choose()
     assert (of_fit.params, of_fit.value) == ({"reg": 0.1}, pytest.approx(0.4))
     assert (of_comparison.params, of_comparison.value) == ({"reg": 1.0}, pytest.approx(0.5))
-
-
-def test_digits_are_found_better_by_a_tuned_model():
-    data = load_digits_views()
-    train, test = data.views[:1200], data.views[1200:]
-    tuned = CCA(None, reg="cv", cv_goal="class").fit(train, data.labels[:1200])
-    default = CCA().fit(train)
-    values = [
-        evaluate_retrieval(test, data.labels[1200:], measures="map@50", estimator=model).mean()
-        for model in (tuned, default)
-    ]
-    assert values[0]["map@50"] > values[1]["map@50"] + 0.05
