@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,11 +15,12 @@ from sklearn.utils._param_validation import InvalidParameterError
 from mvcca import CCA, KCCA, MVCCA, Views, config_context, evaluate_retrieval
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_nonlinear_views
 from mvcca.kernel import _kcca
-from mvcca.kernel.held_out import fold_of, keys_of
+from mvcca.kernel.held_out import HeldOut, HeldOutFeatures, fold_of, keys_of
 from mvcca.kernel.kernels import Kernel, features_at, greedy_landmarks, median_gamma
 from mvcca.linear.features import FourierFeatures
 from mvcca.machine import memory as _memory
 from mvcca.measures import column_correlations
+from mvcca.statistics import moments_of_block
 
 GAMMA = 0.05
 
@@ -512,6 +515,23 @@ def test_rows_that_repeat_are_held_out_together():
     model = KCCA(3, reg=0.1, random_state=0).fit([copies[:, :6], copies[:, 6:]])
     assert model.canonical_correlations_[0] > 0.7
     assert model.expected_correlations_.max() < 0.35
+
+
+def test_landmarks_are_not_held_out_where_there_are_enough_others():
+    rng, are_landmarks = np.random.default_rng(0), np.arange(400) < 100
+    noise = rng.standard_normal((2, 400, 1))
+    noise[1, are_landmarks] = noise[0, are_landmarks]
+    views = Views(list(noise * np.where(are_landmarks, 3, 1)[:, None]))
+    weights = np.ones(400)
+    total = moments_of_block(views, weights, np.dtype(float))
+
+    def problem(_):
+        maps = SimpleNamespace(project=lambda _, rows: rows)
+        return SimpleNamespace(solve=lambda *_, **__: maps)
+
+    for marks, least, most in ((are_landmarks, 0, 0.2), (~are_landmarks, 0.9, 1.01)):
+        sample = HeldOutFeatures(views, keys_of(views), weights, marks)
+        assert least <= HeldOut(total, 400, sample).expected(problem, 1).mean[0] <= most
 
 
 def test_objects_that_no_fold_holds_out_stay_so_as_objects_are_added():
