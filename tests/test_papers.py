@@ -305,6 +305,7 @@ def test_rows_that_are_compared_share_split_ranking_budget_and_training(table, p
             )
 
 
+@pytest.mark.slow
 def test_pages_are_those_of_the_stored_records(tmp_path):
     """Nobody types a figure: ``python -m benchmarks.papers --report`` writes these pages."""
     (tmp_path / "papers").symlink_to(runs.RESULTS)
@@ -321,7 +322,10 @@ def test_pages_are_those_of_the_stored_records(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paper", catalogue.PAPERS)
+@pytest.mark.parametrize(  # the table of one paper stands for all in CI
+    "paper",
+    [pytest.param(p, marks=() if p == "p2" else pytest.mark.long) for p in catalogue.PAPERS],
+)
 def test_everything_runs_in_its_quick_form(paper, capsys):
     from benchmarks.real import data_home
 
