@@ -60,14 +60,10 @@ def test_trace_norm_is_its_autograd_twin(reg, width):
         torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-10)
 
 
-def test_trace_norm_passes_finite_differences():
-    assert torch.autograd.gradcheck(lambda F, G: functional.trace_norm(F, G, 1e-2), scores())
-
-
-def test_soft_hgr_correlation_and_gates_pass_finite_differences():
+def test_objectives_pass_finite_differences():
     F, G = scores(n=12)
-    assert torch.autograd.gradcheck(functional.soft_hgr, (F, G))
-    assert torch.autograd.gradcheck(functional.coordinate_correlation, (F, G))
+    for function in (functional.trace_norm, functional.soft_hgr, functional.coordinate_correlation):
+        assert torch.autograd.gradcheck(function, (F, G))
     means = torch.linspace(-1, 1, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda m: functional.expected_open_gates(m, 0.5), means)
 
@@ -514,14 +510,6 @@ def test_our_layers_leave_the_global_generator_alone():
     mlp(4, (5,), 2, generator=generator())
     layer(torch.ones(4, 4))
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_initial_weights_are_distributed_as_torchs_own():
-    ours = layers.linear(200, 300, generator())
-    theirs = torch.nn.Linear(200, 300)
-    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert a.std().item() == pytest.approx(b.std().item(), rel=0.15)
-        assert a.abs().max().item() == pytest.approx(1 / math.sqrt(200), rel=0.05)
 
 
 def test_mlp_is_the_published_network():
