@@ -102,6 +102,8 @@ def test_no_method_is_forgotten():
 
 QUICK = {"DCCA", "TwoBranch", "DeepSM"}  # of pairs, of a ranking, of classes
 SELDOM = [pytest.mark.slow, pytest.mark.long]
+# CMDN trains in stages; the others differ from DCCA, CCAL or CorrAE by a term or a layer.
+TWINS = {"CMDN", "DCCAE", "DSDCCA", "L0CCA", "DSRankingCCA", "CrossCorrAE"}
 
 
 def linear_marks(name):
@@ -118,10 +120,10 @@ def test_the_first_of_nine_lists_in_ten_is_right_where_linear_cca_does_as_well(n
     assert np.mean(found) >= LEAST.get(name, 0.9), found
 
 
-@pytest.mark.parametrize(  # CMDN trains in stages
+@pytest.mark.parametrize(
     "name",
     [
-        pytest.param(n, marks=SELDOM if n == "CMDN" else pytest.mark.slow)
+        pytest.param(n, marks=SELDOM if n in TWINS else pytest.mark.slow)
         for n in sorted(METHODS.keys() - LINEAR)
     ],
 )

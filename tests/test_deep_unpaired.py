@@ -23,7 +23,6 @@ from mvcca import (  # noqa: E402
     retrieval_scorer,
     save,
 )
-from mvcca.deep import ACMR, CCL, SAM, DeepSM, TwoBranch  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.samplers import LabelPairs, Objects  # noqa: E402
 
@@ -126,24 +125,27 @@ def test_the_methods_whose_losses_are_of_labels_take_unpaired_views():
     assert names == {"SAM", "ACMR", "CCL", "DeepSM", "TwoBranch"}
 
 
-LONGER = {"batch_size": 50, "device": "cpu", "random_state": 0, "hidden_layer_sizes": (32,)}
+LONGER = {"max_epochs": 40, "batch_size": 50, "learning_rate": 0.02, "hidden_layer_sizes": (32,)}
+
+
+SELDOM = [pytest.mark.slow, pytest.mark.long]  # these need many epochs
 
 
 @pytest.mark.parametrize(
-    ("estimator", "least"),
+    ("name", "least", "parameters"),
     [
-        (SAM(8, max_epochs=40, optimizer="adam", learning_rate=0.02, dropout=0.0, **LONGER), 0.6),
-        (ACMR(8, max_epochs=40, learning_rate=0.02, **LONGER), 0.9),
-        (CCL(8, max_epochs=150, learning_rate=0.02, **LONGER), 0.9),
-        (DeepSM(max_epochs=20, learning_rate=0.01, **LONGER), 0.9),
-        (TwoBranch(8, max_epochs=20, learning_rate=0.005, dropout=0.0, **LONGER), 0.9),
+        pytest.param("SAM", 0.6, {"optimizer": "adam", "dropout": 0.0}, marks=SELDOM),
+        ("ACMR", 0.9, {}),
+        pytest.param("CCL", 0.9, {"max_epochs": 150}, marks=SELDOM),
+        ("DeepSM", 0.9, {"max_epochs": 20, "learning_rate": 0.01}),
+        ("TwoBranch", 0.9, {"max_epochs": 20, "learning_rate": 0.005, "dropout": 0.0}),
     ],
-    ids=lambda value: type(value).__name__,
 )
-def test_classes_that_linear_maps_cannot_tell_are_found(estimator, least):
+def test_classes_that_linear_maps_cannot_tell_are_found(name, least, parameters):
     views, labels = planted(240, 120, seed=1)
     test = planted(80, 60, seed=2)
-    model = clone(estimator).fit(views, labels)
+    size = {} if name == "DeepSM" else {"n_components": 8}
+    model = small(name, **size, **LONGER | parameters).fit(views, labels)
     assert mean_average_precision(model, *test) > least
     assert mean_average_precision(MLCCA(3, reg=0.1).fit(views, labels), *test) < 0.35  # chance: .25
     assert model.score(*test) == pytest.approx(mean_average_precision(model, *test), abs=0.02)

@@ -56,10 +56,8 @@ def own_encoders() -> dict[str, nn.Module]:
 
 FIRST = DCCA(**NETS)
 L0 = small("L0CCA", hidden_layer_sizes=(5,))
-# The first estimator goes through everything; saving the others is slow.
-ESTIMATORS = [
-    FIRST,
-    *(estimator for estimator in DEEP[1:] if not isinstance(estimator, EncoderCCA)),
+# All come back in tests/test_deep_contract.py. These are networks and states of another kind.
+KINDS = [
     small("DSDCCA", warm_up=9),
     small("DSDCCA", warm_up=0, scaling="outputs"),
     small("DSDCCA", warm_up=0, scaling="global", scaling_layer_sizes=()),
@@ -75,12 +73,19 @@ ESTIMATORS = [
         **NETS,
     ),
 ]
+SELDOM = [pytest.mark.slow, pytest.mark.long]
 every_estimator = pytest.mark.parametrize(
     "estimator",
     [
-        pytest.param(estimator, id=repr(estimator)[:60], marks=pytest.mark.slow if i else ())
-        for i, estimator in enumerate(ESTIMATORS)
+        FIRST,
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS),
+        *(
+            pytest.param(other, marks=SELDOM)
+            for other in DEEP[1:]
+            if not isinstance(other, EncoderCCA)
+        ),
     ],
+    ids=lambda estimator: repr(estimator)[:60],
 )
 pytestmark = pytest.mark.filterwarnings("ignore:Batches of", "ignore:No epoch was scaled")
 LABELS = np.arange(80) % 3  # which methods without labels ignore
