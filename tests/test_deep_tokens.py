@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -65,7 +66,11 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("build", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize(
+    "build",
+    [pytest.param(m, marks=pytest.mark.slow if n == "MSDS" else ()) for n, m in METHODS.items()],
+    ids=METHODS,
+)
 def test_texts_find_images_of_their_topic(build):
     model = before(build()).fit(VIEWS[TRAIN], TOPICS[TRAIN])
     index = RetrievalIndex(model).add({"image": VIEWS[TEST]["image"]})
@@ -120,7 +125,7 @@ def test_the_initial_vectors_of_words_are_those_of_random_state():
     scores = []
     for seed in (0, 1):
         torch.manual_seed(seed)
-        model = METHODS["EncoderCCA"]().fit(X)
+        model = METHODS["EncoderCCA"]().set_params(max_epochs=2).fit(X)
         scores.append(model.transform(X)["text"])
     np.testing.assert_array_equal(*scores)
 
@@ -129,7 +134,8 @@ def test_the_initial_vectors_of_words_are_those_of_random_state():
 def test_later_batches_have_the_words_of_the_first(name):
     rows = Tokens().fit_transform(TEXTS)
     fewer, more = np.minimum(rows, 3), rows + (rows == rows.max()) * 5
-    model = METHODS[name]().partial_fit({"image": VIEWS["image"], "text": rows})
+    model = METHODS[name]().set_params(max_epochs=2)
+    model.partial_fit({"image": VIEWS["image"], "text": rows})
     for later in (fewer, more):
         model.partial_fit({"image": VIEWS["image"], "text": later})
     assert model.encoders_["text"][0].n_words == 1 + rows.max()
@@ -146,9 +152,8 @@ def test_words_are_counted_in_files(tmp_path):
     rows = Tokens().fit_transform(TEXTS)
     np.save(tmp_path / "text.npy", rows)
     mapped = np.load(tmp_path / "text.npy", mmap_mode="r")
-    models = [
-        METHODS["MSDS"]().fit({"image": VIEWS["image"], "text": text}) for text in (rows, mapped)
-    ]
+    model = METHODS["MSDS"]().set_params(max_epochs=2)
+    models = [clone(model).fit({"image": VIEWS["image"], "text": text}) for text in (rows, mapped)]
     one, other = (model.transform({"text": rows})["text"] for model in models)
     np.testing.assert_array_equal(one, other)
 
@@ -189,8 +194,9 @@ def test_networks_of_the_user_are_told_the_number_of_words():
 
 
 def test_a_file_holds_texts_words_and_networks(tmp_path):
-    unfitted = before(METHODS["MSDS with encoders"](), min_count=2)
-    for model in (unfitted, before(METHODS["MSDS with encoders"]()).fit(VIEWS)):
+    method = METHODS["MSDS with encoders"]().set_params(max_epochs=2)
+    unfitted = before(clone(method), min_count=2)
+    for model in (unfitted, before(method).fit(VIEWS)):
         mvcca.save(model, tmp_path / "model.mvcca")
         back = mvcca.load(tmp_path / "model.mvcca", encoders=model[-1].encoders)
         assert back[-1].encoders["text"][0].n_words is None
