@@ -37,6 +37,7 @@ _CHEAPEST_FIRST = (
     "GCCA",
     "MVMLCCA",
     "NCCA",
+    "SemanticMatching",
     "JRL",
     "ThreeViewCCA",
     "KCCA",

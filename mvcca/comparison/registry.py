@@ -184,6 +184,13 @@ _TABLE = (
         "lgcfl", "LGCFL", "linear:LGCFL", "regression of labels on few features per view", "labels"
     ),
     _of("jrl", "JRL", "linear:JRL", "LGCFL with pairs and nearest neighbours", "labels"),
+    _of(
+        "sm",
+        "semantic matching",
+        "kernel:SemanticMatching",
+        "class probabilities of every view, by logistic regression",
+        "labels",
+    ),
     _of("cmolrs", "CMOLRS", "linear:CMOLRS", "low-rank similarity learned from triplets", "labels"),
     _of("dcca", "DCCA", "deep:DCCA", "networks with correlated outputs"),
     _of("ds-dcca", "DS-DCCA", "deep:DSDCCA", "DCCA with a last layer scaled for every row"),
@@ -231,6 +238,7 @@ GROUPS = {
         "nkcca",
         "ncca",
         "jrl",
+        "sm",
     ),
     "all": tuple(name for name, method in METHODS.items() if not method.is_deep),
     "deep": tuple(_DEEP[: _DEEP.index("corrnet") + 1]),

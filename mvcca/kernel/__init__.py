@@ -1,10 +1,11 @@
-"""Kernel methods: canonical correlation of functions of the views, not of the views themselves.
+"""Kernel methods: functions of the views in place of the views themselves.
 
 `KCCA` makes a kernel explicit by a feature map per view, and all else is the linear family's;
-`NCCA` smooths over nearest neighbours.
+`NCCA` smooths over nearest neighbours; `SemanticMatching` classifies the rows of every view.
 """
 
 from mvcca.kernel._kcca import KCCA
 from mvcca.kernel._ncca import NCCA
+from mvcca.kernel._semantic_matching import SemanticMatching
 
-__all__ = ["KCCA", "NCCA"]
+__all__ = ["KCCA", "NCCA", "SemanticMatching"]

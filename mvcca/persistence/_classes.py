@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline
 
 from mvcca import compose, kernel, linear
 from mvcca.blocks import as_block
+from mvcca.kernel.classifiers import GivenClassifiers, LogisticModel
 from mvcca.kernel.held_out import HeldOut, HeldOutFeatures
 from mvcca.kernel.kernels import Kernel
 from mvcca.kernel.smoothing import Smoother
@@ -124,7 +125,7 @@ CLASSES: Mapping[str, ClassOf] = {
         for cls in (
             LabelSums, LabelFeatureSums, Moments, PairMoments, CellMoments, PatternMoments, Shrunk,
             DrawnLabelFeatures, LabelKernel, FourierFeatures, LandmarkFeatures, Kernel, HeldOut,
-            Smoother,
+            Smoother, LogisticModel, GivenClassifiers,
         )
     },
 }  # fmt: skip

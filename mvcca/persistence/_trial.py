@@ -70,8 +70,10 @@ def _check_attributes(model: MultiViewEstimator) -> None:
     if type(names) is not tuple or not names or not all(type(name) is str for name in names):
         raise TypeError(f"view_names_ is {names!r}")
     for name in names:
-        if not hasattr(model, "weights_") and hasattr(model, "encode"):
-            continue  # outputs of networks are the scores
+        if not hasattr(model, "weights_") and (
+            hasattr(model, "encode") or hasattr(model, "classifiers_")
+        ):
+            continue  # outputs of networks or classifiers are the scores
         n_in = len(model.weights_[name])
         _check_floats(f"weights_[{name!r}]", model.weights_[name], (n_in, k))
         if hasattr(model, "means_"):
