@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from estimators import DEEP, OTHERS, SHALLOW, crossed
 from sklearn.base import clone
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
-from test_contract import DEEP, OTHERS, SHALLOW
 
 import mvcca
 from mvcca import (
@@ -56,6 +56,7 @@ CONSTANT = {
     "a view of held-out rows": ("text", TEST, EVERYTHING),
     "the class of a training part": (None, TRAIN, EVERYTHING),
 }
+NAMED = {what: what for what in CONSTANT}
 ON_CPUS = [
     *SHALLOW,
     *OTHERS,
@@ -116,9 +117,9 @@ def outcome(measure: Any) -> tuple[np.ndarray, str, list[warnings.WarningMessage
     return values, error, caught
 
 
-@pytest.mark.parametrize("what", CONSTANT)
-@pytest.mark.parametrize("model", ESTIMATORS, ids=name_of)
-def test_scores_are_finite_or_the_error_names_the_cause(model, what):
+@crossed("what", NAMED, ESTIMATORS)
+def test_scores_are_finite_or_the_error_names_the_cause(estimator, what):
+    model = estimator
     views, labels = data(what)
     y = labels if model.requires.labels else None
     expected = refusal(model, what)
@@ -133,13 +134,9 @@ def test_scores_are_finite_or_the_error_names_the_cause(model, what):
     assert re.search(expected or "", error)
 
 
-@pytest.mark.parametrize("what", CONSTANT)
-@pytest.mark.parametrize(
-    "model",
-    [*ON_CPUS, *NETWORKS[:2], *(pytest.param(m, marks=pytest.mark.slow) for m in NETWORKS[2:])],
-    ids=name_of,
-)
-def test_scikit_learn_says_why_a_split_has_no_score(model, what):
+@crossed("what", NAMED, ESTIMATORS)
+def test_scikit_learn_says_why_a_split_has_no_score(estimator, what):
+    model = estimator
     views, labels = data(what)
     y = labels if model.requires.labels else None
     expected = refusal(model, what)
@@ -163,9 +160,9 @@ def test_scikit_learn_says_why_a_split_has_no_score(model, what):
             GridSearchCV(model, grid_of(model), cv=SPLITS, error_score="raise").fit(views, y)
 
 
-@pytest.mark.parametrize("what", CONSTANT)
-@pytest.mark.parametrize("model", ADDING, ids=name_of)
-def test_a_fold_search_names_the_split(model, what):
+@crossed("what", NAMED, ADDING)
+def test_a_fold_search_names_the_split(estimator, what):
+    model = estimator
     views, labels = data(what)
     y = labels if model.requires.labels else None
     expected = refusal(model, what)
