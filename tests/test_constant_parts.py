@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from estimators import DEEP, OTHERS, SHALLOW, crossed
+from estimators import DEEP, LONG, OTHERS, SHALLOW, crossed
 from sklearn.base import clone
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.exceptions import FitFailedWarning
@@ -56,6 +56,7 @@ CONSTANT = {
     "a view of held-out rows": ("text", TEST, EVERYTHING),
     "the class of a training part": (None, TRAIN, EVERYTHING),
 }
+TUNED_IN_CI = ("a view of held-out rows", "the class of a training part")
 NAMED = {what: what for what in CONSTANT}
 ON_CPUS = [
     *SHALLOW,
@@ -119,14 +120,13 @@ def outcome(measure: Any) -> tuple[np.ndarray, str, list[warnings.WarningMessage
 
 @crossed("what", NAMED, ESTIMATORS)
 def test_scores_are_finite_or_the_error_names_the_cause(estimator, what):
-    model = estimator
     views, labels = data(what)
-    y = labels if model.requires.labels else None
-    expected = refusal(model, what)
+    y = labels if estimator.requires.labels else None
+    expected = refusal(estimator, what)
 
     def score() -> float:
         own = [None if y is None else y[rows] for rows in (TRAIN, TEST)]
-        return clone(model).fit(views[TRAIN], own[0]).score(views[TEST], own[1])
+        return clone(estimator).fit(views[TRAIN], own[0]).score(views[TEST], own[1])
 
     values, error, _ = outcome(score)
     assert bool(error) == (expected is not None)
@@ -136,15 +136,14 @@ def test_scores_are_finite_or_the_error_names_the_cause(estimator, what):
 
 @crossed("what", NAMED, ESTIMATORS)
 def test_scikit_learn_says_why_a_split_has_no_score(estimator, what):
-    model = estimator
     views, labels = data(what)
-    y = labels if model.requires.labels else None
-    expected = refusal(model, what)
-    found, _, caught = outcome(lambda: cross_val_score(model, views, y, cv=SPLITS))
+    y = labels if estimator.requires.labels else None
+    expected = refusal(estimator, what)
+    found, _, caught = outcome(lambda: cross_val_score(estimator, views, y, cv=SPLITS))
     assert np.isnan(found).tolist() == [False, expected is not None, False]
     means, error, of_search = outcome(
         lambda: (
-            GridSearchCV(model, grid_of(model), cv=SPLITS, refit=False)
+            GridSearchCV(estimator, grid_of(estimator), cv=SPLITS, refit=False)
             .fit(views, y)
             .cv_results_["mean_test_score"]
         )
@@ -157,18 +156,19 @@ def test_scikit_learn_says_why_a_split_has_no_score(estimator, what):
         assert all(re.search(expected or "", text) for text in failed)
     if expected is not None:
         with pytest.raises(ValueError, match=expected), warnings.catch_warnings(action="ignore"):
-            GridSearchCV(model, grid_of(model), cv=SPLITS, error_score="raise").fit(views, y)
+            GridSearchCV(estimator, grid_of(estimator), cv=SPLITS, error_score="raise").fit(
+                views, y
+            )
 
 
 @crossed("what", NAMED, ADDING)
 def test_a_fold_search_names_the_split(estimator, what):
-    model = estimator
     views, labels = data(what)
-    y = labels if model.requires.labels else None
-    expected = refusal(model, what)
+    y = labels if estimator.requires.labels else None
+    expected = refusal(estimator, what)
     means, error, _ = outcome(
         lambda: (
-            FoldSearchCV(model, grid_of(model), cv=SPLITS)
+            FoldSearchCV(estimator, grid_of(estimator), cv=SPLITS)
             .fit(views, y)
             .cv_results_["mean_test_score"]
         )
@@ -179,8 +179,14 @@ def test_a_fold_search_names_the_split(estimator, what):
         assert re.search(rf"Split 1 of 3 \(from 0\) cannot be .*({expected}).*\(cv=\)", error)
 
 
-@pytest.mark.parametrize("tune", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("what", CONSTANT)
+@pytest.mark.parametrize(
+    ("what", "tune"),
+    [
+        *((what, False) for what in CONSTANT),
+        *(pytest.param(what, True, marks=LONG) for what in CONSTANT if what not in TUNED_IN_CI),
+        *(pytest.param(what, True, marks=pytest.mark.slow) for what in TUNED_IN_CI),
+    ],
+)
 def test_a_comparison_names_methods_that_fail_with_view_and_fold(what, tune):
     views, labels = data(what)
     names = ["cca", "pls", "mlcca", "lgcfl", "kcca"]

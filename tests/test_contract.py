@@ -43,6 +43,7 @@ from estimators import (
     FIRST_LABELS,
     FIRST_LANDMARKS,
     FORMS,
+    HAS_UNITS,
     HOLES,
     KERNEL,
     LABEL_FORMS,
@@ -498,7 +499,7 @@ def test_repeated_rows_that_are_fewer_than_features_are_weights(estimator):
 @over(
     SHALLOW_VARIANTS,
     needs=[COMPONENTS],
-    but=[DRAWN, NEIGHBOURS, SHRINKS, COVARIANCES, TO_THE_LAST],
+    but=[DRAWN, NEIGHBOURS, SHRINKS, COVARIANCES, TO_THE_LAST, HAS_UNITS],
 )
 def test_every_row_twice_is_the_same_model_up_to_counts(estimator):
     twice = {name: np.r_[X, X] for name, X in blocks_for(estimator).items()}

@@ -97,7 +97,7 @@ def cells():
             yield pytest.param(name, form, dtype, marks=() if is_tried else LONG)
 
 
-@pytest.mark.parametrize(("name", "form", "dtype"), cells())
+@pytest.mark.parametrize(("name", "form", "dtype"), [*cells()])
 def test_fits_at_any_scale_are_those_at_scale_1(name, form, dtype):
     blocks, y = two_views(form, dtype)
     views = scaled(blocks, (None, None), form)

@@ -286,7 +286,7 @@ def expected_of(case, like):
     return flat(CASES[case]({name: as_floats(like, X) for name, X in integers().items()}))
 
 
-@pytest.mark.parametrize(("case", "kind"), pairs())
+@pytest.mark.parametrize(("case", "kind"), [*pairs()])
 def test_the_type_of_the_rows_changes_nothing(case, kind):
     expected = expected_of(case, "bool" if "bool" in kind else kind * (kind == "uint8"))
     given = {name: TYPES[kind](X) for name, X in integers().items()}
