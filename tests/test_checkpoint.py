@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_contract import FAMILIES, LABELS, VARIANTS, blocks_for
+from estimators import FAMILIES, LABELS, VARIANTS, blocks_for
 from test_large_data import interrupt
 
 import mvcca

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from estimators import DEEP, LONG, OTHERS, SHALLOW, crossed
 from sklearn.base import clone
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
-from test_contract import DEEP, OTHERS, SHALLOW
 
 import mvcca
 from mvcca import (
@@ -56,6 +56,8 @@ CONSTANT = {
     "a view of held-out rows": ("text", TEST, EVERYTHING),
     "the class of a training part": (None, TRAIN, EVERYTHING),
 }
+TUNED_IN_CI = ("a view of held-out rows", "the class of a training part")
+NAMED = {what: what for what in CONSTANT}
 ON_CPUS = [
     *SHALLOW,
     *OTHERS,
@@ -116,16 +118,15 @@ def outcome(measure: Any) -> tuple[np.ndarray, str, list[warnings.WarningMessage
     return values, error, caught
 
 
-@pytest.mark.parametrize("what", CONSTANT)
-@pytest.mark.parametrize("model", ESTIMATORS, ids=name_of)
-def test_scores_are_finite_or_the_error_names_the_cause(model, what):
+@crossed("what", NAMED, ESTIMATORS)
+def test_scores_are_finite_or_the_error_names_the_cause(estimator, what):
     views, labels = data(what)
-    y = labels if model.requires.labels else None
-    expected = refusal(model, what)
+    y = labels if estimator.requires.labels else None
+    expected = refusal(estimator, what)
 
     def score() -> float:
         own = [None if y is None else y[rows] for rows in (TRAIN, TEST)]
-        return clone(model).fit(views[TRAIN], own[0]).score(views[TEST], own[1])
+        return clone(estimator).fit(views[TRAIN], own[0]).score(views[TEST], own[1])
 
     values, error, _ = outcome(score)
     assert bool(error) == (expected is not None)
@@ -133,21 +134,16 @@ def test_scores_are_finite_or_the_error_names_the_cause(model, what):
     assert re.search(expected or "", error)
 
 
-@pytest.mark.parametrize("what", CONSTANT)
-@pytest.mark.parametrize(
-    "model",
-    [*ON_CPUS, *NETWORKS[:2], *(pytest.param(m, marks=pytest.mark.slow) for m in NETWORKS[2:])],
-    ids=name_of,
-)
-def test_scikit_learn_says_why_a_split_has_no_score(model, what):
+@crossed("what", NAMED, ESTIMATORS)
+def test_scikit_learn_says_why_a_split_has_no_score(estimator, what):
     views, labels = data(what)
-    y = labels if model.requires.labels else None
-    expected = refusal(model, what)
-    found, _, caught = outcome(lambda: cross_val_score(model, views, y, cv=SPLITS))
+    y = labels if estimator.requires.labels else None
+    expected = refusal(estimator, what)
+    found, _, caught = outcome(lambda: cross_val_score(estimator, views, y, cv=SPLITS))
     assert np.isnan(found).tolist() == [False, expected is not None, False]
     means, error, of_search = outcome(
         lambda: (
-            GridSearchCV(model, grid_of(model), cv=SPLITS, refit=False)
+            GridSearchCV(estimator, grid_of(estimator), cv=SPLITS, refit=False)
             .fit(views, y)
             .cv_results_["mean_test_score"]
         )
@@ -160,18 +156,19 @@ def test_scikit_learn_says_why_a_split_has_no_score(model, what):
         assert all(re.search(expected or "", text) for text in failed)
     if expected is not None:
         with pytest.raises(ValueError, match=expected), warnings.catch_warnings(action="ignore"):
-            GridSearchCV(model, grid_of(model), cv=SPLITS, error_score="raise").fit(views, y)
+            GridSearchCV(estimator, grid_of(estimator), cv=SPLITS, error_score="raise").fit(
+                views, y
+            )
 
 
-@pytest.mark.parametrize("what", CONSTANT)
-@pytest.mark.parametrize("model", ADDING, ids=name_of)
-def test_a_fold_search_names_the_split(model, what):
+@crossed("what", NAMED, ADDING)
+def test_a_fold_search_names_the_split(estimator, what):
     views, labels = data(what)
-    y = labels if model.requires.labels else None
-    expected = refusal(model, what)
+    y = labels if estimator.requires.labels else None
+    expected = refusal(estimator, what)
     means, error, _ = outcome(
         lambda: (
-            FoldSearchCV(model, grid_of(model), cv=SPLITS)
+            FoldSearchCV(estimator, grid_of(estimator), cv=SPLITS)
             .fit(views, y)
             .cv_results_["mean_test_score"]
         )
@@ -182,8 +179,14 @@ def test_a_fold_search_names_the_split(model, what):
         assert re.search(rf"Split 1 of 3 \(from 0\) cannot be .*({expected}).*\(cv=\)", error)
 
 
-@pytest.mark.parametrize("tune", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("what", CONSTANT)
+@pytest.mark.parametrize(
+    ("what", "tune"),
+    [
+        *((what, False) for what in CONSTANT),
+        *(pytest.param(what, True, marks=LONG) for what in CONSTANT if what not in TUNED_IN_CI),
+        *(pytest.param(what, True, marks=pytest.mark.slow) for what in TUNED_IN_CI),
+    ],
+)
 def test_a_comparison_names_methods_that_fail_with_view_and_fold(what, tune):
     views, labels = data(what)
     names = ["cca", "pls", "mlcca", "lgcfl", "kcca"]

@@ -1,4 +1,4 @@
-"""What every deep estimator must do, over the whole of `mvcca.deep`.
+"""What training and files of every deep estimator must do, over the whole of `mvcca.deep`.
 
 tests/test_contract.py has what all estimators share.
 """
@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator
 torch = pytest.importorskip("torch")
 
 from deep_estimators import DEEP, documented, own_entries, small  # noqa: E402
+from estimators import PAIRS_NEEDED, Trait, crossed, name_of, over  # noqa: E402
 
 import mvcca.deep.bases  # noqa: E402
 from mvcca import (  # noqa: E402
@@ -41,17 +42,6 @@ from mvcca.deep.objectives import SoftHGRLoss  # noqa: E402
 from mvcca.machine.archive import read_archive, write_archive  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
-every_estimator = pytest.mark.parametrize("estimator", DEEP, ids=lambda e: type(e).__name__)
-# Of pairs, of a ranking, of classes: quick where all estimators share the code that is tried.
-FEW = {"DCCA", "TwoBranch", "DeepSM"}
-few_quickly = pytest.mark.parametrize(
-    "estimator",
-    [
-        pytest.param(est, marks=() if type(est).__name__ in FEW else pytest.mark.slow)
-        for est in DEEP
-    ],
-    ids=lambda e: type(e).__name__,
-)
 VARIANTS = [  # which keep, draw or reconstruct something else
     small("CCAL", projection="stored", memory=0.5),
     small("DSRankingCCA", sees="x"),
@@ -61,8 +51,9 @@ VARIANTS = [  # which keep, draw or reconstruct something else
     small("TwoBranch", mining=3),
     small("EncoderCCA", ending="as_trained"),
 ]
-every_variant = pytest.mark.parametrize(
-    "estimator", [*DEEP, *VARIANTS], ids=lambda e: " ".join(repr(e).split())[:60]
+every_variant = pytest.mark.parametrize("estimator", [*DEEP, *VARIANTS], ids=name_of)
+LABELS_IF_ANY = Trait(
+    "learns from labels if there are any", lambda e: type(e).__name__ == "TwoBranch"
 )
 
 N = 90
@@ -93,11 +84,7 @@ def assert_close_scores(one, other, tol):
         np.testing.assert_allclose(scores, other[name], rtol=0, atol=tol * np.abs(scores).max())
 
 
-def test_the_list_is_all_of_the_module():
-    assert sorted(type(estimator).__name__ for estimator in DEEP) == sorted(mvcca.deep.__all__)
-
-
-@every_estimator
+@over(DEEP)
 def test_docstrings_and_those_they_link_to_describe_every_parameter_and_attribute(estimator):
     cls = type(estimator)
     names = list(inspect.signature(cls).parameters)
@@ -146,7 +133,7 @@ def test_a_subclass_with_a_constructor_keeps_it():
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-@few_quickly
+@over(DEEP)
 def test_sparse_rows_and_rows_in_files_train_as_dense_ones(estimator, tmp_path):
     np.save(tmp_path / "a.npy", blocks()["a"])
     other = {
@@ -159,62 +146,7 @@ def test_sparse_rows_and_rows_in_files_train_as_dense_ones(estimator, tmp_path):
     assert_close_scores(dense.transform(blocks(1)), dense.transform(queries), 1e-5)
 
 
-@few_quickly
-def test_float32_rows_give_float32_scores(estimator):
-    single = {name: X.astype("f4") for name, X in blocks().items()}
-    double = {name: X.astype(float) for name, X in single.items()}
-    models = [clone(estimator).fit(X, CLASSES) for X in (single, double)]
-    found, expected = (
-        model.transform(X) for model, X in zip(models, (single, double), strict=True)
-    )
-    assert {X.dtype.name for X in found.values()} == {"float32"}
-    assert {X.dtype.name for X in expected.values()} == {"float64"}
-    assert_close_scores(expected, found, 1e-5)
-
-
-def with_value(name, value):
-    X = blocks()
-    X[name] = X[name].copy()
-    X[name][7, 2] = value
-    return X
-
-
-BAD_ROWS = {
-    "NaN": (lambda: with_value("b", np.nan), r"b.*NaN"),
-    "infinity": (lambda: with_value("a", np.inf), r"a.*infinity"),
-    "beyond float32": (lambda: with_value("a", 1e60), r"'a' has values beyond the largest float32"),
-    "text": (lambda: blocks() | {"b": np.full((N, 5), "x")}, "numbers, got strings"),
-    "complex": (lambda: blocks() | {"b": blocks()["b"] + 1j}, "[Cc]omplex"),
-    "no rows": (lambda: {name: X[:0] for name, X in blocks().items()}, "0 sample|no rows|minimum"),
-    "no columns": (lambda: blocks() | {"b": np.empty((N, 0))}, "0 feature"),
-    "other rows": (lambda: blocks() | {"b": blocks()["b"][:70]}, "same number of rows"),
-    "one dimension": (lambda: blocks() | {"b": np.ones(N)}, "must be a 2-D matrix"),
-    "one view": (lambda: {"a": blocks()["a"]}, "at least 2 views, got 1"),
-}
-
-
-@few_quickly
-def test_bad_rows_are_refused_and_leave_the_model_as_it_was(estimator):
-    for rows, message in BAD_ROWS.values():
-        model = clone(estimator)
-        with pytest.raises((ValueError, TypeError), match=message):
-            model.fit(rows(), CLASSES)
-        assert not hasattr(model, "encoders_")
-
-
-@few_quickly
-def test_bad_queries_are_refused(estimator):
-    model = fitted(estimator)
-    for X, message in [
-        ({"c": blocks()["a"]}, "'c'"),
-        ({"a": blocks()["a"][:, :4]}, "4 features"),
-        (with_value("a", np.nan), "NaN"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            model.transform(X)
-
-
-@every_estimator
+@over(DEEP)
 def test_unpaired_rows_are_refused_unless_the_loss_is_of_labels(estimator):
     views, labels = Views.unpaired(blocks()), np.r_[CLASSES, CLASSES]
     if not estimator.requires.pairs:  # see tests/test_deep_unpaired.py
@@ -224,46 +156,15 @@ def test_unpaired_rows_are_refused_unless_the_loss_is_of_labels(estimator):
         clone(estimator).fit(views, labels)
 
 
-BAD_PARAMETERS = {
-    "batch_size": 1,
-    "max_epochs": 0,
-    "optimizer": "newton",
-    "learning_rate": 0.0,
-    "weight_decay": -1.0,
-    "validation_fraction": 1.0,
-    "patience": 0,
-    "monitor": "accuracy",
-    "mixed_precision": "yes",
-    "device": "abacus",
-    "random_state": "seed",
-}
-
-
-@every_estimator
-def test_bad_parameters_are_named(estimator):
-    for name, value in BAD_PARAMETERS.items():
-        with pytest.raises(ValueError, match=name):
-            fitted(estimator, **{name: value})
-
-
-@every_estimator
-def test_labels_are_required_where_the_method_learns_from_them(estimator):
-    if estimator.requires.labels:
-        with pytest.raises(ValueError, match=f"{type(estimator).__name__}.*label"):
-            clone(estimator).fit(blocks())
-        with pytest.raises(ValueError, match="label"):
-            clone(estimator).fit(blocks(), CLASSES[:50])
-    else:
-        without = clone(estimator).fit(blocks())
-        assert type(estimator).__name__ == "TwoBranch" or (
-            assert_equal_scores(without, fitted(estimator)) is None
-        )
+@over(DEEP, needs=[PAIRS_NEEDED], but=[LABELS_IF_ANY])
+def test_labels_change_nothing_where_the_method_does_not_learn_from_them(estimator):
+    assert_equal_scores(clone(estimator).fit(blocks()), fitted(estimator))
 
 
 # ---- scikit-learn's tools ------------------------------------------------------------------------
 
 
-@few_quickly
+@over(DEEP)
 def test_a_grid_search_is_the_loop_by_hand(estimator):
     views, folds = Views(blocks()), KFold(2, shuffle=True, random_state=0)
     rates = [1e-4, 1e-2]
@@ -283,7 +184,7 @@ def test_a_grid_search_is_the_loop_by_hand(estimator):
     assert_equal_scores(search.best_estimator_, best)
 
 
-@few_quickly
+@over(DEEP)
 def test_retrieval_is_scored_in_cross_validation(estimator):
     scorer = retrieval_scorer("map", relevance="labels")
     scores = cross_val_score(clone(estimator), Views(blocks()), CLASSES, cv=2, scoring=scorer)
@@ -293,7 +194,7 @@ def test_retrieval_is_scored_in_cross_validation(estimator):
 # ---- training ------------------------------------------------------------------------------------
 
 
-@every_estimator
+@over(DEEP)
 def test_equal_seeds_give_equal_models_whatever_torchs_generator(estimator):
     torch.manual_seed(1)
     one = fitted(estimator)
@@ -309,19 +210,7 @@ def test_equal_seeds_give_equal_models_whatever_torchs_generator(estimator):
 MONITORS = ("valid_loss", "valid_mrr", "valid_map", "valid_correlation")
 
 
-@pytest.mark.parametrize(
-    ("estimator", "monitor"),
-    [
-        pytest.param(
-            est,
-            monitor,
-            id=f"{type(est).__name__}-{monitor}",
-            marks=() if monitor == "valid_loss" or type(est).__name__ in FEW else pytest.mark.slow,
-        )
-        for est in DEEP
-        for monitor in MONITORS
-    ],
-)
+@crossed("monitor", {name: name for name in MONITORS}, DEEP)
 def test_the_weights_are_those_of_the_best_validated_epoch(estimator, monitor):
     parameters = {"validation_fraction": 0.3, "max_epochs": 4, "learning_rate": 0.03}
     model = fitted(estimator, monitor=monitor, **parameters)
@@ -354,7 +243,7 @@ def test_an_interrupted_fit_resumes_bit_for_bit(estimator, tmp_path):
         np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
 
 
-@every_estimator
+@over(DEEP)
 def test_a_checkpoint_of_other_parameters_names_them(estimator, tmp_path):
     with config_context(checkpoint=tmp_path):
         with pytest.raises(KeyboardInterrupt):
@@ -363,13 +252,13 @@ def test_a_checkpoint_of_other_parameters_names_them(estimator, tmp_path):
             fitted(estimator, max_epochs=4, learning_rate=0.5)
 
 
-@every_variant
+@over([*DEEP, *VARIANTS])
 def test_partial_fit_continues_and_fails_whole(estimator):
     model = clone(estimator).partial_fit(blocks(), CLASSES)
     twice = clone(estimator).partial_fit(blocks(), CLASSES).partial_fit(blocks(), CLASSES)
     before = dict(vars(model))
     with pytest.raises(ValueError, match="NaN"):
-        model.partial_fit(with_value("b", np.nan), CLASSES)
+        model.partial_fit(blocks() | {"b": np.full((N, 5), np.nan)}, CLASSES)
     assert vars(model).keys() == before.keys()
     assert_equal_scores(model.partial_fit(blocks(), CLASSES), twice)
     assert len(model.history_["epoch"]) == 2
@@ -394,7 +283,7 @@ def test_a_saved_model_scores_and_trains_on_as_before(estimator, tmp_path):
     assert_equal_scores(*(each.partial_fit(blocks(), CLASSES) for each in (model, back)))
 
 
-@few_quickly
+@over(DEEP)
 def test_forged_attributes_are_refused(estimator, tmp_path):
     path = tmp_path / "model.mvcca"
     save(fitted(storable(estimator)), path)
@@ -440,8 +329,9 @@ IN_A_PIPELINE = {  # whose steps are fitted themselves
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of clipped components and rank in tiny data
-@pytest.mark.parametrize("name", sorted(set(mvcca.deep.__all__) - {"DCCA"}))
-def test_scikit_learns_checks_pass(name, monkeypatch):
+@over(DEEP[1:])
+def test_scikit_learns_checks_pass(estimator, monkeypatch):
+    name = type(estimator).__name__
     estimator = small(name, max_epochs=1, batch_size=750, learning_rate=1e-4)
     expected = FLOAT32 | BY_ORDER
     if estimator.requires.labels:  # then y is labels, and one matrix is split into two views

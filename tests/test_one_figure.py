@@ -5,12 +5,12 @@ The judge is a plain loop over the lists that an index returns; all other doors 
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
+from estimators import DEEP
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from threadpoolctl import threadpool_limits
@@ -45,9 +45,6 @@ ESTIMATORS: list[Any] = [
     for cls in (getattr(module, name) for name in module.__all__)
     if isinstance(cls, type) and issubclass(cls, MultiViewEstimator)
 ]
-DEEP: list[Any] = []
-if find_spec("torch"):
-    from deep_estimators import DEEP
 HOLD_CODE = ("EncoderCCA",)  # which files do not
 NAMES = ("image", "text")
 

@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import scipy.stats
+from estimators import DEEP, LABELS, VARIANTS, blocks_for, over
 from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
@@ -45,7 +46,6 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVR, LinearSVC
 from sklearn.utils import all_estimators
-from test_contract import DEEP, LABELS, VARIANTS, blocks_for, over
 
 import mvcca
 from mvcca import (

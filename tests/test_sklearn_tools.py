@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from estimators import LONG
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -109,7 +110,7 @@ everything = pytest.mark.parametrize(
             estimator,
             partial(views, kind),
             id=f"{type(estimator).__name__}-{views.__name__}-{kind}",
-            marks=() if kind == "mixed" or estimator is ALL[0] else pytest.mark.slow,
+            marks=() if kind == "mixed" or estimator is ALL[0] else LONG,
         )
         for estimator in ALL
         for views in (paired, partly_paired, unpaired)
@@ -124,7 +125,7 @@ every_kind = pytest.mark.parametrize(
             estimator,
             kind,
             id=f"{kind}-{estimator!r}",
-            marks=() if kind == "mixed" or estimator is ALL[0] else pytest.mark.slow,
+            marks=() if kind == "mixed" or estimator is ALL[0] else LONG,
         )
         for estimator in ALL
         for kind in KINDS

@@ -86,22 +86,6 @@ def test_an_absolute_ridge_of_views_far_from_one_keeps_its_units():
         assert_allclose(found[name], scores, rtol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{"reg_unit": "absolute"}, {"center": False}], ids=str)
-def test_batches_sparse_rows_and_repetitions_give_the_same_maps(options):
-    X, Y = two_views()
-    X = np.where(np.abs(X) < 2, 0, X)
-    counts = np.random.default_rng(3).integers(0, 3, len(X))
-    estimator = CCA(3, reg=0.1, **options)
-    expected = estimator.fit(X.repeat(counts, axis=0), Y.repeat(counts, axis=0)).weights_
-    weighted = CCA(3, reg=0.1, **options).fit(csr_array(X), Y, sample_weight=counts)
-    batches = CCA(3, reg=0.1, **options)
-    for rows in (slice(0, 9), slice(9, 50), slice(50, 100)):
-        batches.partial_fit(X[rows], csr_array(Y[rows]), sample_weight=counts[rows])
-    for model in (weighted, batches):
-        for name, W in expected.items():
-            assert_allclose(model.weights_[name], W, rtol=1e-9, atol=1e-11)
-
-
 @pytest.mark.parametrize(
     "options",
     [{"reg_unit": "absolute"}, {"center": False}, {"reg_unit": "absolute", "center": False}],
