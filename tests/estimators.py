@@ -43,6 +43,7 @@ from mvcca import (
     JoinViews,
     PerView,
     Procrustes,
+    SemanticMatching,
     SplitViews,
     Views,
 )
@@ -66,8 +67,8 @@ if find_spec("torch"):
     from deep_estimators import DEEP
 SHALLOW = [*LINEAR, *KERNEL, *COVARYING, *BASELINES]
 ESTIMATORS = [*SHALLOW, *DEEP]
-# Operators of the user's own, and scores of new rows by neighbours rather than weights.
-OTHERS = [GivenMatrices(), NCCA()]
+# Operators of the user's own, and scores of new rows by neighbours or classifiers, not weights.
+OTHERS = [GivenMatrices(), NCCA(), SemanticMatching(random_state=0)]
 DOORS = [*SHALLOW, *DEEP[:1]]  # rows come in by one door
 
 # The same where a choice of parameters takes another way through the code.
@@ -192,7 +193,7 @@ TRAITS = {name: value for name, value in vars().copy().items() if isinstance(val
 # Ridge-less fits compare what does not depend on units.
 COMPLETE = [est for est in LINEAR_VARIANTS if not HOLES.holds(est)]
 # Of methods without sums over rows, weights repeat the rows.
-REPEATING = [*BASELINES[1:], OTHERS[1], *DEEP]
+REPEATING = [*BASELINES[1:], *OTHERS[1:], *DEEP]
 STREAMED = [
     model(2, confounds="sound", missing=missing)
     for model in (CCA, MVCCA, GCCA)

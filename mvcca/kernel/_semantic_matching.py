@@ -81,6 +81,8 @@ class SemanticMatching(MultiViewEstimator):
         Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
         Number of labels.
+    n_label_vectors_ : int
+        Number of distinct label vectors.
     view_names_ : tuple of str
         The views, in order.
     n_features_in_ : int
@@ -213,6 +215,7 @@ class SemanticMatching(MultiViewEstimator):
             self.classifiers_[name] = fitted
         self.labels_ = labels.distinct.names
         self.n_components_ = len(self.labels_)
+        self.n_label_vectors_ = len(labels.distinct)
         return self
 
     def _depends_on_units(self, name: str) -> bool:
