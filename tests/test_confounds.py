@@ -37,8 +37,8 @@ from mvcca.inspection import (
 )
 from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.problem import ProductPath, Rows
-from mvcca.problem._confounds import given
 from mvcca.problem._estimate import n_lost
+from mvcca.problem.confounds import given
 from mvcca.statistics import Moments
 
 N = 300

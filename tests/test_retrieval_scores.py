@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from mvcca import CCA, KCCA, MLCCA, MVCCA, PerView, Views, retrieval_scorer
 from mvcca.datasets import load_digits_views, make_gaussian_views
-from mvcca.problem import SampleBias, expected_correlation, expected_covariances
+from mvcca.problem import SampleBias
+from mvcca.problem.expected import expected_correlation, expected_covariances
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, recall_curve, top_k
 from mvcca.retrieval.ranking import Ranking
 

@@ -14,7 +14,7 @@ from itertools import combinations, permutations
 import numpy as np
 import scipy.linalg
 
-from mvcca.problem import LARGEST_CORRELATION, Spectrum, expected_moments
+from mvcca.problem.expected import LARGEST_CORRELATION, Spectrum, expected_moments
 from mvcca.statistics import PairCovariance
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

@@ -5,7 +5,6 @@ statistic of each method and the problem it solves are defined in `mvcca.linear`
 """
 
 from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
-from mvcca.base.inputs import forget
 from mvcca.base.ranked_by_correlation import RankedByCorrelation
 from mvcca.base.requirements import Requirements
 from mvcca.base.statistic_estimator import StatisticEstimator
@@ -17,5 +16,4 @@ __all__ = [
     "Requirements",
     "StatisticEstimator",
     "all_or_nothing",
-    "forget",
 ]

@@ -25,7 +25,8 @@ from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
 from mvcca.machine.documentation import Documented
 from mvcca.model_selection import GOALS, Goal
-from mvcca.problem import Expected, Maps
+from mvcca.problem import Maps
+from mvcca.problem.expected import Expected
 from mvcca.statistics import Regression
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, holds_views

@@ -381,29 +381,28 @@ def _checked_matrix(estimator: Any, name: str, X: Any, reset: bool, least: int) 
     if estimator.missing != "error":
         options["ensure_all_finite"] = "allow-nan"
     is_plain = type(X) is np.ndarray and X.dtype.kind in "fiub"
-    if not is_plain:
-        source = X if kind_of(X).on_device else as_source(X)
-        if source is not None:
-            is_vector = name == "y" and source.ndim == 1
-            if is_vector and reset:
-                estimator._y_is_vector = True
-            block = as_block(source[:, None] if is_vector else source)
-            block = block.checked(estimator, name, **options)
-            if name == "X" and reset:
-                estimator.n_features_in_ = block.shape[1]
-            return block.on_host() if estimator.requires.host else block
-        X = only_numbers(X)
-    options |= {"accept_sparse": "csr", "dtype": FLOATS}
-    check = partial(validate_data, estimator, reset=reset)
-    if name == "y":
-        check = partial(check_array, estimator=estimator, input_name=name)
-        options["ensure_2d"] = False
-    try:
-        checked = check(X, **options)
-    except ValueError as error:
-        raise explained(error, X, **options) from None
-    is_vector = checked.ndim == 1
+    source = None if is_plain else X if kind_of(X).on_device else as_source(X)
+    if source is not None:
+        is_vector = name == "y" and source.ndim == 1
+        block = as_block(source[:, None] if is_vector else source)
+        block = block.checked(estimator, name, **options)
+        if name == "X" and reset:
+            estimator.n_features_in_ = block.shape[1]
+        block = block.on_host() if estimator.requires.host else block
+    else:
+        X = X if is_plain else only_numbers(X)
+        options |= {"accept_sparse": "csr", "dtype": FLOATS}
+        check = partial(validate_data, estimator, reset=reset)
+        if name == "y":
+            check = partial(check_array, estimator=estimator, input_name=name)
+            options["ensure_2d"] = False
+        try:
+            checked = check(X, **options)
+        except ValueError as error:
+            raise explained(error, X, **options) from None
+        is_vector = checked.ndim == 1
+        block = as_block(checked.reshape(-1, 1) if is_vector else checked)
+        block = block if is_plain else block.canonical()
     if is_vector and reset:
         estimator._y_is_vector = True  # predictions of it are vectors, too
-    block = as_block(checked.reshape(-1, 1) if is_vector else checked)
-    return block if is_plain else block.canonical()
+    return block

@@ -8,7 +8,7 @@ import numpy as np
 
 from mvcca.base.estimator import MultiViewEstimator
 from mvcca.base.projection import projected
-from mvcca.problem import profile_vectors
+from mvcca.problem.expected import profile_vectors
 from mvcca.views import Views
 
 

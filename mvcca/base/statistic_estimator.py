@@ -292,7 +292,7 @@ class StatisticEstimator(LinearEstimator):
         reading = Reading(center=self.center)
         rows = Rows(views, weights, labels, n_components=self.n_components, reading=reading)
         if isinstance(self.reg, str):
-            self._check_reg(batch)
+            _check_reg(self, batch)
         if not self.requires.labels and not views.is_paired:
             pairs = paired_objects(self, views, weights, reset and not batch)
             # With holes, objects that are seen in one view tell its covariance.
@@ -311,26 +311,6 @@ class StatisticEstimator(LinearEstimator):
     def open_again(self, X: Any, y: Any) -> Views:
         """Check what `fit` takes, against the fitted views."""
         return open_again(self, X, y)
-
-    def _check_reg(self, batch: bool) -> None:
-        """Refuse ridges that are searched or estimated, where there is too little to do so."""
-        if self.missing != "error" and (batch or self.reg != "cv"):
-            raise ValueError(
-                f'reg="{self.reg}" looks at complete rows, and missing="{self.missing}" allows '
-                'holes in them: give numbers, or reg="cv" to fit.'
-            )
-        if self.reg_unit != "relative":
-            chosen = "searches ridges relative to" if self.reg == "cv" else "shrinks towards"
-            raise ValueError(
-                f'reg="{self.reg}" {chosen} the mean variance of each view, so that reg_unit='
-                f'"{self.reg_unit}" needs a number: search a list of absolute ridges with '
-                "FoldSearchCV or GridSearchCV, or leave reg_unit out."
-            )
-        if self.reg == "auto" and self.confounds is not None and batch:
-            raise ValueError(
-                'reg="auto" looks at all rows twice if there are confounds: use fit, or give '
-                'partial_fit reg="oas" or a number.'
-            )
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""
@@ -353,12 +333,15 @@ class StatisticEstimator(LinearEstimator):
 
     def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
+        is_searched, learn = self.reg == "cv", self._learn_by_products
         if sum(rows.views.widths.values()) >= WIDE:
-            if self.takes_products and self._learn_wide_cca(rows):
+            if self.takes_products and (
+                tune_by_products(self, rows, learn) if is_searched else learn(rows)
+            ):
                 return
             if not self.requires.features:
                 _check_memory(self, rows.views)
-        if self.reg == "cv":
+        if is_searched:
             self.precisely(rows, tuned(self, rows))
         else:
             self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
@@ -375,14 +358,8 @@ class StatisticEstimator(LinearEstimator):
         of_cca = all(getattr(own, name) is getattr(base, name) for name in methods)
         return of_cca and self.confounds is None and self.missing == "error"
 
-    def _learn_wide_cca(self, rows: Rows) -> bool:
-        """Fit by products with the rows, if that takes less; whether it does."""
-        if self.reg == "cv":
-            return tune_by_products(self, rows, self._learn_by_products)
-        return self._learn_by_products(rows)
-
     def _learn_by_products(self, rows: Rows) -> bool:
-        """Fit to rows whose ridges are known."""
+        """Fit by products with rows whose ridges are known, if that takes less; whether it does."""
         maps = by_products(rows, with_patterns=hasattr(self, "predict"))
         if maps is None:
             return False
@@ -419,6 +396,28 @@ class StatisticEstimator(LinearEstimator):
             if name.endswith("_") and not name.startswith("_") and "_unsolved" in vars(self):
                 self.__sklearn_is_fitted__()  # raises
             return object.__getattribute__(self, name)  # raises, too
+
+
+def _check_reg(estimator: StatisticEstimator, batch: bool) -> None:
+    """Refuse ridges that are searched or estimated, where there is too little to do so."""
+    reg, missing = estimator.reg, estimator.missing
+    if missing != "error" and (batch or reg != "cv"):
+        raise ValueError(
+            f'reg="{reg}" looks at complete rows, and missing="{missing}" allows holes in them: '
+            'give numbers, or reg="cv" to fit.'
+        )
+    if estimator.reg_unit != "relative":
+        chosen = "searches ridges relative to" if reg == "cv" else "shrinks towards"
+        raise ValueError(
+            f'reg="{reg}" {chosen} the mean variance of each view, so that reg_unit='
+            f'"{estimator.reg_unit}" needs a number: search a list of absolute ridges with '
+            "FoldSearchCV or GridSearchCV, or leave reg_unit out."
+        )
+    if reg == "auto" and estimator.confounds is not None and batch:
+        raise ValueError(
+            'reg="auto" looks at all rows twice if there are confounds: use fit, or give '
+            'partial_fit reg="oas" or a number.'
+        )
 
 
 def _check_memory(estimator: StatisticEstimator, views: Views) -> None:

@@ -17,14 +17,11 @@ from mvcca.blocks._kinds import (
     to_plain,
 )
 from mvcca.blocks._sparse import grouping, own_csr
-from mvcca.blocks.sources import NamedColumns as NamedColumns
 from mvcca.blocks.sources import (
     RowSource,
     SourceError,
     as_source,
     open_matrix,
-    open_or_read,
-    path_and_key,
     read_array,
     read_identified,
     read_texts,
@@ -44,9 +41,7 @@ __all__ = [
     "kind_of",
     "namespace",
     "open_matrix",
-    "open_or_read",
     "own_csr",
-    "path_and_key",
     "read_array",
     "read_identified",
     "read_texts",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import path_and_key
+from mvcca.blocks.sources import path_and_key
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.machine.archive import kind_of

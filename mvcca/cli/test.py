@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import NamedColumns
+from mvcca.blocks.sources import NamedColumns
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import checked_output, configured, groups_of_ids

@@ -10,13 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base import forget
-from mvcca.base.inputs import check_features
+from mvcca.base.inputs import check_features, forget
 from mvcca.blocks import Block, as_block, to_host
 from mvcca.blocks.checks import column_labels
 from mvcca.machine.config import block_slices
 from mvcca.machine.documentation import Documented
-from mvcca.problem import least_left, regression_on, squares_about
+from mvcca.problem.confounds import least_left, regression_on, squares_about
 from mvcca.views import Views, as_views
 from mvcca.views.coding import coded_view
 from mvcca.views.output import OutputContainerMixin

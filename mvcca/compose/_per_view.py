@@ -19,9 +19,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from mvcca.base import forget
-from mvcca.blocks import NamedColumns, as_block
+from mvcca.base.inputs import forget
+from mvcca.blocks import as_block
 from mvcca.blocks.checks import of_view, reject_masks
+from mvcca.blocks.sources import NamedColumns
 from mvcca.compose._known_rows import transform_noting_empty
 from mvcca.machine.documentation import Documented
 from mvcca.views import Views, as_views, holds_views, in_same_container

@@ -17,7 +17,8 @@ import numpy as np
 from mvcca.deep.endings import AsTrained, Ending, LinearCCA
 from mvcca.deep.trainer import Callback, Trainer
 from mvcca.measures import total_correlation
-from mvcca.problem import Maps, profile_vectors
+from mvcca.problem import Maps
+from mvcca.problem.expected import profile_vectors
 from mvcca.retrieval import evaluate_retrieval
 from mvcca.views import Labels, Views
 

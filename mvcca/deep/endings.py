@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
-from mvcca.problem import Estimate, Maps, Problem, Reading, Rows, expected_moments, reg_of_names
+from mvcca.problem import Estimate, Maps, Problem, Reading, Rows, reg_of_names
+from mvcca.problem.expected import expected_moments
 from mvcca.statistics import Moments
 from mvcca.statistics.passes import not_kept
 from mvcca.views import Views

@@ -24,7 +24,8 @@ from mvcca.blocks.checks import (
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.warnings import warn
 from mvcca.model_selection.groups import Groups
-from mvcca.problem import Whitened, least_left
+from mvcca.problem import Whitened
+from mvcca.problem.confounds import least_left
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.coding import coded, coding_in_words, coding_of
 from mvcca.views.validation import checked_sample_weight, repeated_objects

@@ -28,7 +28,7 @@ from mvcca.base import LinearEstimator
 from mvcca.compose import PerView
 from mvcca.interop.migration.result import Migration
 from mvcca.interop.row_maps import CentredMap
-from mvcca.problem import component_weights
+from mvcca.problem.expected import component_weights
 from mvcca.retrieval.ranking import Ranking, fitted_steps
 
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from mvcca.blocks.row_hashes import scrambled
 from mvcca.linear.features import FeatureMap, LandmarkFeatures
-from mvcca.problem import Expected, Problem, expected_moments
+from mvcca.problem import Problem
+from mvcca.problem.expected import Expected, expected_moments
 from mvcca.statistics import (
     DigitsLost,
     Moments,

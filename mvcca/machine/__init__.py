@@ -4,6 +4,6 @@ Nothing here knows of views. Users set the options of `mvcca.machine.config`; th
 serve the package.
 """
 
-from mvcca.machine.config import Config, config_context, get_config, set_config
+from mvcca.machine.config import config_context, get_config, set_config
 
-__all__ = ["Config", "config_context", "get_config", "set_config"]
+__all__ = ["config_context", "get_config", "set_config"]

@@ -93,12 +93,12 @@ def read_archive(
     try:
         with safe_open(path, framework="numpy") as file:
             document = _document(path, file.metadata())
-            whole = None if mapped is None else _MappedFile(path)
+            in_place = None if mapped is None else _in_place(path)
 
             def tensor(name: str) -> np.ndarray:
-                if whole is None or mapped is None or not mapped(name):
+                if in_place is None or mapped is None or not mapped(name):
                     return file.get_tensor(name)
-                return whole.tensor(name)
+                return in_place(name)
 
             arrays = dict(_checked_arrays(path, file, document["tensors"], tensor, verify))
     except SafetensorError as error:
@@ -224,19 +224,22 @@ def _document(path: Any, metadata: Mapping[str, str] | None) -> dict[str, Any]:
     return document
 
 
-class _MappedFile:
-    """A file in memory as far as it is read; safetensors has compared its header with its size."""
+def _in_place(path: str | os.PathLike[str]) -> Callable[[str], np.ndarray]:
+    """What returns an array, by its name, that is read from the file where it is used.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._bytes = np.memmap(path, dtype=np.uint8, mode="r")
-        self._start = 8 + int.from_bytes(self._bytes[:8].tobytes(), "little")
-        self._header = json.loads(self._bytes[8 : self._start].tobytes())
+    safetensors has compared the header of the file with its size.
+    """
+    whole = np.memmap(path, dtype=np.uint8, mode="r")
+    begin = 8 + int.from_bytes(whole[:8].tobytes(), "little")
+    header = json.loads(whole[8:begin].tobytes())
 
-    def tensor(self, name: str) -> np.ndarray:
-        described = self._header[name]
+    def tensor(name: str) -> np.ndarray:
+        described = header[name]
         start, end = described["data_offsets"]
-        rows = self._bytes[self._start + start : self._start + end]
+        rows = whole[begin + start : begin + end]
         return rows.view(_TYPES[described["dtype"]]).reshape(described["shape"])
+
+    return tensor
 
 
 def _checked_arrays(

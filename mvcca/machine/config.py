@@ -71,14 +71,7 @@ class Config:
             check_device(self.device)
 
 
-class _Unchanged:
-    """Default of options that keep their value."""
-
-    def __repr__(self) -> str:
-        return "<unchanged>"
-
-
-_UNCHANGED: Any = _Unchanged()
+_UNCHANGED: Any = ...  # default of options that keep their value
 _global_config = Config()
 _context: ContextVar[Config | None] = ContextVar("mvcca_config", default=None)
 

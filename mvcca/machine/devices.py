@@ -86,10 +86,6 @@ def _to_cupy(module: Any, number: int) -> Mover:
 # ---- libraries -----------------------------------------------------------------------------------
 
 
-class _Missing(Exception):
-    """The reason why a library does not have a device."""
-
-
 @cache
 def _find(name: str) -> tuple[str, Any, int]:
     """Name of the library, the library, and the number of the GPU."""
@@ -102,7 +98,7 @@ def _find(name: str) -> tuple[str, Any, int]:
         library = "CuPy" if match["library"] == "cupy" else "torch"
         try:
             return library, _with_gpu(library, _imported(library), number), number
-        except _Missing as missing:
+        except RuntimeError as missing:
             raise RuntimeError(f"device={name!r} needs an NVIDIA GPU: {missing}.") from None
     reasons = []
     for library in ("CuPy", "torch"):
@@ -110,7 +106,7 @@ def _find(name: str) -> tuple[str, Any, int]:
             return library, _with_gpu(library, _imported(library), number), number
         except ImportError as error:
             reasons.append(f"{library} cannot be imported ({error.__cause__})")
-        except _Missing as missing:
+        except RuntimeError as missing:
             reasons.append(str(missing))
     raise RuntimeError(
         f"device={name!r} needs an NVIDIA GPU and a library that finds it: {'; '.join(reasons)}. "
@@ -133,10 +129,10 @@ def _with_gpu(library: str, module: Any, number: int) -> Any:
         cuda = module.cuda
         count = cuda.runtime.getDeviceCount() if library == "CuPy" else cuda.device_count()
     except Exception as error:  # CUDARuntimeError, or a missing CUDA library
-        raise _Missing(f"{library} finds no GPU ({error})") from error
+        raise RuntimeError(f"{library} finds no GPU ({error})") from error
     if library == "torch" and not count and module.version.cuda is None:
-        raise _Missing("torch is installed without CUDA")
+        raise RuntimeError("torch is installed without CUDA")
     if number >= count:
         found = f"{count} GPU(s), numbered from 0" if count else "no GPU"
-        raise _Missing(f"{library} finds {found}")
+        raise RuntimeError(f"{library} finds {found}")
     return module

@@ -6,14 +6,15 @@ tick at which a deadline is checked.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from mvcca.machine.config import get_config
 from mvcca.machine.deadline import tick
 
-__all__ = ["Count", "counting", "passing_bars", "steps"]
+__all__ = ["counting", "passing_bars", "steps"]
 
 _DELAY = 1.0  # seconds that a loop takes before a passing bar appears
 _is_shown = False  # a bar, of this process
@@ -34,26 +35,11 @@ def passing_bars() -> Iterator[None]:
         _is_passing = before
 
 
-class Count:
-    """Counts what is done, on a progress bar if there is one."""
-
-    def __init__(self, bar: Any = None) -> None:
-        self._bar = bar
-
-    def __call__(self, n: int = 1, note: str = "") -> None:
-        """Add to what is done; a note is shown beside it."""
-        tick()
-        if self._bar is not None:
-            if note:
-                self._bar.set_postfix_str(note, refresh=False)
-            self._bar.update(n)
-
-
 @contextmanager
 def counting(
     total: int | None, title: str, unit: str = " steps", *, done: int = 0, scale: bool = False
-) -> Iterator[Count]:
-    """A function that counts what is done, on a progress bar if one is configured.
+) -> Iterator[Callable[..., None]]:
+    """A function ``count(n=1, note="")`` of what is done, on a progress bar if one is configured.
 
     Parameters
     ----------
@@ -71,7 +57,7 @@ def counting(
     global _is_shown
     tick()
     if _is_shown or not get_config().progress:
-        yield Count()
+        yield partial(_count, None)
         return
     from tqdm.auto import tqdm
 
@@ -87,9 +73,18 @@ def counting(
             leave=not _is_passing,
             delay=_DELAY if _is_passing else 0,
         ) as bar:
-            yield Count(bar)
+            yield partial(_count, bar)
     finally:
         _is_shown = False
+
+
+def _count(bar: Any, n: int = 1, note: str = "") -> None:
+    """Add to what is done, and show a note beside it, if there is a bar."""
+    tick()
+    if bar is not None:
+        if note:
+            bar.set_postfix_str(note, refresh=False)
+        bar.update(n)
 
 
 def steps(most: int, title: str, *, is_exact: bool = True) -> Generator[int]:

@@ -42,8 +42,9 @@ def each(function: Callable[[slice], T], blocks: Iterable[slice]) -> list[T]:
 def one_by_one(function: Callable[[slice], T], blocks: Iterable[slice]) -> Iterator[T]:
     """Yield the results of `function` for all blocks, in order, as soon as they are available."""
     blocks = list(blocks)
-    allowed = _block_threads.get() or _n_blas_threads()
-    if len(blocks) == 1 and allowed > _n_blas_threads():  # BLAS may use all cores
+    of_blas = _n_blas_threads()
+    allowed = _block_threads.get() or of_blas
+    if len(blocks) == 1 and allowed > of_blas:  # BLAS may use all cores
         with _blas().limit(limits=allowed):
             yield function(blocks[0])
         return

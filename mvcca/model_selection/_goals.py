@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from mvcca.measures import average_precision_of_lists, column_correlations
-from mvcca.problem import Expected, Maps
+from mvcca.problem import Maps
+from mvcca.problem.expected import Expected
 from mvcca.retrieval.ranking import CORRECTED, Ranking, ranking_by
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView

@@ -3,28 +3,17 @@
 A method computes its between- and within-view matrices from a statistic of the `Rows`, of which an
 `Estimate` holds what else is known; ridge, bases and precision are handled here. `climb` decides in
 which precision. A path solves one problem for many ridges. `Whitened` is a view by its singular
-values, for CCA of the same rows with many ridges or in many orders. Nothing here knows of
-estimators.
+values, for CCA of the same rows with many ridges or in many orders. `mvcca.problem.expected` is
+what maps say of new rows, and `mvcca.problem.confounds` regresses views on one of them. Nothing
+here knows of estimators.
 """
 
 from mvcca.problem._bases import Basis
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._centred_rows import CentredRows
-from mvcca.problem._confounds import least_left, regression_on, squares_about
 from mvcca.problem._cross_covariance import CrossCovariance
 from mvcca.problem._estimate import Estimate
-from mvcca.problem._maps import (
-    LARGEST_CORRELATION,
-    Expected,
-    Maps,
-    Spectrum,
-    component_weights,
-    expected_correlation,
-    expected_covariances,
-    expected_moments,
-    profile_vectors,
-    warn_of_fewer_components,
-)
+from mvcca.problem._maps import Maps, warn_of_fewer_components
 from mvcca.problem._path import MatrixPath
 from mvcca.problem._precision import Exactness, KnownRank, climb
 from mvcca.problem._problem import Problem
@@ -43,7 +32,6 @@ from mvcca.problem.ridge import Absolute, Reg, Shrinkage, reg_of_names
 from mvcca.problem.whitened import Whitened, canonical, canonical_of_covariances
 
 __all__ = [
-    "LARGEST_CORRELATION",
     "SHRINKAGES",
     "WIDE",
     "Absolute",
@@ -52,7 +40,6 @@ __all__ = [
     "CrossCovariance",
     "Estimate",
     "Exactness",
-    "Expected",
     "KnownRank",
     "Maps",
     "MatrixPath",
@@ -65,7 +52,6 @@ __all__ = [
     "SharedRows",
     "Shrinkage",
     "Shrunk",
-    "Spectrum",
     "Whitened",
     "by_products",
     "bytes_of_matrices",
@@ -73,18 +59,10 @@ __all__ = [
     "canonical_of_covariances",
     "check_variance",
     "climb",
-    "component_weights",
     "components_to_search",
-    "expected_correlation",
-    "expected_covariances",
-    "expected_moments",
-    "least_left",
     "mean_and_variance",
-    "profile_vectors",
     "reg_of_names",
-    "regression_on",
     "shrinkages",
-    "squares_about",
     "steps_of_products",
     "warn_of_fewer_components",
 ]

@@ -122,7 +122,8 @@ class CentredRows:
             scores -= left @ V
         else:
             scores = np.empty((self.n_rows, *V.shape[1:]))
-            for X, left, rows in self._centred_blocks():
+            for own, rows in _float64_blocks(self.block):
+                X, left = own.centred(self.mean)
                 np.subtract(X @ V, left @ V, out=scores[rows])
         return self._scaled(scores)
 
@@ -136,7 +137,8 @@ class CentredRows:
             image -= np.multiply.outer(left, U.sum(axis=0))
         else:
             image = np.zeros((self.n_features, *U.shape[1:]))
-            for X, left, rows in self._centred_blocks():
+            for own, rows in _float64_blocks(self.block):
+                X, left = own.centred(self.mean)
                 image += X.cross(U[rows])
                 image -= np.multiply.outer(left, U[rows].sum(axis=0))
         image[self.variances == 0] = 0  # exactly, in place of the rounding of the mean
@@ -148,11 +150,6 @@ class CentredRows:
         if self.weights is not None:
             scores *= np.sqrt(self.weights).reshape(-1, *[1] * (scores.ndim - 1))
         return scores
-
-    def _centred_blocks(self) -> Iterator[tuple[Block, np.ndarray, slice]]:
-        """Blocks of rows less what may be subtracted from them, and the rest of the mean."""
-        for own, rows in _float64_blocks(self.block):
-            yield *own.centred(self.mean), rows
 
 
 def _float64_blocks(block: Block) -> Iterator[tuple[Any, slice]]:

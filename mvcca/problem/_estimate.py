@@ -8,19 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from mvcca.problem._confounds import given, rounding_given
 from mvcca.problem._precision import OF_COVARIANCES, Exactness
 from mvcca.problem._rows import Rows
 from mvcca.problem._shared_rows import SharedRows
+from mvcca.problem.confounds import given, rounding_given
 from mvcca.statistics import (
     CellMoments,
     Moments,
     PairCovariance,
     PairMoments,
     PatternMoments,
-    Recovered,
     Regression,
 )
+from mvcca.statistics.holes import Recovered
 from mvcca.views import Views
 
 Blocks = dict[tuple[str, str], Any]

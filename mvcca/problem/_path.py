@@ -15,12 +15,13 @@ import numpy as np
 
 from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem._maps import Maps, score_correlations
+from mvcca.problem._maps import Maps
 from mvcca.problem._precision import check_precision
 from mvcca.problem._problem import Problem
 from mvcca.problem._rows import check_variance
+from mvcca.problem.expected import score_correlations
 from mvcca.problem.ridge import ridge_in
-from mvcca.problem.whitener import Scaling, Tridiagonal
+from mvcca.problem.whitener import Scaling, Tridiagonal, rounding_of
 from mvcca.statistics import Moments, PairCovariance, Regression
 from mvcca.views import Views
 
@@ -159,7 +160,7 @@ class MatrixPath:
             smallest, largest = np.sqrt(np.maximum(T.extremes, 0) + ridge)
             rounding = 0.0
             if about.exactness.about_zero:
-                own = about.exactness.rounding_in(name, self.means[name])
+                own = about.exactness.rounding.get(name, rounding_of(self.means[name]))
                 rounding = float(np.max(own, initial=0))
             scale = np.ones(len(T.diagonal))
             whiteners[name] = Scaling(scale, largest / smallest, rounding / smallest)

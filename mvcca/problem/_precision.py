@@ -51,7 +51,7 @@ class Exactness:
         rows, so that the rounding of single rows says nothing of them.
     rounding : mapping of str to ndarray, shape (n_features,)
         Standard deviations that rounding of the rows can give to the matrix of a view; by default
-        what its means make of it.
+        the `rounding_of` its mean.
     of_holes : bool
         Whether matrices are estimates from rows with holes, which cannot be decomposed instead.
     """
@@ -60,11 +60,6 @@ class Exactness:
     of_features: bool = False
     rounding: Mapping[str, np.ndarray] = field(default_factory=dict)
     of_holes: bool = False
-
-    def rounding_in(self, name: str, mean: np.ndarray) -> np.ndarray:
-        """Standard deviations, (n_features,), that rounding can give to a view with this mean."""
-        known = self.rounding.get(name)
-        return rounding_of(mean) if known is None else known
 
 
 OF_COVARIANCES = Exactness()

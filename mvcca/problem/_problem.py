@@ -18,12 +18,13 @@ from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._estimate import Blocks, Estimate, counted, n_lost
-from mvcca.problem._maps import Maps, Spectrum, expected_moments
+from mvcca.problem._maps import Maps
 from mvcca.problem._precision import KnownRank, check_precision
 from mvcca.problem._reduced import Reduced
 from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem._shared_rows import SharedRows
-from mvcca.problem.directions import canonical_directions
+from mvcca.problem.directions import Directions, canonical_directions
+from mvcca.problem.expected import Spectrum, expected_moments
 from mvcca.problem.ridge import Shrinkage, ridge_in
 from mvcca.problem.whitener import (
     AnyWhitener,
@@ -31,6 +32,7 @@ from mvcca.problem.whitener import (
     Scaling,
     Tridiagonal,
     Whitener,
+    rounding_of,
 )
 from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
 
@@ -107,79 +109,72 @@ class Problem:
             If a view never varies, or overflows.
         """
         between, within = self.blocks()
-        about, is_cca = self.about, self.between is None
+        rows, about, is_cca = self.rows, self.about, self.between is None
         with_diagonal = self.with_diagonal
-        if with_diagonal and is_cca and not any(self.rows.reg[name] for name in within):
+        if with_diagonal and is_cca and not any(rows.reg[name] for name in within):
             # A_pp = B_p only adds 1 to the eigenvalues, and more is known of new rows without it.
             between = {pair: A for pair, A in between.items() if pair[0] != pair[1]}
             with_diagonal = False
         # Else B_p is an average over pairs of views, or of residuals.
         of_rows = isinstance(about.pairs, Moments) and about.regression is None
-        variances = {n: self.rows.variances(n, B, of_rows) for n, B in within.items()}
-        bases = self.rows.reading.bases.items()
-        ranks_of_rows = {name: own.rank for name, own in bases if isinstance(own, Reduced)}
-        with threads_to_factorise(max(map(len, about.means.values()))):
+        variances = {n: rows.variances(n, B, of_rows) for n, B in within.items()}
+        widths = [len(mean) for mean in about.means.values()]
+        with threads_to_factorise(max(widths)):
             whiteners, slopes = self._whiteners(within, variances)
-            check_precision(self.rows, whiteners, about.exactness, self.ranks)
-            all_of_cca = expected and is_cca and len(whiteners) == 2 and not with_diagonal
+            check_precision(rows, whiteners, about.exactness, self.ranks)
             found = canonical_directions(
                 between,
                 whiteners,
-                sum(map(len, about.means.values())) if n_components is None else n_components,
-                self.rows.reading.products,
+                sum(widths) if n_components is None else n_components,
+                rows.reading.products,
                 {n: own.between for n, own in self.ranks.items() if own.between is not None},
                 is_joint=self.is_joint or is_cca,
-                with_others=all_of_cca,  # what to expect of one depends on all
+                # What to expect of one component depends on all.
+                with_others=expected and is_cca and len(whiteners) == 2 and not with_diagonal,
             )
+            is_shared = isinstance(about.pairs, SharedRows)
+            pairs: list[PairCovariance] = []
+            if n_components is None or (expected and not is_shared):
+                rank = 0 if about.regression is None else about.regression.rank
+                pairs = counted(about.by_pair(), rows.views, rank)
             if n_components is None:
-                n_components = self._n_supported(found.values, found.ranks)
-            maps = Maps(
-                weights=found.weights,
-                means={name: about.means[name] for name in whiteners},
-                eigenvalues=found.values if with_diagonal else 1 + found.values,
-                values=None if self.with_diagonal else found.values,
-                ranks=found.ranks | ranks_of_rows,
-                variances=variances,
-                bound=found.bound,
-                regression=about.regression,
-            )
-            if about.recovered is not None:
-                precisions = {name: about.recovered.precisions[name] for name in whiteners}
-                maps = replace(maps, precisions=precisions)
-            if expected and (isinstance(about.pairs, SharedRows) or self._pairs()):
+                n_components = _n_supported(found, pairs)
+            maps = self._maps(found, variances, 0 if with_diagonal else 1)
+            if expected and (is_shared or pairs):
                 spectrum = None
                 if found.others is not None:
                     rho = np.concatenate([found.values, found.others])
                     spectrum = Spectrum(rho, slopes, list(found.ranks.values()))
-                maps = self._with_expectations(maps, whiteners, within, spectrum)
-            for note in about.recovered.notes if lift and about.recovered is not None else ():
-                warn(note)
-            ranks = {n: w.rank for n, w in whiteners.items() if not self.rows.reg[n]}
-            least = (_ROWS_PER_RANK if self.rows.needs_many else 1) * sum(ranks.values())
-            heights = [X.shape[0] for X in self.rows.views.blocks.values()]
-            is_any = self.rows.sample_weight is not None or about.recovered is not None
-            if expected and (min(heights) <= least or is_any):
-                self._warn_of_few_rows(ranks)
+                maps = self._with_expectations(maps, whiteners, within, pairs, spectrum)
+            if lift and about.recovered is not None:
+                for note in about.recovered.notes:
+                    warn(note)
+            if expected:
+                self._warn_of_few_rows(whiteners, pairs)
             if n_components < len(found.values):
                 maps = maps.leading(n_components)
             if patterns:
                 maps = self.with_patterns(maps)
-        return maps.lifted(self.rows.reading.bases) if lift and self.rows.reading.bases else maps
+        return maps.lifted(rows.reading.bases) if lift and rows.reading.bases else maps
 
-    def _pairs(self) -> list[PairCovariance]:
-        """Covariances of the rows of each two views that share objects, if they are known."""
-        regression = self.about.regression
-        rank = 0 if regression is None else regression.rank
-        return counted(self.about.by_pair(), self.rows.views, rank)
-
-    def _n_supported(self, values: np.ndarray, ranks: Mapping[str, int]) -> int:
-        """How many components the data support: others are there by the ridge or by rounding.
-
-        Of three or more views, it is the number of directions that two of them can share.
-        """
-        n_objects = max((pair.n_objects for pair in self._pairs()), default=np.inf)
-        real = int(np.sum(values > _LEAST_SHARE * values[:1].max(initial=0)))
-        return int(min(real, max(n_objects - 2, 1), *sorted(ranks.values())[-2:]))
+    def _maps(
+        self, found: Directions, variances: Mapping[str, np.ndarray], own_value: float
+    ) -> Maps:
+        """Maps of these directions; `own_value` is what the diagonal of A adds to eigenvalues."""
+        about, bases = self.about, self.rows.reading.bases.items()
+        ranks_of_rows = {name: own.rank for name, own in bases if isinstance(own, Reduced)}
+        known = None if about.recovered is None else about.recovered.precisions
+        return Maps(
+            weights=found.weights,
+            means={name: about.means[name] for name in found.weights},
+            eigenvalues=own_value + found.values,
+            values=None if self.with_diagonal else found.values,
+            ranks=found.ranks | ranks_of_rows,
+            variances=dict(variances),
+            bound=found.bound,
+            regression=about.regression,
+            precisions=known and {name: known[name] for name in found.weights},
+        )
 
     def with_patterns(self, maps: Maps) -> Maps:
         """The same maps, not lifted, of two views with `Maps.patterns` and `Maps.own_patterns`.
@@ -225,8 +220,8 @@ class Problem:
             if B.ndim == 1:
                 whiteners[name] = Scaling.of(B)
             else:
-                rounding = self.about.exactness.rounding_in(name, self.about.means[name])
-                whiteners[name] = Whitener.of(B, rounding)
+                of_mean = rounding_of(self.about.means[name])
+                whiteners[name] = Whitener.of(B, self.about.exactness.rounding.get(name, of_mean))
         regs = [self.rows.reg[name] for name in whiteners]
         slopes = [1.0 - reg if isinstance(reg, Shrinkage) else 1.0 for reg in regs]
         if not any(isinstance(reg, Shrinkage) for reg in regs):
@@ -240,12 +235,20 @@ class Problem:
         }
         return scaled, [slope * largest for slope in slopes]
 
-    def _warn_of_few_rows(self, ranks: Mapping[str, int]) -> None:
-        """Warn if views without a ridge, of these ranks, have so few rows that maps fit noise."""
-        rows, about, n_independent = self.rows, self.about, sum(ranks.values())
+    def _warn_of_few_rows(
+        self, whiteners: Mapping[str, AnyWhitener], pairs: list[PairCovariance]
+    ) -> None:
+        """Warn if views without a ridge have so few rows that maps fit noise."""
+        rows, about = self.rows, self.about
+        ranks = {n: own.rank for n, own in whiteners.items() if not rows.reg[n]}
+        n_independent = sum(ranks.values())
+        least = (_ROWS_PER_RANK if rows.needs_many else 1) * n_independent
+        heights = [X.shape[0] for X in rows.views.blocks.values()]
+        if min(heights) > least and rows.sample_weight is None and about.recovered is None:
+            return
         is_counted = isinstance(about.pairs, Moments | PairMoments)
         remedy = 'set reg="cv" to choose a ridge by folds, or ' if rows.needs_many else "set "
-        for (p, q), _, _, count in self._pairs() if is_counted else ():
+        for (p, q), _, _, count in pairs if is_counted else ():
             if {p, q} <= ranks.keys() and count <= (width := ranks[p] + ranks[q]):
                 warn(
                     f"n <= p + q and reg=0: {count:g} objects against {width} independent "
@@ -274,6 +277,7 @@ class Problem:
         maps: Maps,
         whiteners: Mapping[str, AnyWhitener],
         within: Mapping[str, np.ndarray],
+        pairs: list[PairCovariance],
         spectrum: Spectrum | None,
     ) -> Maps:
         """The same maps with what moments of the rows tell of new rows."""
@@ -298,8 +302,19 @@ class Problem:
             of_scores = {name: np.eye(W.shape[1]) for name, W in maps.weights.items()}
             pairs = counted(found, self.rows.views)
             return replace(maps, expected=expected_moments(of_scores, pairs, freedom, spectrum))
-        expected = expected_moments(maps.weights, self._pairs(), freedom, spectrum)
+        expected = expected_moments(maps.weights, pairs, freedom, spectrum)
         return replace(maps, expected=expected)
+
+
+def _n_supported(found: Directions, pairs: list[PairCovariance]) -> int:
+    """How many components the data support: others are there by the ridge or by rounding.
+
+    Of three or more views, it is the number of directions that two of them can share.
+    """
+    values, ranks = found.values, sorted(found.ranks.values())
+    n_objects = max((pair.n_objects for pair in pairs), default=np.inf)
+    real = int(np.sum(values > _LEAST_SHARE * values[:1].max(initial=0)))
+    return int(min(real, max(n_objects - 2, 1), *ranks[-2:]))
 
 
 def _largest_variance(B: np.ndarray, whitener: AnyWhitener) -> float:

@@ -15,9 +15,10 @@ from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
 from mvcca.machine.warnings import warn
 from mvcca.problem._estimate import counted
 from mvcca.problem._lobpcg import Leading, Steps, leading
-from mvcca.problem._maps import Expected, Maps, Spectrum, expected_moments
+from mvcca.problem._maps import Maps
 from mvcca.problem._pencil import Mix, Pencil
 from mvcca.problem._rows import Rows
+from mvcca.problem.expected import Expected, Spectrum, expected_moments
 from mvcca.statistics import PairCovariance
 from mvcca.statistics.passes import checkpointed_steps
 

@@ -10,8 +10,8 @@ from scipy import linalg
 
 from mvcca.blocks import as_block, to_host
 from mvcca.problem._centred_rows import CentredRows
-from mvcca.problem._confounds import given
 from mvcca.problem._rows import Rows
+from mvcca.problem.confounds import given
 from mvcca.problem.ridge import Shrinkage
 from mvcca.statistics import Moments, column_slices
 from mvcca.views import Views

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.blocks import as_block, namespace
-from mvcca.problem import LARGEST_CORRELATION, Expected, component_weights
+from mvcca.problem.expected import LARGEST_CORRELATION, Expected, component_weights
 from mvcca.retrieval.collection import Collection, Projected, summed
 from mvcca.retrieval.hubs import (
     CSLS,

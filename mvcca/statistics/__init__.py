@@ -7,7 +7,6 @@ the blocks, and `mvcca.problem` solves for the weights.
 
 from mvcca.statistics._cell_moments import CellMoments
 from mvcca.statistics._digits_lost import DigitsLost
-from mvcca.statistics._holes import Recovered, filled
 from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
 from mvcca.statistics._moments import (
@@ -46,11 +45,9 @@ __all__ = [
     "PairMoments",
     "PatternMoments",
     "PreparedRows",
-    "Recovered",
     "Regression",
     "ScaledFeatures",
     "StandardizedRows",
     "column_slices",
-    "filled",
     "moments_of_block",
 ]

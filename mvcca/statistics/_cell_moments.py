@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.statistics._holes import Names, Recovered, check_seen, notes_of_pairs, table_of
 from mvcca.statistics._moments import ROUNDING
+from mvcca.statistics.holes import Recovered, check_seen, naming, notes_of_pairs, table_of
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
 
@@ -115,9 +115,9 @@ class CellMoments:
         ValueError
             If a feature is seen in fewer than two rows.
         """
-        names = Names(self.widths, columns)
-        check_seen(self.counts, names)
-        notes = notes_of_pairs(self.counts, names, "their covariance is taken to be 0.")
+        name_of = naming(self.widths, columns)
+        check_seen(self.counts, name_of)
+        notes = notes_of_pairs(self.counts, name_of, "their covariance is taken to be 0.")
         mean = np.diag(self.means)
         Sigma = _ratio(self.scatter, np.where(self.counts > 1, self.counts - 1, 0))
         constant = np.diag(self.scatter) <= ROUNDING**2 * np.diag(self.counts) * mean**2

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import partial
 from itertools import accumulate as accumulated
 from itertools import combinations, combinations_with_replacement, pairwise
 from math import ceil
 from threading import local
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -31,9 +31,6 @@ from mvcca.statistics._pair_covariance import PairCovariance
 from mvcca.statistics._regression import Regression
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 _ULPS = 32  # a deviation of so many units in the last place is rounding
 ROUNDING = _ULPS * np.finfo(np.float64).eps
@@ -53,17 +50,6 @@ _STACKED_ROWS = 4096  # of a piece on a device: few enough for float32 sums, eno
 
 _STRIP_BYTES = 2**16  # temporaries of a product of few rows; small ones need no system call
 _STRIP_ROWS = 16  # at least
-
-
-def _letting_underflow(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Of views in range only rounding underflows, and squares that `_leaves_range` tells of."""
-
-    @wraps(function)
-    def silent(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with np.errstate(under="ignore"):
-            return function(*args, **kwargs)
-
-    return silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,11 +193,11 @@ class Moments:
                     _add_product(scatter[in_p, in_q], weight * shift[[q], in_p], shift[[p], in_q])
         return _without_rounding(Moments(self.widths, counts, means, residues, scatter))
 
-    @_letting_underflow
     def __sub__(self, other: Moments) -> Moments:
         """The moments of the other objects, if `other` are those of some of these."""
-        rest = self + replace(other, counts=-other.counts, scatter=-other.scatter)
-        rounding = np.diag(rest.scatter) <= 1e-12 * np.diag(self.scatter)
+        with np.errstate(under="ignore"):
+            rest = self + replace(other, counts=-other.counts, scatter=-other.scatter)
+            rounding = np.diag(rest.scatter) <= 1e-12 * np.diag(self.scatter)
         rest.scatter[rounding] = rest.scatter[:, rounding] = 0
         return rest
 
@@ -305,21 +291,24 @@ def moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike)
     """Moments of rows in memory; the arguments are those of `Moments.of`."""
     seen = views.seen.astype(float)
     counts = seen.T @ (seen if weights is None else weights[:, None] * seen)
-    if views.is_paired and not views.is_sparse:
-        blocks = list(views.blocks.values())
-        mean, _, scatter = _scatter(blocks, blocks, weights, np.dtype(dtype))
-        means, residues = np.repeat(mean[:, None], len(blocks), axis=1)
-    else:
-        means, residues, scatter = _scatter_by_pair(views, weights, np.dtype(dtype))
+    # Of views in range only rounding underflows, and squares that `_leaves_range` tells of.
+    with np.errstate(under="ignore"):
+        if views.is_paired and not views.is_sparse:
+            blocks = list(views.blocks.values())
+            mean, _, scatter = _scatter(blocks, blocks, weights, np.dtype(dtype))
+            means, residues = np.repeat(mean[:, None], len(blocks), axis=1)
+        else:
+            means, residues, scatter = _scatter_by_pair(views, weights, np.dtype(dtype))
     return _without_rounding(Moments(views.widths, counts, means, residues, scatter))
 
 
-@_letting_underflow
 def _without_rounding(moments: Moments) -> Moments:
     """The same moments; the scatter of constant columns, which is rounding, is set to zero."""
-    mean = np.concatenate(list(moments.mean().values()))
-    counts = np.repeat(np.diag(moments.counts), list(moments.widths.values()))
-    constant = np.diag(moments.scatter) <= ROUNDING**2 * counts * mean**2
+    widths = list(moments.widths.values())
+    mean = moments.means[np.repeat(np.arange(len(widths)), widths), np.arange(sum(widths))]
+    counts = np.repeat(np.diag(moments.counts), widths)
+    with np.errstate(under="ignore"):
+        constant = np.diag(moments.scatter) <= ROUNDING**2 * counts * mean**2
     if constant.any():
         moments.scatter[constant] = 0
         moments.scatter[:, constant] = 0
@@ -400,7 +389,6 @@ def _scatter(
     return *_merge(scatter, totals, a, b, np.finfo(dtype).eps), scatter
 
 
-@_letting_underflow
 def _scatter_of_piece(
     matrices: list[np.ndarray],
     split: int | None,
@@ -415,38 +403,42 @@ def _scatter_of_piece(
     The scatter is that of the first `split` columns and the others, or of all columns.
     """
     given, n_rows, end = shifts, rows.stop - rows.start, 0
-    if shifts is None:
-        # In any order of rows, the sample's mean is within √_SAMPLE_STEP deviations of the mean.
-        some = slice(rows.start, rows.stop, _SAMPLE_STEP)
-        share = w[some] / (w[some].sum() or 1)
-        shifts = np.concatenate([share @ matrix[some] for matrix in matrices])
-    buffer = getattr(buffers, "buffer", None)  # one per thread, for pieces of up to a row more
-    if buffer is None or buffer.dtype != w.dtype or len(buffer) < n_rows:
-        buffer = buffers.buffer = np.empty((n_rows + 1, len(shifts) + 1), w.dtype)
-    centred = buffer[:n_rows]
-    for matrix in matrices:
-        start, end = end, end + matrix.shape[1]
-        np.subtract(matrix[rows], shifts[start:end], out=centred[:, start:end])
-    centred[:, -1] = 1
-    if is_weighted:
-        centred *= np.sqrt(w[rows])[:, None]
-    with np.errstate(over="ignore", invalid="ignore"):
-        if split is None:
-            product = centred.T @ centred
-            sums, squares, product = product[-1], np.diag(product)[:-1], product[:-1, :-1]
-        else:
-            sums, squares = centred[:, -1] @ centred, np.einsum("ij,ij->j", centred, centred)[:-1]
-            product = centred[:, :split].T @ centred[:, split:-1]
-    if w.dtype == np.float32 and _leaves_range(squares, lambda small: centred[:, small]):
-        wide = w.astype(np.float64)
-        return _scatter_of_piece(matrices, split, wide, is_weighted, buffers, rows, given)
-    residues = sums[:-1] / (sums[-1] or 1)  # mean of the shifted rows
-    shifted = w[rows].sum() * residues**2
-    varies = squares - shifted > _ULPS * np.finfo(w.dtype).eps * shifted
-    if given is None and np.any(varies & (shifted > _FAR * squares)):
-        shifts = shifts + residues
-        return _scatter_of_piece(matrices, split, w, is_weighted, buffers, rows, shifts)
-    return product, shifts, residues
+    with np.errstate(under="ignore"):  # in each thread
+        if shifts is None:
+            # In any order of rows, its mean is within √_SAMPLE_STEP deviations of that of all.
+            some = slice(rows.start, rows.stop, _SAMPLE_STEP)
+            share = w[some] / (w[some].sum() or 1)
+            shifts = np.concatenate([share @ matrix[some] for matrix in matrices])
+        buffer = getattr(buffers, "buffer", None)  # one per thread, for pieces of up to a row more
+        if buffer is None or buffer.dtype != w.dtype or len(buffer) < n_rows:
+            buffer = buffers.buffer = np.empty((n_rows + 1, len(shifts) + 1), w.dtype)
+        centred = buffer[:n_rows]
+        for matrix in matrices:
+            start, end = end, end + matrix.shape[1]
+            np.subtract(matrix[rows], shifts[start:end], out=centred[:, start:end])
+        centred[:, -1] = 1
+        if is_weighted:
+            centred *= np.sqrt(w[rows])[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if split is None:
+                product = centred.T @ centred
+                sums, squares, product = product[-1], np.diag(product)[:-1], product[:-1, :-1]
+            else:
+                sums, squares = (
+                    centred[:, -1] @ centred,
+                    np.einsum("ij,ij->j", centred, centred)[:-1],
+                )
+                product = centred[:, :split].T @ centred[:, split:-1]
+        if w.dtype == np.float32 and _leaves_range(squares, lambda small: centred[:, small]):
+            wide = w.astype(np.float64)
+            return _scatter_of_piece(matrices, split, wide, is_weighted, buffers, rows, given)
+        residues = sums[:-1] / (sums[-1] or 1)  # mean of the shifted rows
+        shifted = w[rows].sum() * residues**2
+        varies = squares - shifted > _ULPS * np.finfo(w.dtype).eps * shifted
+        if given is None and np.any(varies & (shifted > _FAR * squares)):
+            shifts = shifts + residues
+            return _scatter_of_piece(matrices, split, w, is_weighted, buffers, rows, shifts)
+        return product, shifts, residues
 
 
 class _Centers(NamedTuple):
@@ -456,7 +448,6 @@ class _Centers(NamedTuple):
     residues: np.ndarray
 
 
-@_letting_underflow
 def _merge(
     scatter: np.ndarray, totals: np.ndarray, a: _Centers, b: _Centers, eps: float
 ) -> tuple[np.ndarray, np.ndarray]:

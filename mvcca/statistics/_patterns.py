@@ -9,25 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mvcca.machine.progress import steps
 from mvcca.machine.warnings import warn
-from mvcca.statistics._holes import (
-    Names,
+from mvcca.statistics._moments import ROUNDING
+from mvcca.statistics.holes import (
     Recovered,
     alike,
     check_seen,
     complete_rows,
     inverses,
+    naming,
     notes_of_pairs,
     table_of,
 )
-from mvcca.statistics._moments import ROUNDING
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
 
@@ -149,11 +148,10 @@ class PatternMoments:
            algorithm", 1977, section 4.1; Little and Rubin, "Statistical Analysis with Missing
            Data", section 11.2.
         """
-        names, n_pairs = Names(self.widths, columns), self.pair_counts()
-        check_seen(n_pairs, names)
-        notes = notes_of_pairs(
-            n_pairs, names, "the rows do not tell their correlation beyond that by other features."
-        )
+        name_of, n_pairs = naming(self.widths, columns), self.pair_counts()
+        check_seen(n_pairs, name_of)
+        what = "the rows do not tell their correlation beyond that by other features."
+        notes = notes_of_pairs(n_pairs, name_of, what)
         origin, variances = self._marginals()
         varies = variances > ROUNDING**2 * np.diag(n_pairs) * origin**2
         varies &= np.isfinite(variances)
@@ -161,7 +159,7 @@ class PatternMoments:
         Sigma = np.diag(np.where(np.isfinite(variances), 0, variances))  # refused by the solver
         if varies.any():
             standardized = self._standardized(origin, scale, varies)
-            mean, correlation = standardized.most_likely(tolerance, max_iter)
+            mean, correlation = _most_likely(standardized, tolerance, max_iter)
             units = np.outer(scale, scale)[np.ix_(varies, varies)]
             Sigma[np.ix_(varies, varies)] = correlation * units * (n_rows / (n_rows - 1))
             origin[varies] += scale[varies] * mean
@@ -184,82 +182,76 @@ class PatternMoments:
 
     def _standardized(
         self, center: np.ndarray, scale: np.ndarray, varies: np.ndarray
-    ) -> _Standardized:
+    ) -> PatternMoments:
         """The same statistic of features with mean 0 and variance 1, without constant ones."""
-        seen = self.seen[:, varies]
         means = np.where(self.seen, (self.means - center) / scale, 0)[:, varies]
-        return _Standardized(seen, self.counts, means, (self.rows / scale)[:, varies], self.codes)
-
-
-@dataclass(frozen=True, eq=False)
-class _Standardized:
-    """Attributes of `PatternMoments`, of features with mean 0 and variance 1."""
-
-    seen: np.ndarray
-    counts: np.ndarray
-    means: np.ndarray
-    rows: np.ndarray
-    codes: np.ndarray
-
-    def most_likely(self, tolerance: float, max_iter: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (d,) and covariance (d, d)."""
-        n_features = self.seen.shape[1]
-        mean, covariance = np.zeros(n_features), np.eye(n_features)
-        gain = 0.0
-        with closing(steps(max_iter, "EM", is_exact=False)) as counted:
-            for _ in counted:
-                before = gain
-                shift, new, gain = self._step(mean, covariance)
-                change = np.abs(new - covariance).max()
-                mean, covariance = mean + shift, new
-                if _gain_left(gain, before) <= tolerance:
-                    return mean, covariance
-        from sklearn.exceptions import ConvergenceWarning
-
-        warn(
-            f'missing="em" stopped after {max_iter} steps while the likelihood was still rising '
-            f"(the last step changed a correlation by {change:.1g}): the cells hardly tell some "
-            "correlations. Drop features that are rarely seen together, or fit to more rows.",
-            ConvergenceWarning,
+        return replace(
+            self,
+            widths={"": int(varies.sum())},
+            seen=self.seen[:, varies],
+            means=means,
+            rows=(self.rows / scale)[:, varies],
         )
-        return mean, covariance
 
-    def _step(
-        self, mean: np.ndarray, covariance: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """One step of EM: the change of the mean, the new covariance, and the expected gain.
 
-        To second order, the complete rows' log-likelihood gains n (tr(P Δ P Δ) / 4 + sᵀ P s / 2)
-        by the change Δ of the covariance and s of the mean.
-        """
-        n_rows, d = self.counts.sum(), len(mean)
-        P = np.linalg.inv(covariance + _LEAST_VARIANCE * np.eye(d))
-        centred = np.where(self.seen, self.means - mean, 0)
-        rows = self.rows.copy()
-        products, of_rows = centred @ P, rows @ P
-        of_holes = np.zeros(d * d)  # covariance of the missing cells given the others
-        for patterns, cells in alike(self.seen):
-            H = inverses(P, cells)
-            places = cells[:, :, None] * d + cells[:, None, :]
-            n_each = self.counts[patterns, None, None]
-            of_holes += np.bincount(places.ravel(), (n_each * H).ravel(), d * d)
-            place = patterns[:, None], cells
-            centred[place] = -np.einsum("bij,bj->bi", H, products[place])
-            for number in np.flatnonzero(self._ends[patterns] > self._ends[patterns - 1]):
-                own = slice(*self._ends[[patterns[number] - 1, patterns[number]]])
-                rows[own, cells[number]] = -of_rows[own, cells[number]] @ H[number]
-        shift = self.counts @ centred / n_rows
-        scatter = (self.counts[:, None] * centred).T @ centred + rows.T @ rows
-        new = (scatter + of_holes.reshape(d, d)) / n_rows - np.outer(shift, shift)
-        change = P @ (new - covariance)
-        gain = n_rows * (np.sum(change * change.T) / 4 + shift @ P @ shift / 2)
-        return shift, new, float(gain)
+def _most_likely(
+    standardized: PatternMoments, tolerance: float, max_iter: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (d,) and covariance (d, d) of features with mean 0 and variance 1."""
+    n_features = standardized.seen.shape[1]
+    mean, covariance = np.zeros(n_features), np.eye(n_features)
+    gain = 0.0
+    with closing(steps(max_iter, "EM", is_exact=False)) as counted:
+        for _ in counted:
+            before = gain
+            shift, new, gain = _step_of_em(standardized, mean, covariance)
+            change = np.abs(new - covariance).max()
+            mean, covariance = mean + shift, new
+            if _gain_left(gain, before) <= tolerance:
+                return mean, covariance
+    from sklearn.exceptions import ConvergenceWarning
 
-    @cached_property
-    def _ends(self) -> np.ndarray:
-        """Where the rows of each pattern end; the last number, at -1, is where the first begins."""
-        n_each = np.bincount(self.codes, minlength=len(self.seen))
-        return np.append(np.cumsum(n_each), 0)
+    warn(
+        f'missing="em" stopped after {max_iter} steps while the likelihood was still rising '
+        f"(the last step changed a correlation by {change:.1g}): the cells hardly tell some "
+        "correlations. Drop features that are rarely seen together, or fit to more rows.",
+        ConvergenceWarning,
+    )
+    return mean, covariance
+
+
+def _step_of_em(
+    moments: PatternMoments, mean: np.ndarray, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """One step: the change of the mean, the new covariance, and the expected gain.
+
+    To second order, the complete rows' log-likelihood gains n (tr(P Δ P Δ) / 4 + sᵀ P s / 2)
+    by the change Δ of the covariance and s of the mean.
+    """
+    n_rows, d = moments.counts.sum(), len(mean)
+    P = np.linalg.inv(covariance + _LEAST_VARIANCE * np.eye(d))
+    centred = np.where(moments.seen, moments.means - mean, 0)
+    rows = moments.rows.copy()
+    products, of_rows = centred @ P, rows @ P
+    # Where the rows of each pattern end; the last number, at -1, is where the first begins.
+    ends = np.append(np.cumsum(np.bincount(moments.codes, minlength=len(moments.seen))), 0)
+    of_holes = np.zeros(d * d)  # covariance of the missing cells given the others
+    for patterns, cells in alike(moments.seen):
+        H = inverses(P, cells)
+        places = cells[:, :, None] * d + cells[:, None, :]
+        n_each = moments.counts[patterns, None, None]
+        of_holes += np.bincount(places.ravel(), (n_each * H).ravel(), d * d)
+        place = patterns[:, None], cells
+        centred[place] = -np.einsum("bij,bj->bi", H, products[place])
+        for number in np.flatnonzero(ends[patterns] > ends[patterns - 1]):
+            own = slice(*ends[[patterns[number] - 1, patterns[number]]])
+            rows[own, cells[number]] = -of_rows[own, cells[number]] @ H[number]
+    shift = moments.counts @ centred / n_rows
+    scatter = (moments.counts[:, None] * centred).T @ centred + rows.T @ rows
+    new = (scatter + of_holes.reshape(d, d)) / n_rows - np.outer(shift, shift)
+    change = P @ (new - covariance)
+    gain = n_rows * (np.sum(change * change.T) / 4 + shift @ P @ shift / 2)
+    return shift, new, float(gain)
 
 
 def _gain_left(gain: float, before: float) -> float:

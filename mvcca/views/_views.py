@@ -306,7 +306,8 @@ class Views(ShownAsTables):
                 name: block.take(_as_slice(self._positions[rows, v][seen[:, v]]))
                 for v, (name, block) in enumerate(self.blocks.items())
             }
-        ids = None if self.ids is None else self._informative_ids
+        # The default labels 0, ..., n - 1 depend on the selection.
+        ids = None if self.ids is None else informative(self.ids)
         return Views.of(blocks, seen, None if ids is None else ids[rows], self.removed)
 
     def block(self, name: str) -> Block:
@@ -350,11 +351,6 @@ class Views(ShownAsTables):
         return self.replace({name: block.promoted(dtype) for name, block in self.blocks.items()})
 
     @cached_property
-    def _informative_ids(self) -> np.ndarray | None:
-        """Row labels, unless they are the default 0, ..., n - 1, which depend on the selection."""
-        return informative(self.ids)
-
-    @cached_property
     def _positions(self) -> np.ndarray:
         """Row of every object in each view in which it is seen, (n_objects, n_views)."""
         return np.cumsum(self.seen, axis=0) - 1
@@ -384,7 +380,8 @@ class Views(ShownAsTables):
 
     def informative_ids_of(self, name: str) -> np.ndarray | None:
         """Row labels of ``views[name]`` that identify rows, or None."""
-        return None if self._informative_ids is None else self.ids_of(name)
+        known = self.ids is not None and informative(self.ids) is not None
+        return self.ids_of(name) if known else None
 
     def keys(self) -> tuple[str, ...]:
         """Names of the views, as `names`."""

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import NamedColumns, as_block
+from mvcca.blocks import as_block
 from mvcca.blocks.checks import column_labels, few, reject_masks
 from mvcca.blocks.places import row_in_words
+from mvcca.blocks.sources import NamedColumns
 from mvcca.machine.warnings import warn
 from mvcca.views import Views
 from mvcca.views.validation import numbered_columns

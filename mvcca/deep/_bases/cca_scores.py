@@ -15,7 +15,7 @@ from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.rows import Sample
 from mvcca.deep.endings import Ending, LinearCCA
 from mvcca.deep.trainer import Trainer
-from mvcca.problem import expected_moments
+from mvcca.problem.expected import expected_moments
 from mvcca.statistics import Moments
 
 _LEAST_VALIDATION_ROWS = 100  # correlations have standard errors of at most 0.1

@@ -30,7 +30,7 @@ from mvcca.linear import CCA
 from mvcca.measures import column_correlations
 from mvcca.model_selection import decay_of_variances
 from mvcca.model_selection.folds import splits_of
-from mvcca.problem import squares_about
+from mvcca.problem.confounds import squares_about
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view

@@ -10,7 +10,7 @@ import numpy as np
 from mvcca.linear import CCA, Procrustes
 from mvcca.machine.progress import steps
 from mvcca.measures import unit_rows
-from mvcca.problem import profile_vectors
+from mvcca.problem.expected import profile_vectors
 from mvcca.retrieval import mutual_neighbors, top_k
 from mvcca.retrieval.hubs import CSLS
 from mvcca.views import Views

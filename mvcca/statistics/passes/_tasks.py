@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import add
 from typing import Any
 from uuid import uuid4
@@ -77,7 +77,7 @@ class RowTasks:
                 here[name] = block.in_memory().matrix
             elif self._is_whole_chunks(name, rows):
                 array, read = deferred
-                chunks[name] = (_Recipe(array), None, read)
+                chunks[name] = (_recipe(array), None, read)
             else:
                 array, read = deferred
                 chunks[name] = (array.to_delayed().tolist(), list(array.chunks[0]), read)
@@ -153,7 +153,7 @@ def _limited(function: Callable[..., Any], *arguments: Any) -> Any:
 def _joined(chunks: Any, heights: list[int] | None, read: Callable[[Any, int], Any]) -> Any:
     """Rows of several chunks, checked chunk by chunk, so that errors name the right rows."""
     if heights is None:
-        return read(chunks.made(), 0)
+        return read(chunks(), 0)
     starts = np.cumsum([0, *heights]).tolist()
     rows = [
         read(stack(side_by_side, axis=1), start)
@@ -165,19 +165,15 @@ def _joined(chunks: Any, heights: list[int] | None, read: Callable[[Any, int], A
 # ---- Dask arrays -----------------------------------------------------------------------------
 
 
-class _Recipe:
-    """A Dask array that is a plain value to Dask, so that its graph is part of the task.
+def _recipe(array: Any) -> Callable[[], Any]:
+    """What computes a Dask array, a plain value to Dask, so that its graph is part of the task.
 
     If chunks were tasks, they would often be read on one worker and sent to another.
     """
+    from dask.base import optimize
 
-    def __init__(self, array: Any) -> None:
-        from dask.base import optimize
-
-        [self._array] = optimize(array)
-
-    def made(self) -> Any:
-        return self._array.compute(scheduler="synchronous")
+    [optimized] = optimize(array)
+    return partial(optimized.compute, scheduler="synchronous")
 
 
 def _on_cluster(array: Any) -> bool:

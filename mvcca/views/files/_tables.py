@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import NamedColumns, SourceError, as_block, read_array
+from mvcca.blocks import SourceError, as_block, read_array
 from mvcca.blocks.checks import FILL_IN, few, repeated
 from mvcca.blocks.places import row_in_words
 from mvcca.blocks.sources import (
     UNNAMED,
     ZERO,
+    NamedColumns,
     bad_cell,
     begins_with_index,
     cells_of_text,

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import Block, SourceError, as_block, open_or_read, path_and_key, read_texts
+from mvcca.blocks import Block, SourceError, as_block, read_texts
 from mvcca.blocks.checks import FILL_IN, column_labels
-from mvcca.blocks.sources import MISSING
+from mvcca.blocks.sources import MISSING, open_or_read, path_and_key
 from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
 from mvcca.views.files._checks import check_block, check_numbers

@@ -7,7 +7,7 @@ what both have in common, up to the moments that a problem is posed with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -142,28 +142,28 @@ def inverses(precision: np.ndarray, cells: np.ndarray) -> np.ndarray:
 # ---- what a fit says of its holes ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Names:
-    """Views and columns in words, by position among the features of all views."""
+def naming(
+    widths: Mapping[str, int], columns: Mapping[str, Sequence[Any] | None]
+) -> Callable[[int], str]:
+    """Function that names the view and the column of a feature, by its position among all."""
 
-    widths: Mapping[str, int]
-    columns: Mapping[str, Sequence[Any] | None]
-
-    def __getitem__(self, feature: int) -> str:
-        slices = column_slices(dict(self.widths)).items()
+    def name_of(feature: int) -> str:
+        slices = column_slices(dict(widths)).items()
         name, own = next((name, own) for name, own in slices if feature < own.stop)
         column: Any = feature - own.start
-        labels = self.columns.get(name)
+        labels = columns.get(name)
         if labels is not None and list(labels) != list(range(len(labels))):
             column = repr(labels[column])
         return f"column {column} of view {name!r}"
 
+    return name_of
 
-def check_seen(counts: np.ndarray, names: Names) -> None:
+
+def check_seen(counts: np.ndarray, name_of: Callable[[int], str]) -> None:
     """Refuse features that are seen in fewer than two rows."""
     lost = np.flatnonzero(~(np.diag(counts) > 1))
     if len(lost):
-        which = names[lost[0]] + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")
+        which = name_of(lost[0]) + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")
         raise ValueError(
             f"Missing cells: expected every feature to be seen in at least two rows, but {which} "
             f"{'are' if len(lost) > 1 else 'is'} missing in all rows but {counts[lost[0]].max():g}."
@@ -171,12 +171,11 @@ def check_seen(counts: np.ndarray, names: Names) -> None:
         )
 
 
-def notes_of_pairs(counts: np.ndarray, names: Names, what: str) -> list[str]:
+def notes_of_pairs(counts: np.ndarray, name_of: Callable[[int], str], what: str) -> list[str]:
     """A note on features that are never seen together; `what` is said of their covariance."""
     i, j = np.nonzero(np.triu(~(counts > 1), 1))
     if not len(i):
         return []
     pairs = f"{len(i)} pairs of features are" if len(i) > 1 else "A pair of features is"
-    return [
-        f"{pairs} seen together in fewer than two rows ({names[i[0]]} and {names[j[0]]}): {what}"
-    ]
+    first = f"{name_of(i[0])} and {name_of(j[0])}"
+    return [f"{pairs} seen together in fewer than two rows ({first}): {what}"]

@@ -23,6 +23,8 @@ from mvcca.problem.whitener import AnyWhitener, Scaling, Whitener, rounding_of
 from mvcca.statistics import Moments, Regression, column_slices
 from mvcca.views import Views
 
+__all__ = ["given", "least_left", "regression_on", "rounding_given", "squares_about"]
+
 _ULPS = 32  # share of a column's scatter that counts as explained, in units of the last place
 _LEAST_LEFT = 1e-10  # share of a column's length that confounds leave, below which they explain it
 
