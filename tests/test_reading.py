@@ -16,7 +16,7 @@ MOST_RUN = {
     # each, and more functions since residuals count for fewer rows and folds have one loop.
     "CCA.fit": (22, 87, 13),
     "MVMLCCA.fit": (41, 182, 17),
-    "SAM.fit": (29, 157, 13),
+    "SAM.fit": (29, 157, 12),
     "fit_migration": (31, 145, 16),
     "mvcca fit": (87, 493, 24),
     'compare("default", cv=5)': (100, 715, 34),

@@ -175,7 +175,7 @@ class Encoders(nn.Module):
         The layers in front of networks, by view.
     whole : dict of str to Module
         The networks with what comes before them: they take rows as they are.
-    trained : dict of str to Module
+    trained : dict of str to callable
         What gives the scores that the objective sees, of rows that are already standardized.
     """
 
@@ -184,7 +184,8 @@ class Encoders(nn.Module):
         self.names = tuple(encoders)
         self.modules_of_views = nn.ModuleList(encoders.values())
         self.inputs: dict[str, Standardize] = {}
-        self.whole, self.trained = dict(encoders), dict(encoders)
+        self.whole: dict[str, nn.Module] = dict(encoders)
+        self.trained: dict[str, Callable[[Tensor], Tensor]] = dict(encoders)
         # Lists register modules of views with any name.
         self.inputs_of_views = nn.ModuleList(nn.Identity() for _ in encoders)
 
@@ -203,12 +204,12 @@ class Encoders(nn.Module):
         return {name: scores_of(self.trained[name], name, X) for name, X in views.items()}
 
 
-def scores_of(encoder: nn.Module, name: str, X: Tensor) -> Tensor:
+def scores_of(encoder: Callable[[Tensor], Tensor], name: str, X: Tensor) -> Tensor:
     """Output of an encoder, checked to be a tensor.
 
     Parameters
     ----------
-    encoder : Module
+    encoder : callable
         The network of a view.
     name : str
         Name of the view.
