@@ -15,7 +15,7 @@ MOST_RUN = {
     # More files since checks of input, projection, sums, precision, whiteners and ridges have one
     # each, and more functions since residuals count for fewer rows and folds have one loop.
     "CCA.fit": (22, 87, 13),
-    "MVMLCCA.fit": (41, 182, 17),
+    "MVMLCCA.fit": (41, 181, 17),
     "SAM.fit": (29, 157, 12),
     "fit_migration": (31, 145, 16),
     "mvcca fit": (87, 493, 24),

@@ -30,7 +30,6 @@ __all__ = [
     "cnn",
     "mlp",
     "n_parameters",
-    "scores_of",
     "takes_integers",
     "vgg",
     "widened",
@@ -205,26 +204,7 @@ class Encoders(nn.Module):
 
 
 def scores_of(encoder: Callable[[Tensor], Tensor], name: str, X: Tensor) -> Tensor:
-    """Output of an encoder, checked to be a tensor.
-
-    Parameters
-    ----------
-    encoder : callable
-        The network of a view.
-    name : str
-        Name of the view.
-    X : Tensor
-        Rows of the view.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    TypeError
-        If the network returns anything else, such as a tuple or a NumPy array.
-    """
+    """Output of the encoder of a view, checked to be a tensor and not a tuple or a NumPy array."""
     scores = encoder(X)
     if isinstance(scores, Tensor):
         return scores
