@@ -392,7 +392,7 @@ def test_a_trainer_made_of_training_parameters_trains_without_the_estimator():
     model = DCCA(2, standardize=False, learning_rate={"image": 0.01, "text": 1e-3}, **SMALL)
     model.fit(views)
     training = Training.of(model)
-    networks = model.new_networks(torch.Generator().manual_seed(training.seeds[0]))
+    networks = model._new_networks(torch.Generator().manual_seed(training.seeds[0]))
     before = copied(networks.state_dict())
     trainer = training.trainer(networks, TraceNormLoss(dict.fromkeys(views.names, 1e-4)))
     trainer.train(views, training.max_epochs)

@@ -30,7 +30,6 @@ __all__ = [
     "cnn",
     "mlp",
     "n_parameters",
-    "scores_of",
     "takes_integers",
     "vgg",
     "widened",
@@ -175,7 +174,7 @@ class Encoders(nn.Module):
         The layers in front of networks, by view.
     whole : dict of str to Module
         The networks with what comes before them: they take rows as they are.
-    trained : dict of str to Module
+    trained : dict of str to callable
         What gives the scores that the objective sees, of rows that are already standardized.
     """
 
@@ -184,7 +183,8 @@ class Encoders(nn.Module):
         self.names = tuple(encoders)
         self.modules_of_views = nn.ModuleList(encoders.values())
         self.inputs: dict[str, Standardize] = {}
-        self.whole, self.trained = dict(encoders), dict(encoders)
+        self.whole: dict[str, nn.Module] = dict(encoders)
+        self.trained: dict[str, Callable[[Tensor], Tensor]] = dict(encoders)
         # Lists register modules of views with any name.
         self.inputs_of_views = nn.ModuleList(nn.Identity() for _ in encoders)
 
@@ -203,27 +203,8 @@ class Encoders(nn.Module):
         return {name: scores_of(self.trained[name], name, X) for name, X in views.items()}
 
 
-def scores_of(encoder: nn.Module, name: str, X: Tensor) -> Tensor:
-    """Output of an encoder, checked to be a tensor.
-
-    Parameters
-    ----------
-    encoder : Module
-        The network of a view.
-    name : str
-        Name of the view.
-    X : Tensor
-        Rows of the view.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    TypeError
-        If the network returns anything else, such as a tuple or a NumPy array.
-    """
+def scores_of(encoder: Callable[[Tensor], Tensor], name: str, X: Tensor) -> Tensor:
+    """Output of the encoder of a view, checked to be a tensor and not a tuple or a NumPy array."""
     scores = encoder(X)
     if isinstance(scores, Tensor):
         return scores

@@ -53,17 +53,7 @@ class Objects:
 Sampler = Callable[[Objects, np.random.Generator], Iterator[Mapping[str, np.ndarray]]]
 
 
-class _BatchSampler:
-    """A sampler with batches of equal size, and what becomes of leftover rows."""
-
-    def __init__(self, batch_size: int, last: str = "drop") -> None:
-        known = ("drop", "fill", "keep")
-        if last not in known:
-            raise ValueError(f"last must be one of {known}, got {last!r}.")
-        self.batch_size, self.last = batch_size, last
-
-
-class ShuffledBatches(_BatchSampler):
+class ShuffledBatches:
     """Paired batches of equal size in a new random order every epoch.
 
     Parameters
@@ -84,6 +74,12 @@ class ShuffledBatches(_BatchSampler):
     [4, 4]
     """
 
+    def __init__(self, batch_size: int, last: str = "drop") -> None:
+        known = ("drop", "fill", "keep")
+        if last not in known:
+            raise ValueError(f"last must be one of {known}, got {last!r}.")
+        self.batch_size, self.last = batch_size, last
+
     def __call__(
         self, objects: Objects, rng: np.random.Generator
     ) -> Iterator[dict[str, np.ndarray]]:
@@ -92,7 +88,7 @@ class ShuffledBatches(_BatchSampler):
         return (dict.fromkeys(objects.sizes, rows) for rows in batches)
 
 
-class LabelPairs(_BatchSampler):
+class LabelPairs(ShuffledBatches):
     """Batches of unpaired views that pair rows with equal labels, anew in every epoch.
 
     In an epoch, all rows of a class occur once in the view that has most of them. In the other

@@ -70,7 +70,7 @@ def put_networks(estimator: Any, networks: Mapping[str, Any], probes: Mapping[st
 
 
 def _networks_of(estimator: Any) -> dict[str, nn.Module]:
-    encoders = estimator.new_networks(Generator())
+    encoders = estimator._new_networks(Generator())
     return {name: encoders.whole[name].eval() for name in encoders.names}
 
 

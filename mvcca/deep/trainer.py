@@ -215,12 +215,12 @@ class Trainer:
         ValueError
             If a callback needs validation rows and there are none, or if the loss is never finite.
         """
-        for callback in self.callbacks:
-            if callback.needs_validation and validation is None:
-                raise ValueError(
-                    f"{type(callback).__name__} needs validation rows, and there are none. Pass "
-                    "X_val to fit, or set validation_fraction."
-                )
+        needing = [type(c).__name__ for c in self.callbacks if c.needs_validation]
+        if needing and validation is None:
+            raise ValueError(
+                f"{needing[0]} needs validation rows, and there are none. Pass X_val to fit, or "
+                "set validation_fraction."
+            )
         self.last_epoch, self._stopped = self.epoch + n_epochs, False
         self.rows = Batches(sample, self.device, self.encoders)
         self.validation = None
@@ -228,7 +228,8 @@ class Trainer:
             self.validation = Batches(validation, self.device, self.encoders)
         if checkpoint is not None and checkpoint.state is not None:
             self.load_state_dict(checkpoint.state)
-        self._call("on_train_begin")
+        for callback in self.callbacks:
+            callback.on_train_begin(self)
         last_good, written = self._weights(), time.monotonic()
         snapshot = self.state_dict() if checkpoint is not None else None
         retreats = 0
@@ -257,7 +258,8 @@ class Trainer:
             checkpoint.write(self.state_dict())
         if self.validation is not None:
             self.load_best()
-        self._call("on_train_end")
+        for callback in self.callbacks:
+            callback.on_train_end(self)
         for module in self.modules:
             module.eval()
         del self.rows, self.validation
@@ -269,24 +271,10 @@ class Trainer:
         self.planned_epochs = max(self.n_epochs or self.last_epoch, self.epoch)
         for module in self.modules:
             module.train()
-        self._call("on_epoch_begin")
-        sums: dict[str, Tensor] = {}
-        n_taken, n_steps = torch.zeros(()), 0
-        for batch in self.rows.batches(
-            self.sampler(self.rows.objects, self.rng), self.epoch, self.planned_epochs
-        ):
-            loss, is_finite = self.step.take(partial(self._loss, batch), self.device)
-            for name, value in _figures(loss).items():
-                value = torch.where(is_finite, value, 0)
-                # A float64 sum, which Apple's devices do not have.
-                value = value if self.device.type == "mps" else value.double()
-                sums[name] = sums[name] + value if name in sums else value
-            n_taken = is_finite + n_taken.to(is_finite.device)
-            n_steps += 1
-            self._call("on_batch_end")
-        n_finite = int(n_taken)
-        figures = {"epoch": self.epoch, "loss": 0.0}
-        figures |= {name: float(value) / max(n_finite, 1) for name, value in sums.items()}
+        for callback in self.callbacks:
+            callback.on_epoch_begin(self)
+        means, n_steps, n_finite = self._take_steps()
+        figures = {"epoch": self.epoch, "loss": 0.0} | means
         succeeded = n_finite > 0 and n_steps - n_finite <= _MAX_SKIPPED
         if succeeded and self.validation is not None:
             figures |= self._evaluate(self.validation)
@@ -304,8 +292,29 @@ class Trainer:
             self.best_epoch = self.epoch
         else:
             self._note_best(figures)
-        self._call("on_epoch_end")
+        for callback in self.callbacks:
+            callback.on_epoch_end(self)
         return True
+
+    def _take_steps(self) -> tuple[dict[str, float], int, int]:
+        """Step once per batch; return mean figures, and the numbers of all and of finite steps."""
+        sums: dict[str, Tensor] = {}
+        n_taken, n_steps = torch.zeros(()), 0
+        chosen = self.sampler(self.rows.objects, self.rng)
+        for batch in self.rows.batches(chosen, self.epoch, self.planned_epochs):
+            loss, is_finite = self.step.take(partial(self._loss, batch), self.device)
+            for name, value in _figures(loss).items():
+                value = torch.where(is_finite, value, 0)
+                # A float64 sum, which Apple's devices do not have.
+                value = value if self.device.type == "mps" else value.double()
+                sums[name] = sums[name] + value if name in sums else value
+            n_taken = is_finite + n_taken.to(is_finite.device)
+            n_steps += 1
+            for callback in self.callbacks:
+                callback.on_batch_end(self)
+        n_finite = int(n_taken)
+        means = {name: float(value) / max(n_finite, 1) for name, value in sums.items()}
+        return means, n_steps, n_finite
 
     def _loss(self, batch: Batch) -> Loss:
         """The loss of a batch with the present networks."""
@@ -411,10 +420,6 @@ class Trainer:
         for optimizer, optimizer_state in zip(self.step.optimizers, states, strict=True):
             optimizer.load_state_dict(copied(optimizer_state))
 
-    def _call(self, method: str) -> None:
-        for callback in self.callbacks:
-            getattr(callback, method)(self)
-
 
 def copied(tree: Any) -> Any:
     """Copy the tensors of a state, each on its device."""
@@ -441,7 +446,7 @@ def encoded(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _in_blocks(encoder: nn.Module, name: str, X: Tensor) -> Tensor:
+def _in_blocks(encoder: Callable[[Tensor], Tensor], name: str, X: Tensor) -> Tensor:
     return torch.cat([scores_of(encoder, name, X[rows]) for rows in _blocks(*X.shape)])
 
 

@@ -265,11 +265,13 @@ class CMOLRS(LinearEstimator):
         """The similarity after every row has been a query, and the mean loss of the triplets."""
         total, n_drawn = 0.0, 0
         for p, q, queries in self._batches(codes, rng):
-            triplets = gallery[q].draw(codes[p][queries], self.n_triplets, rng)
-            if not len(triplets.query):
+            query, plus, minus = gallery[q].draw(codes[p][queries], self.n_triplets, rng)
+            if not len(query):
                 continue
-            batch = _TripletBatch.of(rows[p], rows[q], queries, triplets, gallery[q])
-            losses, gradient = batch.losses_and_gradient(W, p, q)
+            difference = rows[q].take(plus) - rows[q].take(minus)
+            margin = gallery[q].margins(plus, minus, difference.lengths())
+            x = rows[p].take(queries)
+            losses, gradient = _losses_and_gradient(W, (p, q), x, query, difference, margin)
             W = W.stepped(gradient, step)
             total, n_drawn = total + losses.sum(), n_drawn + len(losses)
         if not n_drawn:
@@ -349,15 +351,6 @@ class _CentredBlock:
         return np.sqrt(np.maximum(squares, 0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Triplets:
-    """Positions: of queries within their batch, of positives and negatives in the gallery."""
-
-    query: np.ndarray
-    positive: np.ndarray
-    negative: np.ndarray
-
-
 class _TripletSampler:
     """Rows of a view as positives and negatives of queries."""
 
@@ -369,8 +362,13 @@ class _TripletSampler:
         self._labels = csr_array(labels.vectors)
         self._rows = csr_array(labels.matrix.T)  # of each label
 
-    def draw(self, codes: np.ndarray, n_each: int, rng: np.random.RandomState) -> _Triplets:
-        """Triplets of queries with these label vectors; queries with nothing to draw have none."""
+    def draw(
+        self, codes: np.ndarray, n_each: int, rng: np.random.RandomState
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Positions of queries among these label vectors, and of positives and negatives of each.
+
+        Queries with nothing to draw have no triplets.
+        """
         query = np.repeat(np.arange(len(codes)), n_each)
         labels, has_label = _draw_from(self._labels, codes[query], rng)
         query, labels = query[has_label], labels[has_label]
@@ -383,11 +381,13 @@ class _TripletSampler:
                 break
             negative[wrong] = rng.randint(len(self.codes), size=len(wrong))
         apart = self._alike(codes[query], self.codes[negative]) == 0
-        return _Triplets(query[apart], positive[apart], negative[apart])
+        return query[apart], positive[apart], negative[apart]
 
-    def margins(self, triplets: _Triplets, distances: np.ndarray) -> np.ndarray:
+    def margins(
+        self, positive: np.ndarray, negative: np.ndarray, distances: np.ndarray
+    ) -> np.ndarray:
         """(1 - cos(z⁺, z⁻)) ‖y⁺ - y⁻‖ / 2 radius."""
-        plus, minus = self.codes[triplets.positive], self.codes[triplets.negative]
+        plus, minus = self.codes[positive], self.codes[negative]
         lengths = np.sqrt(self._alike(plus, plus) * self._alike(minus, minus))
         cosines = np.divide(
             self._alike(plus, minus), lengths, out=np.zeros_like(lengths), where=lengths > 0
@@ -400,43 +400,6 @@ class _TripletSampler:
             return np.einsum("ij,ij->i", self._dense[left], self._dense[right])
         both = self._labels[left].multiply(self._labels[right])
         return np.asarray(both.sum(axis=1), dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class _TripletBatch:
-    """Triplets as vectors: x of each query, y⁺ - y⁻ and margin of each triplet."""
-
-    x: _CentredBlock
-    query: np.ndarray
-    difference: _CentredBlock
-    margin: np.ndarray
-
-    @classmethod
-    def of(
-        cls,
-        rows_p: _Scaled,
-        rows_q: _Scaled,
-        queries: np.ndarray,
-        triplets: _Triplets,
-        q: _TripletSampler,
-    ) -> _TripletBatch:
-        difference = rows_q.take(triplets.positive) - rows_q.take(triplets.negative)
-        margin = q.margins(triplets, difference.lengths())
-        return cls(rows_p.take(queries), triplets.query, difference, margin)
-
-    def losses_and_gradient(self, W: _LowRank, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
-        """Hinge of every triplet; and GU, (D, k), for the symmetric gradient G of their mean."""
-        basis_p, basis_q = W.block(p), W.block(q)
-        x, difference = self.x.times(basis_p), self.difference.times(basis_q)
-        gains = np.einsum("ij,ij->i", x[self.query] * W.values, difference)
-        losses = np.maximum(0, self.margin - gains)
-        counts = (losses > 0) / len(losses)
-        gradient = np.zeros_like(W.basis)
-        of_query = np.zeros_like(x)
-        np.add.at(of_query, self.query, counts[:, None] * difference)
-        gradient[W.columns[p]] -= self.x.cross(of_query) / 2
-        gradient[W.columns[q]] -= self.difference.cross(counts[:, None] * x[self.query]) / 2
-        return losses, gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -481,6 +444,32 @@ class _LowRank:
             values, vectors = linalg.eigh(U * self.values @ U.T - step * (sided + sided.T))
         top = slice(None, -k - 1, -1)
         return _LowRank(self.columns, span @ vectors[:, top], np.maximum(values[top], 0))
+
+
+def _losses_and_gradient(
+    W: _LowRank,
+    views: tuple[str, str],
+    x: _CentredBlock,
+    query: np.ndarray,
+    difference: _CentredBlock,
+    margin: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Hinge of every triplet; and GU, (D, k), for the symmetric gradient G of their mean.
+
+    `x` are the rows of a batch of queries; `query` is the position there of each triplet's x, and
+    `difference` its y⁺ - y⁻.
+    """
+    p, q = views
+    scores, change = x.times(W.block(p)), difference.times(W.block(q))
+    gains = np.einsum("ij,ij->i", scores[query] * W.values, change)
+    losses = np.maximum(0, margin - gains)
+    counts = (losses > 0) / len(losses)
+    gradient = np.zeros_like(W.basis)
+    of_query = np.zeros_like(scores)
+    np.add.at(of_query, query, counts[:, None] * change)
+    gradient[W.columns[p]] -= x.cross(of_query) / 2
+    gradient[W.columns[q]] -= difference.cross(counts[:, None] * scores[query]) / 2
+    return losses, gradient
 
 
 def _draw_from(

@@ -18,7 +18,7 @@ from mvcca.base.label_checks import check_labels
 from mvcca.base.projection import projected
 from mvcca.base.tuned_fits import fit_searched
 from mvcca.blocks import as_block, stack
-from mvcca.linear.group_sparse import GroupSparse
+from mvcca.linear.group_sparse import minimised_in_groups
 from mvcca.linear.jrl_loss import StandardRows, closeness, jrl_loss
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, plain_value, searched
 from mvcca.problem import Maps, mean_and_variance, reg_of_names
@@ -227,19 +227,22 @@ class JRL(LinearEstimator):
         labels = {name: of_rows[name].matrix for name in views.names}
         n_neighbors = plain_value(self, "n_neighbors", self.n_neighbors)
         widths = list(views.widths.values())
-        problem = GroupSparse(
-            jrl_loss(
-                views,
-                rows,
-                labels,
-                pairing=self.pairing,
-                smoothness=self.smoothness,
-                n_neighbors=n_neighbors,
-            ),
-            penalties=np.repeat([reg[name] / 2 for name in rows], widths),
-            groups=np.arange(sum(widths)),
+        loss = jrl_loss(
+            views,
+            rows,
+            labels,
+            pairing=self.pairing,
+            smoothness=self.smoothness,
+            n_neighbors=n_neighbors,
         )
-        solved, objectives = problem.solve(self.max_iter, self.tol, type(self).__name__)
+        solved, objectives = minimised_in_groups(
+            loss,
+            np.repeat([reg[name] / 2 for name in rows], widths),
+            np.arange(sum(widths)),
+            self.max_iter,
+            self.tol,
+            type(self).__name__,
+        )
         self.objectives_ = 2 * objectives  # the shared solver halves the squares
         self.n_iter_ = len(objectives)
         of_views = np.split(solved, np.cumsum(widths)[:-1])

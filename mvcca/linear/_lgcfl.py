@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca.base import Requirements
 from mvcca.base.label_checks import check_label_vectors
 from mvcca.linear._rescaled import RescaledEstimator
-from mvcca.linear.group_sparse import GroupSparse, MomentLoss, centred_targets
+from mvcca.linear.group_sparse import MomentLoss, centred_targets, minimised_in_groups
 from mvcca.linear.label_statistic import LabelStatistic
 from mvcca.model_selection import SEARCHED, Goal, Space
 from mvcca.problem import Maps, Rows, check_variance, reg_of_names
@@ -170,9 +170,8 @@ class LGCFL(RescaledEstimator):
             if basis := rows.reading.bases.get(name):
                 inverse, means[name] = basis.inverse, basis.mean + basis.back(means[name])
             loss = MomentLoss(Sigma, *targets[name], inverse)
-            problem = GroupSparse(loss, penalties, groups[name])
-            weights[name], self.objectives_[name] = problem.solve(
-                self.max_iter, self.tol, f"View {name!r}"
+            weights[name], self.objectives_[name] = minimised_in_groups(
+                loss, penalties, groups[name], self.max_iter, self.tol, f"View {name!r}"
             )
         self._keep(Maps(weights, means))
         self.n_iter_ = max(map(len, self.objectives_.values()))

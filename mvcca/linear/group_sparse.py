@@ -84,10 +84,19 @@ class MomentLoss:
         return U, float(np.sum(Z * (M @ Z)) / 2 - np.sum(Z * B) + self.constant)
 
 
-@dataclass(frozen=True, eq=False)
-class GroupSparse:
-    """Minimise a quadratic loss plus Σ_g λ_g ‖U_g‖_F over U of shape (d, m)."""
+def minimised_in_groups(
+    loss: Loss,
+    penalties: np.ndarray,
+    groups: np.ndarray,
+    max_iter: int,
+    tol: float,
+    title: str,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Minimise a loss plus Σ_g λ_g ‖U_g‖_F; return U, (d, m), and the objective after every step.
 
+    `penalties`, (d,), are the positive λ of the group of each feature, and `groups`, (d,), are
+    numbers of groups.
+    """
     # Norms are smoothed, ‖U_g‖ → √(‖U_g‖² + ε²), and each is majorised by the quadratic that
     # touches it at the last U (Hunter and Lange, "A Tutorial on MM Algorithms", The American
     # Statistician, 2004), so that a step is a linear system and never increases the objective:
@@ -95,42 +104,36 @@ class GroupSparse:
     #     U ← (M + diag(λ_g / ‖U_g‖))⁻¹ B = T (M T + I)⁻¹ B,   T = diag(‖U_g‖ / λ_g).
     #
     # The second form divides by no norm.
-
-    loss: Loss
-    penalties: np.ndarray  # (d,), positive: λ of the group of each feature
-    groups: np.ndarray  # (d,) of int
-
-    def solve(self, max_iter: int, tol: float, title: str) -> tuple[np.ndarray, np.ndarray]:
-        """The minimiser, shape (d, m), and the objective after every step."""
-        B = self.loss.slopes
-        keeps = float((self._norms(B, 0.0) / self.penalties).max())
-        if keeps <= 1:  # the subgradient at U = 0 holds zero
-            warn(
-                f"{title}: reg is so large that it drops every feature, and all scores are 0. "
-                f"Multiply it by less than {keeps:.3g}."
-            )
-            return np.zeros_like(B), np.array([self.loss.constant])
-        norms = np.full(len(B), linalg.norm(B) / self.loss.curvature)
-        shares = self.penalties / np.bincount(self.groups)[self.groups]  # of a group's penalty
-        epsilon = None
-        objectives: list[float] = []
-        with closing(steps(max_iter, title, is_exact=False)) as counted:
-            for _ in counted:
-                U, loss = self.loss.minimised(norms / self.penalties)
-                if epsilon is None:
-                    epsilon = _SMOOTHING * self._norms(U, 0.0).max()
-                norms = self._norms(U, epsilon)
-                objectives.append(loss + float(np.sum(shares * norms)))
-                if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * objectives[-1]:
-                    return U, np.array(objectives)
+    B = loss.slopes
+    keeps = float((_norms(B, groups, 0.0) / penalties).max())
+    if keeps <= 1:  # the subgradient at U = 0 holds zero
         warn(
-            f"{title}: the objective still fell by more than tol={tol:g} of itself after "
-            f"max_iter={max_iter} steps. Raise max_iter, or tol.",
-            ConvergenceWarning,
+            f"{title}: reg is so large that it drops every feature, and all scores are 0. "
+            f"Multiply it by less than {keeps:.3g}."
         )
-        return U, np.array(objectives)
+        return np.zeros_like(B), np.array([loss.constant])
+    norms = np.full(len(B), linalg.norm(B) / loss.curvature)
+    shares = penalties / np.bincount(groups)[groups]  # of a group's penalty
+    epsilon = None
+    objectives: list[float] = []
+    with closing(steps(max_iter, title, is_exact=False)) as counted:
+        for _ in counted:
+            U, value = loss.minimised(norms / penalties)
+            if epsilon is None:
+                epsilon = _SMOOTHING * _norms(U, groups, 0.0).max()
+            norms = _norms(U, groups, epsilon)
+            objectives.append(value + float(np.sum(shares * norms)))
+            if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * objectives[-1]:
+                return U, np.array(objectives)
+    warn(
+        f"{title}: the objective still fell by more than tol={tol:g} of itself after "
+        f"max_iter={max_iter} steps. Raise max_iter, or tol.",
+        ConvergenceWarning,
+    )
+    return U, np.array(objectives)
 
-    def _norms(self, U: np.ndarray, epsilon: float) -> np.ndarray:
-        """√(‖U_g‖² + ε²) of each feature's group, (d,)."""
-        squares = np.bincount(self.groups, np.einsum("ij,ij->i", U, U))
-        return np.sqrt(squares + epsilon**2)[self.groups]
+
+def _norms(U: np.ndarray, groups: np.ndarray, epsilon: float) -> np.ndarray:
+    """√(‖U_g‖² + ε²) of each feature's group, (d,)."""
+    squares = np.bincount(groups, np.einsum("ij,ij->i", U, U))
+    return np.sqrt(squares + epsilon**2)[groups]

@@ -5,7 +5,6 @@ Matrices made of label sums vanish outside the span of these sums, so that solut
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,21 +20,19 @@ WIDE = 1000  # features of a view, below which fits take less than a second
 _LABEL_SHARE = 0.5  # of dimensions, below which the space of label sums saves more than it costs
 
 
-def saves_dimensions(n_label_vectors: int, shapes: Sequence[tuple[int, int]]) -> bool:
-    """Whether label vectors are far fewer than both rows and features of wide views."""
-    dimensions = [min(shape) for shape in shapes]
-    least = sum(min(n_label_vectors, d) for d in dimensions)
-    return max(width for _, width in shapes) >= WIDE and least < _LABEL_SHARE * sum(dimensions)
-
-
 def label_space_is_small(rows: Rows) -> bool:
-    """Whether label vectors are few, and their sums fit into memory, where rows are at hand."""
+    """Whether label vectors are far fewer than both rows and features of wide views in memory.
+
+    Their sums must fit into memory, too.
+    """
     blocks, U = rows.views.blocks, len(rows.labels.distinct)
     if rows.n_components is None or rows.reading.bases or not all(rows.reg.values()):
         return False
     if any(X.is_lazy or X.on_device for X in blocks.values()) or get_config().device:
         return False
-    if not saves_dimensions(U, [X.shape for X in blocks.values()]):
+    dimensions = [min(X.shape) for X in blocks.values()]
+    least = sum(min(U, d) for d in dimensions)
+    if max(rows.views.widths.values()) < WIDE or least >= _LABEL_SHARE * sum(dimensions):
         return False
     return 4 * 8 * U * rows.views.shape[1] <= available_bytes() / 2
 

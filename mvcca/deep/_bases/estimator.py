@@ -546,13 +546,13 @@ class DeepEstimator(MultiViewEstimator):
     ) -> Trainer:
         """A trainer of new networks, whose first layers standardize the given rows."""
         generator = Generator().manual_seed(training.seeds[0])
-        encoders = self.new_networks(generator)
+        encoders = self._new_networks(generator)
         for view, layer in encoders.inputs.items() if learn_scales else ():
             layer.learn(_arrays(view, views[view], np.float64))
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
         return training.trainer(encoders, objective, callbacks, is_paired=views.is_paired)
 
-    def new_networks(self, generator: Generator) -> Encoders:
+    def _new_networks(self, generator: Generator) -> Encoders:
         """Networks with initial weights, behind layers that are to standardize their rows."""
         encoders = self._networks(generator)
         for view, width in self._widths.items():

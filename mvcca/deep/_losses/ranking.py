@@ -7,11 +7,9 @@ functions public.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid, normalize, softplus
 
 
@@ -428,7 +426,10 @@ def sigmoid_contrastive(
 
 def reverse_gradient(X: Tensor, factor: float = 1.0) -> Tensor:
     """X, with its gradient multiplied by -factor."""
-    return _Reversal.apply(X, factor)
+    same = X.view_as(X)  # the hook belongs to this use of X alone
+    if same.requires_grad:
+        same.register_hook(lambda gradient: -factor * gradient)
+    return same
 
 
 def reversal_factor(progress: float) -> float:
@@ -439,18 +440,6 @@ def reversal_factor(progress: float) -> float:
     .. [1] Ganin and Lempitsky, "Unsupervised Domain Adaptation by Backpropagation", ICML 2015.
     """
     return 2 / (1 + math.exp(-10 * progress)) - 1
-
-
-class _Reversal(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, X: Tensor, factor: float) -> Tensor:
-        ctx.factor = factor
-        return X.view_as(X)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return -ctx.factor * gradient, None
 
 
 def _reduced(total: Tensor, count: int | Tensor, reduction: str) -> Tensor:

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import Labelled
+from mvcca.deep._bases.labelled import common_width, targets_of
 from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending
@@ -21,7 +21,7 @@ from mvcca.deep.objectives import ACMRLoss
 from mvcca.deep.trainer import Objective
 
 
-class ACMR(Labelled, NetworkEstimator):
+class ACMR(NetworkEstimator):
     r"""Adversarial cross-modal retrieval: scores that tell labels, but not views [1]_.
 
     .. math::
@@ -88,10 +88,12 @@ class ACMR(Labelled, NetworkEstimator):
     margin: float = 0.1
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (512, 100)
     batch_size: int = 64
+    optimizer: Any = "adam"
+    monitor: Any = "valid_map"
 
     _gain = 4.0
     _is_scheduled = True  # the weight of the reversed gradient
-    requires = replace(Labelled.requires, pairs=False)
+    requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "triplet_weight": [Interval(Real, 0, None, closed="left")],
         "label_weight": [Interval(Real, 0, None, closed="left")],
@@ -106,7 +108,7 @@ class ACMR(Labelled, NetworkEstimator):
         return TANH
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        targets, k = self._targets(), self._common_width(widths)
+        targets, k = targets_of(self._labels), common_width(widths)
         sizes = [k, max(k // 2, 2), max(k // 4, 2)]  # 40, 20, 10 in the publication
         adversary = [linear(a, b, generator) for a, b in pairwise(sizes)]
         return ACMRLoss(

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import Labelled
+from mvcca.deep._bases.labelled import common_width, targets_of
 from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
@@ -19,7 +19,7 @@ from mvcca.deep.objectives import CCLLoss
 from mvcca.deep.trainer import Objective
 
 
-class CCL(Labelled, NetworkEstimator):
+class CCL(NetworkEstimator):
     r"""Cross-modal correlation learning, simplified to its second stage on given features [1]_.
 
     .. math::
@@ -95,9 +95,11 @@ class CCL(Labelled, NetworkEstimator):
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
     batch_size: int = 80
     max_epochs: int | str = 200
+    optimizer: Any = "adam"
     learning_rate: float | Mapping[str, float] = 3e-3
+    monitor: Any = "valid_map"
 
-    requires = replace(Labelled.requires, pairs=False)
+    requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "inter_weight": [Interval(Real, 0, None, closed="left")],
         "intra_weight": [Interval(Real, 0, None, closed="left")],
@@ -116,8 +118,8 @@ class CCL(Labelled, NetworkEstimator):
         return encoders
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        targets = self._targets()
-        self._common_width(widths)
+        targets = targets_of(self._labels)
+        common_width(widths)
         classifiers = {n: linear(k, targets.shape[1], generator) for n, k in widths.items()}
         weights = (self.inter_weight, self.intra_weight)
         activated = [

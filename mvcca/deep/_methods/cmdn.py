@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from torch import Generator, Tensor, nn
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import Labelled
+from mvcca.deep._bases.labelled import targets_of
 from mvcca.deep._bases.pretrained import (
     ContrastiveDivergence,
     OnTop,
@@ -34,7 +35,7 @@ from mvcca.deep.trainer import Objective, Trainer
 Networks = Mapping[str, Any]  # sequences of layers, by view
 
 
-class CMDN(Labelled, Pretrained):
+class CMDN(Pretrained):
     r"""Cross-media multiple deep networks, which are trained in stages [1]_.
 
     The network of each view is trained in stages; each one takes the layers before it as they are.
@@ -109,8 +110,11 @@ class CMDN(Labelled, Pretrained):
     n_levels: int = 4
     label_weight: float = 1.0
     batch_size: int = 100
+    optimizer: Any = "adam"
     learning_rate: float | Mapping[str, float] = 3e-3
+    monitor: Any = "valid_map"
 
+    requires = replace(Pretrained.requires, labels=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "width": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
         "n_levels": [Interval(Integral, 1, None, closed="left")],
@@ -150,7 +154,7 @@ class CMDN(Labelled, Pretrained):
             )
         encoders = Encoders(networks)
         # The objective sees the rows of the last level, which is a part of it.
-        encoders.trained = {name: Fixed(*network[:-1]) for name, network in networks.items()}
+        encoders.trained = {name: _fixed(network[:-1]) for name, network in networks.items()}
         return encoders
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
@@ -159,7 +163,7 @@ class CMDN(Labelled, Pretrained):
     def _level_loss(self, encoders: Encoders, position: int, generator: Generator) -> BimodalLoss:
         """The loss of the level at a position of the networks."""
         layers = {name: encoders[name][position][0] for name in encoders.names}
-        size, targets = next(iter(layers.values())).out_features, self._targets()
+        size, targets = next(iter(layers.values())).out_features, targets_of(self._labels)
         decoders = {name: linear(size, L.in_features, generator) for name, L in layers.items()}
         classifier = linear(size, targets.shape[1], generator)
         return BimodalLoss(targets, layers, Encoders(decoders), classifier, self.label_weight)
@@ -178,7 +182,7 @@ class CMDN(Labelled, Pretrained):
         fusion = ContrastiveDivergence(_layers(networks, 2))
         train_stage("fusion", fusion, rows.without_validation(), stage)
         rows = rows.through(_layers(networks, 2)).standardized(_layers(networks, 3))
-        w, targets = self._setting("width"), self._targets()
+        w, targets = self._setting("width"), targets_of(self._labels)
         classifiers = {
             name: nn.Sequential(layers, linear(w, targets.shape[1], generator))
             for name, layers in _layers(networks, 4).items()
@@ -237,13 +241,14 @@ class SeparateRepresentations(nn.Module):
         return torch.cat([self.autoencoder(X), self.inference(self.machines(X))], dim=1)
 
 
-class Fixed(nn.Sequential):
+def _fixed(layers: nn.Sequential) -> Callable[[Tensor], Tensor]:
     """Layers through which no gradient flows."""
 
-    def forward(self, X: Tensor) -> Tensor:
-        """Outputs of the last layer."""
+    def outputs(X: Tensor) -> Tensor:
         with torch.no_grad():
-            return super().forward(X)
+            return layers(X)
+
+    return outputs
 
 
 def _layers(networks: Networks, position: int) -> dict[str, Any]:

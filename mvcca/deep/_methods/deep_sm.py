@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -10,14 +11,14 @@ import torch
 from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import Labelled
+from mvcca.deep._bases.labelled import targets_of
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import LabelLoss, PosteriorLoss
 from mvcca.deep.trainer import Objective
 
 
-class DeepSM(Labelled, NetworkEstimator):
+class DeepSM(NetworkEstimator):
     r"""Deep semantic matching: a classifier per view, whose posteriors are compared [1]_.
 
     Use it to find items with the same label; pairs are not needed.
@@ -72,14 +73,16 @@ class DeepSM(Labelled, NetworkEstimator):
 
     n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # one per label
     batch_size: int = 100
+    optimizer: Any = "adam"
+    monitor: Any = "valid_map"
 
-    requires = replace(Labelled.requires, pairs=False)
+    requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
 
     def _n_scores(self) -> int:
-        return self._targets().shape[1]
+        return targets_of(self._labels).shape[1]
 
     def _are_classes(self) -> bool:
-        return LabelLoss(self._targets()).are_classes
+        return LabelLoss(targets_of(self._labels)).are_classes
 
     def _mlp_options(self) -> dict[str, Any]:
         posterior = partial(nn.Softmax, dim=1) if self._are_classes() else nn.Sigmoid
@@ -91,7 +94,7 @@ class DeepSM(Labelled, NetworkEstimator):
         return encoders
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        targets = self._targets()
+        targets = targets_of(self._labels)
         if set(widths.values()) != {targets.shape[1]}:
             raise ValueError(
                 f"The networks of DeepSM must have an output per label, {targets.shape[1]}, got "
@@ -100,22 +103,16 @@ class DeepSM(Labelled, NetworkEstimator):
         return PosteriorLoss(targets)
 
 
-def logits_of(network: nn.Module, are_classes: bool) -> nn.Module:
+def logits_of(network: nn.Module, are_classes: bool) -> Callable[[Tensor], Tensor]:
     """A network without the activation that gives its posteriors, or followed by its inverse."""
     activation = nn.Softmax if are_classes else nn.Sigmoid
     if isinstance(network, nn.Sequential) and isinstance(network[-1], activation):
         return network[:-1]
-    return nn.Sequential(network, _Logits(are_classes))
 
-
-class _Logits(nn.Module):
-    """Logits of posteriors; those of classes up to a constant."""
-
-    def __init__(self, are_classes: bool) -> None:
-        super().__init__()
-        self.are_classes = are_classes
-
-    def forward(self, posteriors: Tensor) -> Tensor:
-        """The logits, whose gradient vanishes where a posterior rounds to 0 or 1."""
+    def logits(X: Tensor) -> Tensor:
+        """Those of classes up to a constant; no gradient where a posterior rounds to 0 or 1."""
+        posteriors = network(X)
         p = posteriors.clamp(min=torch.finfo(posteriors.dtype).tiny)
-        return p.log() if self.are_classes else p.log() - torch.log1p(-p + 1e-7)
+        return p.log() if are_classes else p.log() - torch.log1p(-p + 1e-7)
+
+    return logits
