@@ -7,6 +7,9 @@ values, for CCA of the same rows with many ridges or in many orders. Nothing her
 estimators.
 """
 
+from typing import TYPE_CHECKING
+
+from mvcca.machine.on_access import on_access
 from mvcca.problem._bases import Basis
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._centred_rows import CentredRows
@@ -88,3 +91,6 @@ __all__ = [
     "steps_of_products",
     "warn_of_fewer_components",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
