@@ -29,6 +29,9 @@ INSTEAD = {
     "mvcca.problem.given": "Estimate.of(moments, confounds=name)",
     "mvcca.problem.linalg": "problem.directions, problem.whitener",
     "mvcca.problem.solve_by_products": "problem.ProductPath(rows, refuses=True).solve(reg, k)",
+    "mvcca.retrieval.InvertedSoftmax": "retrieval.CSLS",
+    "mvcca.retrieval.MutualProximity": "retrieval.CSLS",
+    "mvcca.retrieval.QBNorm": "retrieval.CSLS",
     "mvcca.views.files.Table": "SubjectTable",
 }
 
