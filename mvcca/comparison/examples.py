@@ -21,6 +21,8 @@ class Item:
     labels: str  # their names
     is_right: bool = True  # whether it is relevant to the query
     is_same: bool = True  # whether it shows the query's object
+    text: str = ""  # that a report shows
+    image: str = ""  # that a report shows, a data URL
 
 
 @dataclass(frozen=True)
