@@ -76,10 +76,17 @@ def examples(
     ]
 
 
-def _item(data: Data, view: str, place: int, texts: list[str], **marks: bool) -> Item:
+def _item(
+    data: Data,
+    view: str,
+    place: int,
+    texts: list[str],
+    is_right: bool = True,
+    is_same: bool = True,
+) -> Item:
     """The row of an object in a view."""
     row = int(np.searchsorted(data.views.objects(view), place))
-    return Item(view, row, int(place), texts[place], **marks)
+    return Item(view, row, int(place), texts[place], is_right, is_same)
 
 
 def _varied(texts: list[str], n: int, seed: int) -> list[int]:
