@@ -525,12 +525,9 @@ def test_a_method_for_two_views_is_skipped_on_three_with_its_own_reason(capsys):
 
 
 def test_methods_that_learn_from_labels_are_skipped_without_any(capsys):
-    code, out, _ = compare(
-        capsys, "--methods", "mvcca,mlcca,three-view-cca", "--n-components", "3", labels=None
-    )
+    code, out, _ = compare(capsys, "--methods", "mvcca,mlcca", "--n-components", "3", labels=None)
     assert code == 0
     assert re.search(r"^MLCCA +skipped: needs labels$", out, re.M)
-    assert re.search(r"^three-view CCA +skipped: needs labels$", out, re.M)
     assert "right items: the same object (mAP@50, R@1, R@10, MRR)" in out
     assert "settings: 3 components\n" in out
 

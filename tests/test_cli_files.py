@@ -190,7 +190,7 @@ def test_compare_reads_what_fit_reads(capsys, name):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", ["cca", "kcca", "three-view-cca", "mlcca", "jrl"])
+@pytest.mark.parametrize("name", ["cca", "kcca", "mlcca", "jrl"])
 def test_a_method_gives_the_scores_of_the_library(capsys, name):
     method = METHODS[name]
     labels = [] if method.learns_from == "pairs" else ["--labels", "y.npy"]
@@ -206,7 +206,7 @@ def test_a_method_gives_the_scores_of_the_library(capsys, name):
     for view in ("image", "text"):
         np.testing.assert_allclose(scores[view], wanted[view], atol=1e-8)
     found = json.loads(succeed(capsys, "info", "model.mvcca", "--json"))
-    assert found["method"] == type(expected).__name__.replace("ThreeViewCCA", "MVCCA")
+    assert found["method"] == type(expected).__name__
     assert list(found["views"].items())[:2] == [("image", 6), ("text", 5)]
 
 
@@ -845,15 +845,14 @@ def test_rows_of_several_galleries_are_items_of_their_own(capsys, weighted):
     assert "cannot tell which gallery" in refuse(capsys, *command, "-o", "hits.npy")
 
 
-@pytest.mark.parametrize("hubness", ["csls", "inverted_softmax", "qb_norm", "mutual"])
-def test_hits_are_corrected_for_hubs_with_a_bank_of_each_view(capsys, weighted, hubness):
+def test_hits_are_corrected_for_hubs_with_a_bank_of_each_view(capsys, weighted):
     queries, images = weighted
     bank = ["--bank", "text=text.npy", "--bank", "image=image.npy"]
     banks = mvcca.load("model.mvcca").retrieval_scores(arrays())
-    command = [*SEARCH, "--hubness", hubness, *bank, "--block-rows", 4, "-k", 5]
+    command = [*SEARCH, "--hubness", "csls", *bank, "--block-rows", 4, "-k", 5]
     succeed(capsys, *command, "-o", "hits.npz")
     expected = [
-        top_k(queries, rows, 5, "inner", hubness=hubness, bank=(banks["text"], banks[name]))
+        top_k(queries, rows, 5, "inner", hubness="csls", bank=(banks["text"], banks[name]))
         for name, rows in (("image", images), ("text", queries))
     ]
     with np.load("hits.npz") as hits:

@@ -442,17 +442,6 @@ def test_the_best_estimator_is_fitted_to_everything(result):
         assert_allclose(found.weights_[name], expected.weights_[name], atol=1e-12)
 
 
-def test_the_best_three_view_cca_can_be_saved(tmp_path):
-    params = {"n_components": 3}
-    found = mvcca.compare("three-view-cca", planted(), CLASSES, cv=2, params=params)
-    mvcca.save(found.best_estimator_, tmp_path / "model.mvcca")
-    loaded = mvcca.load(tmp_path / "model.mvcca")
-    assert type(loaded) is MVCCA
-    assert_allclose(
-        loaded.transform(planted())["text"], found.best_estimator_.transform(planted())["text"]
-    )
-
-
 def test_the_table_fits_the_terminal(monkeypatch):
     found = mvcca.compare("default", planted(), CLASSES, cv=2, params={"n_components": 3})
     for width in (60, 80, 200):
@@ -927,7 +916,7 @@ def test_the_default_methods_leave_out_what_does_not_apply():
     compared = partial(mvcca.compare, "default", cv=2, params=params, measures="map", tune=False)
     both = compared(planted(), CLASSES)
     assert both.methods == (
-        "CCA", "PLS", "three-view CCA", "MLCCA", "MVMLCCA", "NKCCA", "NCCA", "JRL",
+        "CCA", "PLS", "MLCCA", "MVMLCCA", "NKCCA", "NCCA", "JRL",
     )  # fmt: skip
     more = planted().add("third", np.random.default_rng(0).standard_normal((N, 3)))
     assert "MVCCA" in compared(more, CLASSES).methods

@@ -146,11 +146,10 @@ ARGUMENTS: Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "top_k": ((A[:8], B, 5), {}),
     "transfer_labels": ((A, Y.astype(str), A[:8]), {}),
 }
-HUBNESS = ("csls", "inverted_softmax", "qb_norm", "mutual")
 # Values that say how to use data, which have no default: the error names the argument.
 NEEDED: Mapping[tuple[str, ...], str] = {
-    **{("hubness", name): "bank" for name in HUBNESS},
-    **{("mutual_neighbors", "hubness", name): "" for name in HUBNESS},  # its own rows are the bank
+    ("hubness", "csls"): "bank",
+    ("mutual_neighbors", "hubness", "csls"): "",  # its own rows are the bank
     **{("projection", name): "confounds" for name in ("huh-jhun", "theil")},
     ("retrieval_scorer", "relevance", "labels"): "labels",
     ("relevance", "gains"): "gains",

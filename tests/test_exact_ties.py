@@ -147,14 +147,13 @@ def test_other_rows_may_follow_integers_in_an_index():
     assert_allclose(lengths[:4], np.linalg.norm(rows[:4], axis=1))
 
 
-@pytest.mark.parametrize("hubness", ["csls", "inverted_softmax", "qb_norm", "mutual"])
 @pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_copies_of_a_row_tie_under_a_correction_for_hubs(similarity, hubness):
+def test_copies_of_a_row_tie_under_a_correction_for_hubs(similarity):
     rng = np.random.default_rng(0)
     G = rng.integers(0, 3, (40, 5)).astype(float) + (similarity == "euclidean") * 9
     gallery, bank = np.concatenate([G, G]), (G[::-1], G[5:])
-    found = ranks(G, gallery, np.eye(40, 80), similarity=similarity, hubness=hubness, bank=bank)
-    once = ranks(G, G, np.eye(40), similarity=similarity, hubness=hubness, bank=bank)
+    found = ranks(G, gallery, np.eye(40, 80), similarity=similarity, hubness="csls", bank=bank)
+    once = ranks(G, G, np.eye(40), similarity=similarity, hubness="csls", bank=bank)
     assert_array_equal(found, 2 * once - 0.5)
 
 

@@ -24,7 +24,7 @@ LABELS = RNG.random((NEEDED, 9)) < 0.5  # more label sets than features
 
 SHALLOW = {name: method for name, method in METHODS.items() if not method.is_deep}
 INVERT_COVARIANCES = {
-    *("cca", "mvcca", "gcca", "three-view-cca", "mlcca", "fast-mlcca", "cluster-cca", "mean-cca"),
+    *("cca", "mvcca", "gcca", "mlcca", "fast-mlcca", "cluster-cca", "mean-cca"),
     *("mvmlcca", "mvmlcca-label"),
 }
 NEED_A_RIDGE = {"jrl", "lgcfl"}

@@ -30,7 +30,6 @@ from mvcca import (
     Views,
 )
 from mvcca.base import StatisticEstimator
-from mvcca.comparison.three_view import ThreeViewCCA
 from mvcca.statistics import CellMoments, LabelSums, Moments, PairMoments, PatternMoments
 
 N = 300
@@ -154,7 +153,7 @@ def test_every_linear_method_takes_moments_or_says_why_not():
     assert by_statistic - taken == {LGCFL, MLCCA, MVMLCCA}
 
 
-@pytest.mark.parametrize("model", [MLCCA(), MVMLCCA(), LGCFL(), ThreeViewCCA()])
+@pytest.mark.parametrize("model", [MLCCA(), MVMLCCA(), LGCFL()])
 @pytest.mark.parametrize("of_labels", [False, True])
 def test_methods_that_learn_from_labels_ask_for_rows(model, of_labels):
     statistic = moments_of(TWO)

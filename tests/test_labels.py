@@ -554,5 +554,5 @@ def test_a_comparison_encodes_labels_once(monkeypatch):
     monkeypatch.setattr(module, "encoded", counted)
     for y in (FORMS["classes"], FORMS["sets"], Labels.of(FORMS["classes"])):
         encoded.clear()
-        compare(["cca", "mlcca", "jrl", "three-view-cca"], planted(), y, cv=2)
+        compare(["cca", "mlcca", "jrl"], planted(), y, cv=2)
         assert len(encoded) == (0 if isinstance(y, Labels) else 1)

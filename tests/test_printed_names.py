@@ -108,7 +108,7 @@ RESULTS = {
     ).as_text(),
 }
 # Classes that print numbers or fixed words, or are parts of the results above.
-PARTS = {"Answer", "CSLS", "Cell", "InvertedSoftmax", "MutualProximity", "QBNorm", "Ranking",
+PARTS = {"Answer", "CSLS", "Cell", "Ranking",
          "Result", "ShownAsTables", "TimeLeft", "Workload", "_MultipleOfMedian"}  # fmt: skip
 
 

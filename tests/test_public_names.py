@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 import mvcca
 from mvcca import CCA, PerView, save
 from mvcca.base import MultiViewEstimator
+from mvcca.machine.gone_names import INSTEAD
 
 ROOT = Path(__file__).parents[1]
 SUBMODULES = ("linear", "kernel", "views", "persistence")
@@ -149,3 +150,50 @@ def test_every_method_states_its_problem_its_source_and_an_example():
             "EncoderCCA",
         }:  # they solve the user's problem
             assert "\nReferences\n----------\n.. [1] " in doc, estimator
+
+
+# ---- names that are gone ------------------------------------------------------------------------
+
+
+def names_that_moved() -> list[tuple[str, str]]:
+    """Dotted names and what replaces them, by the changelog's table of moved and removed names."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    _, _, rest = text.partition("### Moved and removed names\n")
+    lines = [line for line in rest.partition("\n### ")[0].splitlines() if line.startswith("| `")]
+    cells = [line.strip("| ").split(" | ", maxsplit=1) for line in lines]
+    return [
+        (name, new.replace("`", ""))
+        for old, new in cells
+        for name in re.findall(r"`([a-z_][a-z_.]*\.\w+)(?:\([^`]*)?`", old)
+    ]
+
+
+def gone_names() -> list[tuple[str, str, str]]:
+    """Rooms, the names that they no longer offer, and what the changelog says of these."""
+    found = []
+    for name, new in names_that_moved():
+        room, _, last = f"mvcca.{name}".rpartition(".")
+        is_room = bool(find_spec("mvcca." + name.partition(".")[0])) and bool(find_spec(room))
+        if is_room and last not in dir(import_module(room)):
+            found.append((room, last, new))
+    return found
+
+
+def test_names_that_are_gone_name_their_successor():
+    gone = gone_names()
+    assert {f"{room}.{name}" for room, name, _ in gone} == INSTEAD.keys()
+    for room, name, new in gone:
+        instead = INSTEAD[f"{room}.{name}"]
+        assert instead in new, (name, new)
+        message = re.escape(f"module {room!r} has no attribute {name!r} any more; use {instead}")
+        with pytest.raises(AttributeError, match=message):
+            getattr(import_module(room), name)
+        with pytest.raises(ImportError, match=message):
+            exec(f"from {room} import {name}", {})
+
+
+def test_a_name_that_never_was_has_the_usual_error():
+    with pytest.raises(AttributeError, match=r"'mvcca\.plotting' has no attribute 'Nothing'$"):
+        mvcca.plotting.Nothing  # noqa: B018
+    assert not hasattr(mvcca.plotting, "LearningCurveDisplay")
+    assert not hasattr(mvcca.linear, "__wrapped__")

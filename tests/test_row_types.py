@@ -167,9 +167,6 @@ CASES = ESTIMATORS | {
     "top_k inner": lambda d: retrieval.top_k(d["b"], d["b"], 3, "inner"),
     "top_k euclidean": lambda d: retrieval.top_k(d["b"], d["b"], 3, "euclidean")[0],
     "top_k csls": lambda d: retrieval.top_k(d["b"], d["b"], 3, hubness="csls", bank=bank(d))[0],
-    "top_k qb": lambda d: retrieval.top_k(
-        d["b"], d["b"], 3, hubness=retrieval.QBNorm(), bank=d["b"]
-    )[0],
     "ranks": lambda d: retrieval.ranks(d["b"], d["b"]),
     "ranks of others": lambda d: retrieval.ranks(d["b"], FLOATS["b"]),
     "per_query": lambda d: retrieval.per_query(d["b"], d["b"]),

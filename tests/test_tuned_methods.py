@@ -22,9 +22,7 @@ from mvcca import (
     Views,
     evaluate_retrieval,
 )
-from mvcca.base.tuned_fits import keep_bank
 from mvcca.comparison.registry import METHODS
-from mvcca.comparison.three_view import ThreeViewCCA
 from mvcca.model_selection import InnerFolds, choices, fit_chosen, space_of, tunable
 from mvcca.views import Labels
 from mvcca.views.labels_by_view import LabelsByView
@@ -286,17 +284,6 @@ def test_weights_are_repetitions_of_left_out_rows(planted):
     model = Ridge(alpha=ridge).fit(X[rest], Y[rest])
     mean = scores["text"][0] - views["text"][3]
     np.testing.assert_allclose(scores["image"][0] - mean, model.predict(X[[3]])[0], rtol=1e-10)
-
-
-def test_three_view_cca_is_judged_by_the_views_that_are_searched(planted):
-    views, y = planted
-    model = ThreeViewCCA(None, reg="cv", power=4).fit(views, y)
-    rankings = set(model.cv_results_["param_ranking"])
-    assert rankings == {"profile-likelihood", "likelihood", "cosine"}
-    model = ThreeViewCCA(None, reg="cv", power=4, cv_goal="object").fit(views, y)
-    model.ranking_ = "likelihood+csls"
-    keep_bank(model, views, y)
-    assert evaluate_retrieval(views, estimator=model).mean()["mrr"] > 0.1
 
 
 def test_batches_refuse_a_search(planted):

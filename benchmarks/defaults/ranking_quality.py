@@ -63,7 +63,7 @@ RANKINGS: dict[str, dict[str, Any]] = {
     "likelihood-cosine": {"weighting": "likelihood-cosine"},
     "profile-likelihood": {"weighting": "profile-likelihood"},
 }
-# With --hubs: corrections for hubs of two of them.
+# With --hubs: two of them with and without CSLS.
 HUB_RANKINGS: dict[str, dict[str, Any]] = {
     "cosine": RANKINGS["cosine"],
     "cosine, CSLS": {"weighting": None, "hubness": "csls"},
@@ -71,9 +71,6 @@ HUB_RANKINGS: dict[str, dict[str, Any]] = {
     "profile-likelihood, CSLS": {"weighting": "profile-likelihood", "hubness": "csls"},
     "likelihood-cosine": RANKINGS["likelihood-cosine"],
     "likelihood-cosine, CSLS": {"weighting": "likelihood-cosine", "hubness": "csls"},
-    "..., QB-Norm": {"weighting": "likelihood-cosine", "hubness": "qb_norm"},
-    "..., inverted softmax": {"weighting": "likelihood-cosine", "hubness": "inverted_softmax"},
-    "..., mutual proximity": {"weighting": "likelihood-cosine", "hubness": "mutual"},
 }
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.protocol import Setting, Solver
-from mvcca import CCA, CFA, JRL, KCCA, LGCFL, MLCCA, MVMLCCA, NCCA, PLS
-from mvcca.comparison.three_view import ThreeViewCCA
+from mvcca import CCA, CFA, JRL, KCCA, LGCFL, MLCCA, MVCCA, MVMLCCA, NCCA, PLS
+from mvcca.linear import with_labels_as_view
 
 Grid = Mapping[str, Sequence[Any]]
 RIDGES = tuple(float(f"{reg:.2g}") for reg in np.geomspace(1e-4, 10, 11))
@@ -118,6 +118,14 @@ def cmolrs(n_components: int) -> Solver:
     first = {"n_components": n_components, "n_epochs": 20}
     grid = {"learning_rate": (0.3, 1.0, 3.0), "n_components": (10, 20, 40)}
     return classical("CMOLRS", CMOLRS, first, grid, "a reconstruction")
+
+
+class ThreeViewCCA(MVCCA):
+    """`MVCCA` of the views and the labels, which new rows lack."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ThreeViewCCA:
+        """Fit to the views and the labels."""
+        return super().fit(with_labels_as_view(X, y), sample_weight=sample_weight)
 
 
 def three_view(n_components: int, sizes: Sequence[int] = ()) -> Solver:

@@ -4,6 +4,8 @@
 kinds of storage apart: other code calls the method that does what it wants.
 """
 
+from typing import TYPE_CHECKING
+
 from mvcca.blocks._block import Block
 from mvcca.blocks._device import beside, in_one_place, namespace, sums_by_code
 from mvcca.blocks._kinds import (
@@ -26,6 +28,7 @@ from mvcca.blocks.sources import (
     read_identified,
     read_texts,
 )
+from mvcca.machine.on_access import on_access
 
 __all__ = [
     "KINDS",
@@ -51,3 +54,6 @@ __all__ = [
     "to_host",
     "to_plain",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)

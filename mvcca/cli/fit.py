@@ -72,7 +72,6 @@ def run(options: Namespace) -> None:
         with epochs_reported(model, Progress().log) if method.is_deep else nullcontext():
             rows = views if step is None else step.fit_transform(views)
             model.fit(rows, labels)
-        model = model.as_mvcca() if hasattr(model, "as_mvcca") else model
         save(model if step is None else make_pipeline(step, model), output)
     found = describe(output)
     show(options, str(found), found)

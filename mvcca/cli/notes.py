@@ -42,8 +42,7 @@ SEARCH = f"""{_BLOCKS}
 Projected galleries are kept in memory. Every row of a gallery is one item; with --joint, rows of
 several galleries with the same number or id are one item. Queries in several views are paired:
 their projections are added.
---bank takes training rows, not the queries: of the query views, and for csls and mutual of the
-gallery views, too.
+--bank takes training rows, not the queries, of the query views and of the gallery views.
 
 output, by file extension:
   .csv, .parquet, .arrow  one line per hit: query, rank (from 1), view (if several), item, score

@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 
 from mvcca.base import Requirements
 from mvcca.comparison.data import Data
-from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
+from mvcca.comparison.registry import METHODS, LearnsFrom, Method, did_you_mean, selected
 from mvcca.machine.deadline import seconds_of
 from mvcca.model_selection import Goal, tunable
 from mvcca.retrieval import Measure
@@ -39,7 +39,6 @@ _CHEAPEST_FIRST = (
     "NCCA",
     "SemanticMatching",
     "JRL",
-    "ThreeViewCCA",
     "KCCA",
     "CMOLRS",
 )
@@ -98,7 +97,7 @@ class Candidate:
 
     name: str
     estimator: Any  # it is cloned before it is fitted
-    learns_from: str  # pairs, labels, or both
+    learns_from: LearnsFrom
     method: Method | None = None  # entry of the registry, if it was selected by name
     is_tuned: bool = False  # whether folds choose parameters, which are "cv" in `estimator`
     default: Any = None  # of a tuned method: the estimator at default settings
@@ -115,7 +114,7 @@ class Candidate:
 
     def lacks(self, data: Data) -> str | None:
         """What the data lack to fit the method to any part of them; None if it can be fitted."""
-        if "labels" in self.learns_from:
+        if self.learns_from == "labels":
             return "needs labels" if data.fit_labels is None else None
         return None if data.has_pairs else "needs objects seen in two views; these are unpaired"
 
@@ -202,13 +201,9 @@ def _named(method: Method, data: Data, settings: Settings) -> Candidate:
     tuned = tunable(method.build(given), searched) if _tunes(data, settings) else None
     if data.texts and method.reads_words:
         given["tokens"] = data.texts
-    learns_from = "pairs" if method.learns_from == "pairs" else "labels"
-    if method.learns_from == "labels as a view" and data.has_pairs:
-        learns_from = "pairs, labels"
     defaults = {} if method.is_deep else DEFAULTS
-    default = Candidate(
-        method.title, method.build({**given, **defaults, **settings.params}), learns_from, method
-    )
+    estimator = method.build({**given, **defaults, **settings.params})
+    default = Candidate(method.title, estimator, method.learns_from, method)
     if tuned is None:
         return default
     return _searched(default, method.build({**given, **settings.params}), tuned, data, settings)
@@ -240,7 +235,7 @@ def _goal_of(estimator: Any, data: Data, settings: Settings) -> dict[str, Any]:
     return {"cv_goal": settings.goal(data)} if has_goal else {}
 
 
-def _learns_from(estimator: Any, data: Data) -> str:
+def _learns_from(estimator: Any, data: Data) -> LearnsFrom:
     for name in ("fit", "transform"):
         if not hasattr(estimator, name):
             raise TypeError(f"Expected estimators with {name}, got {estimator!r}.")

@@ -21,6 +21,8 @@ class Item:
     labels: str  # their names
     is_right: bool = True  # whether it is relevant to the query
     is_same: bool = True  # whether it shows the query's object
+    text: str = ""  # that a report shows
+    image: str = ""  # that a report shows, a data URL
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,17 @@ def examples(
     ]
 
 
-def _item(data: Data, view: str, place: int, texts: list[str], **marks: bool) -> Item:
+def _item(
+    data: Data,
+    view: str,
+    place: int,
+    texts: list[str],
+    is_right: bool = True,
+    is_same: bool = True,
+) -> Item:
     """The row of an object in a view."""
     row = int(np.searchsorted(data.views.objects(view), place))
-    return Item(view, row, int(place), texts[place], **marks)
+    return Item(view, row, int(place), texts[place], is_right, is_same)
 
 
 def _varied(texts: list[str], n: int, seed: int) -> list[int]:

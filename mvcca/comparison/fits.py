@@ -213,7 +213,7 @@ def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Sett
     return GridSearchCV(
         estimator,
         grid,
-        scoring=_OnObjects(settings, data.relevant_labels),
+        scoring=partial(_score, settings, data.relevant_labels),
         cv=[(fold.train, fold.test) for fold in folds],
         error_score="raise",  # the reason why the method has no values
     )
@@ -226,23 +226,19 @@ def quiet_if_searching_ridges(settings: Settings) -> AbstractContextManager[Any]
     return warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning)
 
 
-@dataclass(frozen=True)
-class _OnObjects:
-    """A scorer that looks up the labels that define relevance by the ids of the objects.
+def _score(
+    settings: Settings, labels: Labels | None, estimator: Any, X: Views, _: Any = None
+) -> float:
+    """Score by the labels that define relevance, which are looked up by the ids of the objects.
 
     They are not always the labels that a search splits and fits to.
     """
-
-    settings: Settings
-    labels: Labels | None
-
-    def __call__(self, estimator: Any, X: Views, y: Any = None) -> float:
-        measure = self.settings.measures[0]
-        options = _options(self.settings, self.labels, np.asarray(X.ids) - 1, [measure])
-        table = evaluate_retrieval(X, estimator=estimator, **options)
-        check_several_items(table)
-        value = table.mean()[measure]
-        return -value if Measure.parse(measure).smaller_is_better else value
+    measure = settings.measures[0]
+    options = _options(settings, labels, np.asarray(X.ids) - 1, [measure])
+    table = evaluate_retrieval(X, estimator=estimator, **options)
+    check_several_items(table)
+    value = table.mean()[measure]
+    return -value if Measure.parse(measure).smaller_is_better else value
 
 
 def _options(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-LearnsFrom = Literal["pairs", "labels", "labels as a view"]
+LearnsFrom = Literal["pairs", "labels"]
 _OBJECTS = {"callbacks", "encoders"}  # parameters that text cannot express
 
 
@@ -33,7 +33,7 @@ class Method:
         One-line description.
     path : str
         ``module:class`` of the estimator.
-    learns_from : {"pairs", "labels", "labels as a view"}
+    learns_from : {"pairs", "labels"}
         Training data.
     fixed : mapping
         Parameters that define this method; the user cannot change them.
@@ -98,14 +98,6 @@ _TABLE = (
         "GCCA",
         "linear:GCCA",
         "ridge regressions on all views that agree (MAXVAR)",
-    ),
-    _of(
-        "three-view-cca",
-        "three-view CCA",
-        "comparison.three_view:ThreeViewCCA",
-        "MVCCA with the labels as an additional view",
-        "labels as a view",
-        power=4,
     ),
     _of("kcca", "KCCA", "kernel:KCCA", "kernel CCA with n x n kernel matrices"),
     _of(
@@ -232,7 +224,6 @@ GROUPS = {
         "cca",
         "mvcca",
         "pls",
-        "three-view-cca",
         "mlcca",
         "mvmlcca",
         "nkcca",

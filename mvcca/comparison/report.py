@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -61,29 +61,13 @@ def _statements(result: Measurements) -> dict[str, str]:
     }
 
 
-class ShownItem(NamedTuple):
-    """A query, or an item that it retrieves: its text, and its image if there is one."""
-
-    text: str
-    image: str = ""  # data URL
-    is_right: bool = True
-    is_same: bool = False
-
-
-class QueryRow(NamedTuple):
-    """A query and the items that it retrieves, best first."""
-
-    query: ShownItem
-    found: list[ShownItem]
-
-
 class Queries(NamedTuple):
     """Queries with retrieved items."""
 
     title: str
     caption: str
     source: str
-    rows: list[QueryRow]
+    rows: list[Example]
 
 
 @dataclass(frozen=True)
@@ -240,17 +224,16 @@ def _queries(result: Measurements, as_images: bool) -> Queries | None:
     if best.shown is None:
         return None
 
-    def shown(item: Item) -> ShownItem:
+    def shown(item: Item) -> Item:
         if as_images:
             from mvcca.comparison import figures
 
-            picture = figures.image(result, item)
-            return ShownItem(item.labels, picture, item.is_right, item.is_same)
-        return ShownItem(_text(result, item), "", item.is_right, item.is_same)
+            return replace(item, text=item.labels, image=figures.image(result, item))
+        return replace(item, text=_text(result, item))
 
     source, target, *_ = map(in_one_line, best.shown.projected.rows.names)
     rows = [
-        QueryRow(shown(example.query), list(map(shown, example.found)))
+        Example(shown(example.query), list(map(shown, example.found)))
         for example in _examples(result, best)
     ]
     varied = "" if result.data.label_texts is None else " among those of different labels"

@@ -181,8 +181,7 @@ class ComparisonResult(Measurements, Result):
         estimator = searching(candidate, self.data, everything, self.settings)
         with quiet_if_searching_ridges(self.settings):
             estimator.fit(self.data.views, candidate.labels_of(self.data, everything))
-        fitted = getattr(estimator, "best_estimator_", estimator)
-        return fitted.as_mvcca() if hasattr(fitted, "as_mvcca") else fitted
+        return getattr(estimator, "best_estimator_", estimator)
 
     def tables(self) -> list[Table]:
         """Return all values, which only frames show; the measures; costs and chosen settings."""

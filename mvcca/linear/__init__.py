@@ -6,6 +6,8 @@
 integrates two data sets of single cells.
 """
 
+from typing import TYPE_CHECKING
+
 from mvcca.linear._affine_map import AffineMap
 from mvcca.linear._cca import CCA, MVCCA, with_labels_as_view
 from mvcca.linear._cell_cca import CellCCA, cell_cca
@@ -17,6 +19,7 @@ from mvcca.linear._mlcca import MLCCA
 from mvcca.linear._mvmlcca import MVMLCCA
 from mvcca.linear._pls import CFA, PLS
 from mvcca.linear._procrustes import Procrustes
+from mvcca.machine.on_access import on_access
 
 __all__ = [
     "CCA",
@@ -35,3 +38,6 @@ __all__ = [
     "cell_cca",
     "with_labels_as_view",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)

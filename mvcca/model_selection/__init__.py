@@ -24,7 +24,6 @@ from mvcca.model_selection._sources import numbers_of_components, search_folds
 from mvcca.model_selection._spaces import (
     AUTOMATIC,
     LEAST_RIDGE,
-    OF_RIDGES,
     RIDGES,
     SEARCHED,
     Space,
@@ -47,7 +46,6 @@ __all__ = [
     "GOALS",
     "LEAST_RIDGE",
     "MEASURES",
-    "OF_RIDGES",
     "RIDGES",
     "SEARCHED",
     "Choice",

@@ -12,7 +12,7 @@ from typing import Any
 
 from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.evaluate import Names
-from mvcca.retrieval.hubs import HubCorrection
+from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.ranking import (
     Ranking,
     Weighting,
@@ -38,7 +38,7 @@ def retrieval_scorer(
     relevance: RelevanceBy | None = None,
     similarity: Similarity | None = None,
     weighting: Weighting | None = "auto",
-    hubness: str | HubCorrection | None = None,
+    hubness: str | CSLS | None = None,
     bank: ViewsLike | tuple[MatrixLike, MatrixLike] | None = None,
     label_vectors: Any = None,
 ) -> RetrievalScorer:
@@ -61,7 +61,7 @@ def retrieval_scorer(
     weighting : str or None, default="auto"
         Weighting of the components by their correlations, as in
         `mvcca.retrieval.evaluate_retrieval`.
-    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
+    hubness : {"csls"} or CSLS, optional
         Correction for hubs, as in `mvcca.retrieval.evaluate_retrieval`.
     bank : Views, mapping or list, or a pair of matrices (X, y), optional
         Rows that the correction compares with, projected by each estimator. They must not be among
@@ -125,7 +125,7 @@ class RetrievalScorer:
     target: str | tuple[str, ...] | None
     relevance: RelevanceBy | None
     similarity: Similarity | None
-    hubness: str | HubCorrection | None = None
+    hubness: str | CSLS | None = None
     bank: Any = None
     label_vectors: Any = None
     weighting: Weighting | None = "auto"

@@ -102,11 +102,8 @@ def middle(values: tuple[Any, ...]) -> Any:
     return values[len(values) // 2]
 
 
-OF_RIDGES = Space({"reg": RIDGES}, solves_ridges=True, has_prefixes=True, prefers_all=True)
-
-
 def space_of(estimator: Any, views: Views, labels: LabelsByView | None) -> Space:
     """What a search of an estimator tries on these rows."""
     if hasattr(estimator, "search_space"):
         return estimator.search_space(views, labels)
-    return OF_RIDGES
+    return Space({"reg": RIDGES}, solves_ridges=True, has_prefixes=True, prefers_all=True)

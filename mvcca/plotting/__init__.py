@@ -9,6 +9,9 @@ in `mvcca.plotting.style`. Training histories, searches and margins are arrays o
 scikit-learn, pandas and matplotlib draw: the guide to plots has the lines.
 """
 
+from typing import TYPE_CHECKING
+
+from mvcca.machine.on_access import on_access
 from mvcca.plotting._arrows import ArrowsDisplay
 from mvcca.plotting._auroc import AurocDisplay
 from mvcca.plotting._biplot import BiplotDisplay
@@ -46,3 +49,6 @@ __all__ = [
     "ScoresDisplay",
     "ScreeDisplay",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)

@@ -12,7 +12,7 @@ from mvcca.plotting._display import ScoresDisplay, data_frame, pair_of
 from mvcca.plotting._drawing import draw_title
 from mvcca.plotting._geometry import tree
 from mvcca.plotting._heatmap import draw_heatmap, name_sides, width_beside
-from mvcca.plotting._variables import VariableNames, column_names, rows_with_names
+from mvcca.plotting._variables import column_names, rows_with_names, variable_names
 from mvcca.plotting.style import DIVERGING, GREY, literal
 from mvcca.views import as_views
 from mvcca.views.typing import ViewsLike
@@ -146,8 +146,8 @@ class ClusteredHeatmapDisplay(ScoresDisplay):
         (values,) = pairwise_associations(rows, scores.select(pair), components=components).values()
         given = feature_names or column_names(X, scores.names)
         own = {name: names for name, names in given.items() if name in pair or name not in scores}
-        variables = VariableNames({first: len(values), second: values.shape[1]}, own)
-        names = np.split(np.array(variables.names, dtype=object), [len(values)])
+        _, named = variable_names({first: len(values), second: values.shape[1]}, own)
+        names = np.split(np.array(named, dtype=object), [len(values)])
         sizes = np.abs(values)
         kept = [np.sort(np.argsort(-sizes.max(axis=axis))[:n_top]) for axis in (1, 0)]
         shown = names[0][kept[0]].tolist(), names[1][kept[1]].tolist()

@@ -11,7 +11,7 @@ import numpy as np
 from mvcca.inspection import pairwise_associations
 from mvcca.plotting._display import ScoresDisplay, data_frame
 from mvcca.plotting._drawing import line_key
-from mvcca.plotting._variables import VariableNames, column_names, rows_with_names
+from mvcca.plotting._variables import column_names, rows_with_names, variable_names
 from mvcca.plotting.style import NEGATIVE, POSITIVE
 from mvcca.views import as_views
 from mvcca.views.typing import ViewsLike
@@ -88,11 +88,11 @@ class FeaturePairsDisplay(ScoresDisplay):
         pairs, values = _strongest(found, cutoff)
         widths = _widths(found)
         given = feature_names or column_names(X, as_views(scores).names)
-        variables = VariableNames(widths, given)
+        views, named = variable_names(widths, given)
         used, numbers = np.unique(pairs, return_inverse=True)
         names: dict[str, list[str]] = {name: [] for name in widths}
         for i in used:
-            names[variables.views[i]].append(variables.names[i])
+            names[views[i]].append(named[i])
         return cls(names, numbers.reshape(-1, 2), values).plot(ax, **kwargs)
 
     @classmethod

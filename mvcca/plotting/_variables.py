@@ -13,37 +13,37 @@ from mvcca.views import as_views, holds_views
 Names = Mapping[str, Sequence[str]]
 
 
-class VariableNames:
-    """Names of the variables of all views, one after another, and their views.
+def variable_names(widths: Mapping[str, int], given: Names | None) -> tuple[list[str], list[str]]:
+    """Views and names of the variables of all views, one after another.
 
     Raises ValueError if names are given of an unknown view, or not of all features of a view.
     """
+    given = given or {}
+    for name, names in given.items():
+        if name not in widths:
+            raise ValueError(
+                f"Unknown view {name!r} in feature_names; the views are {list(widths)}."
+            )
+        if len(names) != widths[name]:
+            raise ValueError(
+                f"feature_names must name all {widths[name]} features of view {name!r}, got "
+                f"{len(names)} names."
+            )
+    views = [name for name, width in widths.items() for _ in range(width)]
+    named = [
+        str(given[name][j]) if name in given else f"{name} {j}"
+        for name, width in widths.items()
+        for j in range(width)
+    ]
+    return views, named
 
-    def __init__(self, widths: Mapping[str, int], given: Names | None) -> None:
-        given = given or {}
-        for name, names in given.items():
-            if name not in widths:
-                raise ValueError(
-                    f"Unknown view {name!r} in feature_names; the views are {list(widths)}."
-                )
-            if len(names) != widths[name]:
-                raise ValueError(
-                    f"feature_names must name all {widths[name]} features of view {name!r}, got "
-                    f"{len(names)} names."
-                )
-        self.views = [name for name, width in widths.items() for _ in range(width)]
-        self.names = [
-            str(given[name][j]) if name in given else f"{name} {j}"
-            for name, width in widths.items()
-            for j in range(width)
-        ]
 
-
-class Variables(VariableNames):
-    """Variables of all views, one after another, with their loadings."""
+class Variables:
+    """Variables of all views, one after another, with their names and loadings."""
 
     def __init__(self, loadings: Mapping[str, np.ndarray], given: Names | None) -> None:
-        super().__init__({name: len(values) for name, values in loadings.items()}, given)
+        widths = {name: len(values) for name, values in loadings.items()}
+        self.views, self.names = variable_names(widths, given)
         self.loadings = np.concatenate(list(loadings.values()))  # (n_variables, n_components)
 
     def of_view(self, name: str) -> np.ndarray:

@@ -8,6 +8,9 @@ what maps say of new rows, and `mvcca.problem.confounds` regresses views on one 
 here knows of estimators.
 """
 
+from typing import TYPE_CHECKING
+
+from mvcca.machine.on_access import on_access
 from mvcca.problem._bases import Basis
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._centred_rows import CentredRows
@@ -66,3 +69,6 @@ __all__ = [
     "steps_of_products",
     "warn_of_fewer_components",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)

@@ -8,9 +8,12 @@ gallery per view. `neighbors` finds mutual neighbours and transfers labels. The 
 declare rankings and evaluate directions between views.
 """
 
+from typing import TYPE_CHECKING
+
+from mvcca.machine.on_access import on_access
 from mvcca.retrieval.collection import joint_scores
 from mvcca.retrieval.evaluate import evaluate_retrieval, recall_curve
-from mvcca.retrieval.hubs import CSLS, InvertedSoftmax, MutualProximity, QBNorm
+from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.index import RetrievalIndex
 from mvcca.retrieval.matches import MatchCalibration, calibrate_matches
 from mvcca.retrieval.measure import Measure
@@ -23,11 +26,8 @@ from mvcca.retrieval.vectors import retrieval_vectors
 __all__ = [
     "CSLS",
     "Direction",
-    "InvertedSoftmax",
     "MatchCalibration",
     "Measure",
-    "MutualProximity",
-    "QBNorm",
     "RetrievalIndex",
     "RetrievalTable",
     "by_labels",
@@ -44,3 +44,6 @@ __all__ = [
     "top_k",
     "transfer_labels",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)

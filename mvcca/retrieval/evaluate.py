@@ -12,7 +12,7 @@ from mvcca.measures import NoRelevant, Ties
 from mvcca.measures.arrays import one_of, positive
 from mvcca.retrieval.collection import Collection, Projected
 from mvcca.retrieval.empty_rows import note_on
-from mvcca.retrieval.hubs import HubCorrection
+from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.measure import JudgedBy, Measure
 from mvcca.retrieval.ranking import Weighting
 from mvcca.retrieval.relevance import RelevanceBy
@@ -40,7 +40,7 @@ def evaluate_retrieval(
     exclude_self: bool = True,
     no_relevant: NoRelevant = "zero",
     estimator: Any = None,
-    hubness: str | HubCorrection | None = None,
+    hubness: str | CSLS | None = None,
     bank: ViewsLike | None = None,
     label_vectors: Any = None,
     gains: Any = None,
@@ -128,10 +128,9 @@ def evaluate_retrieval(
     estimator : fitted estimator, optional
         Projects `scores`, and ranks as its ``ranking_`` or ``retrieval_ranking`` says, by default
         by the cosine.
-    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
-        Correction for hubs, items near to many queries: a name, or an instance of `CSLS`,
-        `InvertedSoftmax`, `QBNorm` or `MutualProximity` with other parameters. It replaces that of
-        a tuned `estimator`.
+    hubness : {"csls"} or CSLS, optional
+        Correction for hubs, items near to many queries: its name, or an instance of `CSLS` with
+        another number of neighbours. It replaces that of a tuned `estimator`.
     bank : Views, mapping or list, optional
         Rows that the correction compares with, in the form of `scores`: training rows, or other
         rows that are not evaluated. Their views need not be paired.
@@ -212,7 +211,7 @@ def recall_curve(
     exclude_self: bool = True,
     ties: Ties = "average",
     estimator: Any = None,
-    hubness: str | HubCorrection | None = None,
+    hubness: str | CSLS | None = None,
     bank: ViewsLike | None = None,
 ) -> dict[tuple[str, str], np.ndarray]:
     """Compute recall at 1, ..., k in every direction, to plot.

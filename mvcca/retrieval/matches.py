@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from mvcca.blocks.checks import to_array
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.hubs import HubCorrection
+from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.ranking import Weighting
 from mvcca.retrieval.similarity import Similarity
@@ -160,7 +160,7 @@ def calibrate_matches(
     similarity: Similarity | None = None,
     weighting: Weighting | None = "auto",
     estimator: Any = None,
-    hubness: str | HubCorrection | None = None,
+    hubness: str | CSLS | None = None,
     bank: ViewsLike | None = None,
 ) -> MatchCalibration:
     """Calibrate the probability of a match on held-out searches.

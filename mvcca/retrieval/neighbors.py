@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvcca.blocks.checks import to_array
-from mvcca.retrieval.hubs import HubCorrection
+from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.projected_rows import top_k
 from mvcca.retrieval.similarity import Similarity
 from mvcca.views.typing import MatrixLike
@@ -19,7 +19,7 @@ def mutual_neighbors(
     Y: MatrixLike,
     k: int = 5,
     similarity: Similarity = "cosine",
-    hubness: str | HubCorrection | None = None,
+    hubness: str | CSLS | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find pairs of rows that are among each other's k nearest rows of the other set, exactly.
 
@@ -33,7 +33,7 @@ def mutual_neighbors(
         Number of neighbours of each row.
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         As in `top_k`.
-    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
+    hubness : {"csls"} or CSLS, optional
         Correction for rows that are near to many of the other set, as in `top_k`; its bank is the
         rows themselves.
 

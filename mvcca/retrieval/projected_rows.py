@@ -10,7 +10,7 @@ import numpy as np
 from mvcca.blocks import as_block
 from mvcca.measures import NoRelevant, Ties
 from mvcca.measures.arrays import one_of
-from mvcca.retrieval.hubs import Bank, HubCorrection, check_bank, checked_correction, corrected
+from mvcca.retrieval.hubs import CSLS, Bank, check_bank, checked_correction, corrected
 from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.ranked_lists import Judged, RankedLists
 from mvcca.retrieval.relevance import Relevance, checked_relevance
@@ -25,8 +25,8 @@ def top_k(
     k: int,
     similarity: Similarity = "cosine",
     exclude_self: bool = False,
-    hubness: str | HubCorrection | None = None,
-    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
+    hubness: str | CSLS | None = None,
+    bank: tuple[MatrixLike, MatrixLike] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the k best gallery rows of every query, exactly.
 
@@ -43,12 +43,12 @@ def top_k(
         Similarity used for ranking. The cosine with a zero row is 0.
     exclude_self : bool, default=False
         Queries are the gallery's rows; exclude each query from its results.
-    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
-        Correction for gallery rows that are near to many queries: a name, or an instance of
-        `CSLS`, `InvertedSoftmax`, `QBNorm` or `MutualProximity` with other parameters.
-    bank : (queries, items), or queries, optional
+    hubness : {"csls"} or CSLS, optional
+        Correction for gallery rows that are near to many queries: its name, or an instance of
+        `CSLS` with another number of neighbours.
+    bank : (queries, items), optional
         Projected rows that the correction compares with, such as training rows: of the queries'
-        view, and of the gallery's view ("csls" and "mutual" need both).
+        view, and of the gallery's view.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def top_k(
     """
     prepared = _gallery(gallery, similarity, hubness, bank)
     rows = checked_rows(queries, "queries", prepared.dtype)
-    return search(prepared, prepared.queries(rows, exclude_self), k, exclude_self)
+    return search(prepared, prepared.queries(rows), k, exclude_self)
 
 
 def ranks(
@@ -79,8 +79,8 @@ def ranks(
     similarity: Similarity = "cosine",
     ties: Ties = "average",
     exclude_self: bool = False,
-    hubness: str | HubCorrection | None = None,
-    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
+    hubness: str | CSLS | None = None,
+    bank: tuple[MatrixLike, MatrixLike] | None = None,
 ) -> np.ndarray:
     """Compute the rank of each query's best relevant row; see `mvcca.measures.relevant_ranks`.
 
@@ -126,8 +126,8 @@ def per_query(
     no_relevant: NoRelevant = "zero",
     similarity: Similarity = "cosine",
     exclude_self: bool = False,
-    hubness: str | HubCorrection | None = None,
-    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
+    hubness: str | CSLS | None = None,
+    bank: tuple[MatrixLike, MatrixLike] | None = None,
 ) -> np.ndarray:
     """Compute a measure of every query's ranked list.
 
@@ -164,8 +164,8 @@ def score_blocks(
     queries: MatrixLike,
     gallery: MatrixLike,
     similarity: Similarity = "cosine",
-    hubness: str | HubCorrection | None = None,
-    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
+    hubness: str | CSLS | None = None,
+    bank: tuple[MatrixLike, MatrixLike] | None = None,
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Iterate over blocks of queries and their scores of the whole gallery.
 
@@ -195,7 +195,7 @@ def score_blocks(
 
 
 def _gallery(
-    rows: MatrixLike, similarity: Similarity, hubness: str | HubCorrection | None, bank: Any
+    rows: MatrixLike, similarity: Similarity, hubness: str | CSLS | None, bank: Any
 ) -> Gallery:
     """Prepared gallery, corrected for hubs."""
     check_bank(hubness, bank)
@@ -204,8 +204,12 @@ def _gallery(
     gallery = Gallery.of(checked_rows(rows, "gallery"), like, device)
     if hubness is None:
         return gallery
-    queries, items = bank if isinstance(bank, tuple) else (bank, None)
-    return corrected(gallery, Bank(checked_correction(hubness), queries, items))
+    if not isinstance(bank, tuple) or len(bank) != 2:
+        raise ValueError(
+            f"hubness={hubness!r} needs bank rows of the queries' view and of the gallery's view: "
+            "pass bank=(queries, items)."
+        )
+    return corrected(gallery, Bank(checked_correction(hubness), *bank))
 
 
 def _lists(

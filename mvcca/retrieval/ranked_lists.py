@@ -109,7 +109,7 @@ class RankedLists:
     def __init__(self, judged: Judged, gallery: Gallery) -> None:
         self.judged = judged
         self._gallery = gallery
-        self._queries = gallery.queries(judged.rows, judged.exclude_self)
+        self._queries = gallery.queries(judged.rows)
         if judged.exclude_self:
             check_own_rows(gallery, self._queries)
         self._n_ranked = gallery.n_ranked - judged.exclude_self

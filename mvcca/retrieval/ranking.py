@@ -25,7 +25,6 @@ from mvcca.retrieval.hubs import (
     CSLS,
     Bank,
     BankOfViews,
-    HubCorrection,
     check_bank,
     checked_correction,
     corrected,
@@ -66,7 +65,7 @@ class Ranking:
         estimator: Any = None,
         similarity: Similarity | None = None,
         weighting: Weighting | None = "auto",
-        hubness: str | HubCorrection | None = None,
+        hubness: str | CSLS | None = None,
         bank: Any = None,
     ) -> Ranking:
         """The ranking that was chosen for the estimator, or for the last step of a pipeline.
@@ -84,7 +83,7 @@ class Ranking:
         ------
         ValueError
             If a name is unknown, similarity and weighting are both given, the estimator has no
-            correlations to weight by, or there is no bank for a correction.
+            correlations to weight by, or there is no bank for the correction.
         """
         if hubness is not None or bank is not None:
             weighting, hubness = with_bank(weighting, hubness, bank)
@@ -213,7 +212,7 @@ class Ranking:
             return gallery
         of_query, of_target = self.hubs.rows_between(query, target)
         queries = self.queries(of_query, target, normalize=normalize_query)
-        items = None if of_target is None else self.items(of_target, normalize_target)
+        items = self.items(of_target, normalize_target)
         return corrected(gallery, Bank(self.hubs.correction, queries, items), before)
 
     @property
@@ -288,17 +287,12 @@ class LikelihoodRatio(Ranking):
 
 
 def with_bank(
-    weighting: Weighting | None, hubness: str | HubCorrection | None, bank: Any
-) -> tuple[Weighting | None, str | HubCorrection | None]:
+    weighting: Weighting | None, hubness: str | CSLS | None, bank: Any
+) -> tuple[Weighting | None, str | CSLS | None]:
     """Weighting and correction of a user, whose bank may be for the "+csls" of the weighting."""
     if weighting is None or not weighting.endswith(CORRECTED):
         check_bank(hubness, bank)
         return weighting, hubness
-    if hubness is not None and checked_correction(hubness).name != CSLS.name:
-        raise ValueError(
-            f"weighting={weighting!r} names a correction for hubs and hubness={hubness!r} another; "
-            "give one of them."
-        )
     if bank is None:
         check_bank(hubness, bank)
         return weighting, None

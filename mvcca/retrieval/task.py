@@ -12,7 +12,7 @@ from mvcca import measures
 from mvcca.measures import NoRelevant
 from mvcca.retrieval.chance import RandomLists
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.hubs import HubCorrection
+from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.measure import JudgedBy, Measure
 from mvcca.retrieval.ranked_lists import Judged, RankedLists
 from mvcca.retrieval.ranking import Ranking, Weighting
@@ -155,7 +155,7 @@ def asked_ranking(
     estimator: Any = None,
     similarity: Similarity | None = None,
     weighting: Weighting | None = "auto",
-    hubness: str | HubCorrection | None = None,
+    hubness: str | CSLS | None = None,
     bank: Any = None,
 ) -> Ranking:
     """The ranking that a user asks for scores, or for rows that an estimator projects."""

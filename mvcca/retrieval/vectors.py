@@ -62,7 +62,7 @@ def retrieval_vectors(
     -------
     vectors : same container as `views`
         Matrices of shape (n_rows, n_components) in the precision of the scores; "euclidean",
-        "likelihood" and corrections for hubs take some more components.
+        "likelihood" and the correction for hubs take some more components.
 
     Raises
     ------

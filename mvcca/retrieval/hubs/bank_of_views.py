@@ -1,8 +1,8 @@
-"""Banks of several views: projected training rows for corrections for hubs in any direction."""
+"""Banks of several views: projected training rows to correct for hubs in any direction."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from mvcca.machine.warnings import warn
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.hubs.corrections import HubCorrection, checked_correction
+from mvcca.retrieval.hubs.csls import CSLS, checked_correction
 from mvcca.retrieval.search import checked_rows
 
 
@@ -18,7 +18,7 @@ from mvcca.retrieval.search import checked_rows
 class BankOfViews:
     """A correction for hubs, and the rows it compares with."""
 
-    correction: HubCorrection
+    correction: CSLS
     rows: Collection  # as the ranking compares them
     is_asked: bool = True  # by a user, to whom a direction without bank rows is an error
 
@@ -28,7 +28,7 @@ class BankOfViews:
         The bank of a tuned model may hold too few objects that are seen in all views of a joint
         query or target. These are ranked without the correction, which a warning says.
         """
-        needed: int = getattr(self.correction, "n_neighbors", 1)
+        needed = self.correction.n_neighbors
         if self.is_asked or (n := min(map(self._n_shared, (query, target)))) >= needed:
             return True
         warn(
@@ -44,18 +44,16 @@ class BankOfViews:
 
     def rows_between(
         self, query: tuple[str, ...], target: tuple[str, ...]
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray] | None]:
-        """Rows of the query and of the target views; None if the target has none and needs none."""
-        needed = {*query, *target} if self.correction.needs_items else {*query}
-        for name in needed:
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Rows of the query and of the target views."""
+        for name in (*query, *target):
             if name not in self.rows.rows:
                 raise ValueError(
                     f"hubness={self.correction.name!r} from {'+'.join(query)} to "
                     f"{'+'.join(target)} needs bank rows of view {name!r}; the bank holds "
                     f"{list(self.rows.rows)}."
                 )
-        has_items = all(name in self.rows.rows for name in target)
-        return self.rows.joint(query).rows, self.rows.joint(target).rows if has_items else None
+        return self.rows.joint(query).rows, self.rows.joint(target).rows
 
     def state(self) -> dict[str, Any]:
         """Plain values from which `of_state` restores the bank."""
@@ -69,7 +67,7 @@ class BankOfViews:
     @classmethod
     def of_state(cls, state: dict[str, Any]) -> BankOfViews:
         """Restore a bank and its correction."""
-        correction = type(checked_correction(state["name"]))(**state["parameters"])
+        correction = replace(checked_correction(state["name"]), **state["parameters"])
         rows = {name: checked_rows(part, f"bank {name!r}") for name, part in state["rows"].items()}
         bank = Collection(rows, state["objects"])
         return cls(correction, bank)

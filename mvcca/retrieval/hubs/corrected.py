@@ -1,8 +1,7 @@
-"""Galleries with a correction for hubs, searched like any other gallery.
+"""Galleries corrected for hubs by CSLS, searched like any other gallery.
 
-Item vectors and query vectors get the components that the correction appends. The scores of all
-corrections but mutual proximity are again inner products: exact search, a device and faiss need not
-know about them.
+Item vectors and query vectors get one more component. Scores are again inner products: exact
+search, a device and faiss need not know about the correction.
 """
 
 from __future__ import annotations
@@ -12,52 +11,46 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.retrieval.hubs.corrections import CSLS, HubCorrection, MutualProximity
-from mvcca.retrieval.search import Gallery, checked_rows, padded, search
+from mvcca.retrieval.hubs.csls import CSLS
+from mvcca.retrieval.search import Gallery, checked_rows, padded
 from mvcca.retrieval.search.gallery import ChunkedRows
 from mvcca.retrieval.similarity import InnerProduct
 
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Rows of one direction that a correction compares with."""
+    """Rows of one direction that the correction compares with."""
 
-    correction: HubCorrection
+    correction: CSLS
     queries: Any  # (n_queries, n_components), rows of the queries' view
-    items: Any = None  # (n_items, n_components), rows of the gallery's view
+    items: Any  # (n_items, n_components), rows of the gallery's view
 
     def __post_init__(self) -> None:
-        if self.correction.needs_items and self.items is None:
-            raise ValueError(
-                f"hubness={self.correction.name!r} needs bank rows of the queries' view and of the "
-                "gallery's view."
-            )
-        if isinstance(self.correction, CSLS):
-            for rows in (self.queries, self.items):
-                n = self.correction.n_neighbors
-                if rows is not None and len(rows) < n:
-                    raise ValueError(
-                        f"CSLS takes the mean of {n} neighbours in the bank, which holds only "
-                        f"{len(rows)} rows. Pass a larger bank, or CSLS(n_neighbors=...)."
-                    )
-        elif not len(self.queries) or (self.items is not None and not len(self.items)):
-            raise ValueError("The bank is empty; pass training rows.")
+        n = self.correction.n_neighbors
+        for rows in (self.queries, self.items):
+            if not len(rows):
+                raise ValueError("The bank is empty; pass training rows.")
+            if len(rows) < n:
+                raise ValueError(
+                    f"CSLS takes the mean of {n} neighbours in the bank, which holds only "
+                    f"{len(rows)} rows. Pass a larger bank, or CSLS(n_neighbors=...)."
+                )
 
-    def prepared(self, gallery: Gallery) -> tuple[Gallery, Gallery | None]:
+    def prepared(self, gallery: Gallery) -> tuple[Gallery, Gallery]:
         """Vectors of the bank's queries, with their offsets, and of its items, for a gallery."""
         queries = gallery.queries(checked_rows(self.queries, "bank of queries", gallery.dtype))
         of_queries = np.column_stack([queries, gallery.similarity.offsets(queries)])
-        of_items = None
-        if self.correction.needs_items:
-            items = checked_rows(self.items, "bank of gallery rows", gallery.dtype)
-            if items.shape[1] != gallery.n_components:
-                raise ValueError(
-                    f"Bank rows have {items.shape[1]} components, the gallery has "
-                    f"{gallery.n_components}."
-                )
-            items = gallery.similarity.items(items)
-            of_items = Gallery.of(items, InnerProduct(), gallery.device)
-        return Gallery.of(of_queries, InnerProduct(), gallery.device), of_items
+        items = checked_rows(self.items, "bank of gallery rows", gallery.dtype)
+        if items.shape[1] != gallery.n_components:
+            raise ValueError(
+                f"Bank rows have {items.shape[1]} components, the gallery has "
+                f"{gallery.n_components}."
+            )
+        of_items = gallery.similarity.items(items)
+        return (
+            Gallery.of(of_queries, InnerProduct(), gallery.device),
+            Gallery.of(of_items, InnerProduct(), gallery.device),
+        )
 
 
 def corrected(
@@ -77,19 +70,17 @@ def corrected(
             rows = rows.plus(part)
     else:  # in the chunks of the gallery
         rows = ChunkedRows(tuple(map(padded, added)), len(gallery))
-    active = bank.correction.active(gallery, before.bank_queries)
-    return replace(before, rows=rows, removed=gallery.removed, base=gallery, active=active)
+    return replace(before, rows=rows, removed=gallery.removed, base=gallery)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CorrectedGallery(Gallery):
-    """Gallery of the vectors of another one, with the components of a correction."""
+    """Gallery of the vectors of another one, with the component of the correction."""
 
     base: Gallery
-    correction: HubCorrection
+    correction: CSLS
     bank_queries: Gallery  # [b, offset(b)]
-    bank_items: Gallery | None
-    active: np.ndarray | None = None  # whether the correction applies to each item
+    bank_items: Gallery
 
     @classmethod
     def of_bank(cls, bank: Bank, gallery: Gallery) -> CorrectedGallery:
@@ -97,40 +88,22 @@ class CorrectedGallery(Gallery):
         queries, items = bank.prepared(gallery)
         return cls(
             InnerProduct(),
-            device=gallery.device if bank.correction.is_product else None,
+            device=gallery.device,
             base=gallery,
             correction=bank.correction,
             bank_queries=queries,
             bank_items=items,
         )
 
-    @property
-    def is_product(self) -> bool:  # type: ignore[override]
-        """Whether scores order a gallery as products with its vectors do."""
-        return self.correction.is_product
-
     def with_terms(self, vectors: np.ndarray) -> np.ndarray:
-        """Item vectors with the components of the correction."""
+        """Item vectors with the component of the correction."""
         terms = self.correction.item_terms(vectors, self.bank_queries)
         return np.hstack([vectors, terms.astype(vectors.dtype, copy=False)])
 
-    def queries(self, rows: np.ndarray, exclude_self: bool = False) -> np.ndarray:
-        """Query vectors, 0 in the component of a correction that does not apply."""
+    def queries(self, rows: np.ndarray) -> np.ndarray:
+        """Query vectors, 1 in the component of the correction."""
         vectors = self.base.queries(rows)
-        terms = self.correction.query_terms(vectors, self.base, self.bank_items)
-        if self.active is not None and len(vectors):
-            _, best = search(self.base, vectors, 1, exclude_self)
-            terms = self.active[best].astype(vectors.dtype)
-        return np.hstack([vectors, terms])
-
-    def products(self, queries: np.ndarray) -> np.ndarray:
-        """Products of query vectors with all item vectors, or the scores if they are none."""
-        if not isinstance(self.correction, MutualProximity):
-            return super().products(queries)
-        width = self.base.rows.chunks[0].shape[1]
-        of_items = np.concatenate([part[:, width:] for part in self.rows.parts])
-        products = self.base.products(queries[:, :width])
-        return self.correction.of_products(products, queries[:, width:], of_items)
+        return np.hstack([vectors, np.ones((len(vectors), 1), vectors.dtype)])
 
     def scored(
         self, queries: np.ndarray, products: np.ndarray, items: np.ndarray

@@ -23,7 +23,7 @@ from mvcca.machine.printable import printable
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
 from mvcca.retrieval.empty_rows import note_on, without_empty
-from mvcca.retrieval.hubs import BankOfViews, HubCorrection
+from mvcca.retrieval.hubs import CSLS, BankOfViews
 from mvcca.retrieval.index.contents import Contents, IndexedView, JointTarget, Searched, Target
 from mvcca.retrieval.index.faiss_search import FaissIndex, import_faiss
 from mvcca.retrieval.index.stored_ids import no_ids
@@ -55,13 +55,12 @@ class RetrievalIndex(ShownAsTables):
     backend : str, default="exact"
         "exact", "faiss" for approximate search in a graph, or "faiss:" and the description of
         another faiss index, such as "faiss:IVF256,Flat".
-    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
+    hubness : {"csls"} or CSLS, optional
         Correct for hubs, items that are near to many queries, with the rows of `bank`. By default
         as the model was tuned: by the correction of its ``ranking_``, if there is one. See
         `mvcca.retrieval.evaluate_retrieval`.
         The first search from a view to another one computes terms of all rows and keeps a copy of
-        the gallery with them; later searches only add those of rows added since. "mutual" needs
-        the exact backend.
+        the gallery with them; later searches only add those of rows added since.
     bank : Views, mapping or list, optional
         Rows that the correction compares with, for the estimator's `transform`: training rows, or
         rows of the gallery that have the views of the queries, too. Only their projections are
@@ -98,7 +97,7 @@ class RetrievalIndex(ShownAsTables):
         estimator: Any,
         similarity: Similarity | None = None,
         backend: str = "exact",
-        hubness: str | HubCorrection | None = None,
+        hubness: str | CSLS | None = None,
         bank: ViewsLike | None = None,
         weighting: Weighting | None = "auto",
     ) -> None:
@@ -114,8 +113,6 @@ class RetrievalIndex(ShownAsTables):
         self.weighting = weighting
         self.hubness = hubness
         self._given_hubs = None if bank is None else ranking.hubs  # that a user chose
-        if kind == "faiss" and ranking.hubs is not None and not ranking.hubs.correction.is_product:
-            raise ValueError("hubness='mutual' is no inner product; it needs backend='exact'.")
         self._corrected: dict[tuple[tuple[str, ...], bool, Searched], Gallery] = {}
         self._contents = Contents(ranking.similarity)
         self._changing = Lock()  # held by writers; a search reads `_contents` once, and keeps it

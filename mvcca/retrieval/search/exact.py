@@ -36,7 +36,7 @@ def search(
     if gallery.device is not None:
         best = DeviceSearch(gallery)
         blocks = best.blocks(len(queries))
-    elif _ROWS_SHARE * k > n_items or not gallery.is_product:
+    elif _ROWS_SHARE * k > n_items:
         best, blocks = best_by_rows, list(row_blocks(gallery, queries, 8))
     else:
         best, blocks = _best_by_tiles, tile_rows(len(queries))

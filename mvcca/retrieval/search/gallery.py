@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -177,8 +177,6 @@ class RemovedRows:
 class Gallery:
     """Item vectors of the rows to rank, and the similarity that made them."""
 
-    is_product: ClassVar[bool] = True  # scores order a gallery as products with its vectors do
-
     similarity: InnerProduct
     rows: ChunkedRows = field(default_factory=ChunkedRows)  # item vectors; chunks are padded
     largest_norm: float = 0.0  # of the item vectors, unless the similarity is a cosine
@@ -221,11 +219,8 @@ class Gallery:
                 yield start + first, chunk[first : first + n_rows + -n_rows % _PAD], n_rows
             start += n_used
 
-    def queries(self, rows: np.ndarray, exclude_self: bool = False) -> np.ndarray:
-        """Query vectors of checked rows, in the precision of the gallery.
-
-        `exclude_self` matters to corrections for hubs that depend on the best item of a query.
-        """
+    def queries(self, rows: np.ndarray) -> np.ndarray:
+        """Query vectors of checked rows, in the precision of the gallery."""
         if rows.dtype != self.dtype:  # large numbers may overflow
             rows = checked_rows(rows, "queries", self.dtype)
         if rows.shape[1] != self.n_components:

@@ -1,5 +1,8 @@
 """Views, labels and ids in files: `read_views` opens matrices in any format, with their labels."""
 
+from typing import TYPE_CHECKING
+
+from mvcca.machine.on_access import on_access
 from mvcca.views.files._identified import (
     IdentifiedRows,
     common_rows,
@@ -34,3 +37,6 @@ __all__ = [
     "read_views",
     "values_of_ids",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)

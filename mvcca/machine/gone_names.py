@@ -1,0 +1,47 @@
+"""Public names that were moved or removed, and what to use instead, for one release.
+
+The table has the names that rooms no longer offer, of "Moved and removed names" in the changelog.
+"""
+
+from __future__ import annotations
+
+import sys
+
+INSTEAD = {
+    "mvcca.blocks.Identified": "blocks.sources.Identified",
+    "mvcca.blocks.cells_of_text": "blocks.sources.cells_of_text",
+    "mvcca.interop.alignment.Step": "AlignmentStep",
+    "mvcca.linear.CovarianceCCA": "a StatisticEstimator with your problem",
+    "mvcca.plotting.CategoryMarginsDisplay": "plt.imshow(model.category_margins_)",
+    "mvcca.plotting.GridSearchDisplay": (
+        'plt.imshow(search.cv_results_["mean_test_score"].reshape(n_rows, -1))'
+    ),
+    "mvcca.plotting.LearningCurveDisplay": (
+        'pandas.DataFrame(model.history_).plot("epoch", ["loss", "valid_loss"])'
+    ),
+    "mvcca.plotting.ScalesDisplay": "plt.imshow(model.scales(rows)[view].std(axis=0))",
+    "mvcca.plotting.ValidationCurveDisplay": "sklearn.model_selection.ValidationCurveDisplay",
+    "mvcca.plotting.VariatesDisplay": ('plt.scatter(scores["left"][:, 0], scores["right"][:, 0])'),
+    "mvcca.plotting.ViewPairsDisplay": 'plt.imshow(table.to_frame()["r@10"].unstack())',
+    "mvcca.problem.Overfit": "problem.ProductPath(rows, refuses=True).solve(reg, k)",
+    "mvcca.problem.RidgePath": "problem.MatrixPath",
+    "mvcca.problem.exactness_given": "Estimate.of(moments, confounds=name)",
+    "mvcca.problem.given": "Estimate.of(moments, confounds=name)",
+    "mvcca.problem.linalg": "problem.directions, problem.whitener",
+    "mvcca.problem.solve_by_products": "problem.ProductPath(rows, refuses=True).solve(reg, k)",
+    "mvcca.retrieval.InvertedSoftmax": "retrieval.CSLS",
+    "mvcca.retrieval.MutualProximity": "retrieval.CSLS",
+    "mvcca.retrieval.QBNorm": "retrieval.CSLS",
+    "mvcca.views.files.Table": "SubjectTable",
+}
+
+
+def missing(package: str, name: str) -> AttributeError | ImportError:
+    """The error for a name that a package lacks, for its ``__getattr__`` to raise."""
+    text = f"module {package!r} has no attribute {name!r}"
+    if (instead := INSTEAD.get(f"{package}.{name}")) is None:
+        return AttributeError(text)
+    text += f" any more; use {instead} (see the changelog)"
+    # `from package import name` would replace the text of an AttributeError by its own.
+    is_import = sys._getframe(2).f_globals.get("__name__") == "importlib._bootstrap"
+    return ImportError(text, name=package) if is_import else AttributeError(text)
