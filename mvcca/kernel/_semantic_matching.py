@@ -202,6 +202,7 @@ class SemanticMatching(MultiViewEstimator):
         self.classifiers_ = {}
         for name, block in views.items():
             targets, scales = _targets(labels, name), column_scales(name, block)
+            fitted: LogisticModel | GivenClassifiers
             try:
                 if classifiers[name] is not None:
                     fitted = GivenClassifiers.fit(block, targets, classifiers[name])
