@@ -183,7 +183,7 @@ CASES = {
     "growing parts": (CCA(2), {"reg": RIDGES}, PAIR, None, {"cv": TimeSeriesSplit(3)}),
     "rows in neither part": (
         *(CCA(2), {"reg": RIDGES}, PAIR, None),
-        {"cv": ShuffleSplit(3, train_size=0.6, test_size=0.2, random_state=0)},
+        {"cv": ShuffleSplit(1, train_size=0.6, test_size=0.2, random_state=0)},
     ),
     "groups": (
         *(CCA(2), {"reg": RIDGES}, PAIR, None),
