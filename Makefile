@@ -14,7 +14,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-all test-browser test-core test-interop test-oldest test-newest lint format docs bench bench-peers bench-all clean
+.PHONY: help demo test test-long test-all test-browser test-core test-interop test-oldest test-newest mutants lint format docs bench bench-peers bench-all clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -69,6 +69,9 @@ test-newest: ## run the core tests on the newest Python here, if that is 3.13 or
 	@newest="$(NEWEST)"; if [ -n "$$newest" ]; then \
 	    $(MAKE) test-core VENV=.newest PYTHON="$$newest"; \
 	else echo "Skipped: python3.13 or newer is not on PATH and not in pyenv."; fi
+
+mutants: $(VENV)/.installed-test ## change lines at random, and name those that no test notices (an hour)
+	$(PY) tests/mutants.py $(ARGS)
 
 lint: $(VENV)/.installed-lint ## check style, format and types
 	$(PY) -m ruff check

@@ -152,6 +152,21 @@ def test_scripts_hold_every_command_option_and_choice(shell, tmp_path):
             assert all(value in script for value in values_of(option))
 
 
+@pytest.mark.parametrize(
+    ("shell", "of_file", "of_number"),
+    [
+        ("zsh", "{compset -P '\\''*='\\''; _files}", r"--block-rows\[.*:[A-Z_]+: '"),
+        ("fish", "-l view -r -F -d", "-l block-rows -x +-d"),
+    ],
+    indirect=["shell"],
+)
+@pytest.mark.usefixtures("shell")
+def test_options_that_take_files_complete_files_and_others_do_not(of_file, of_number, tmp_path):
+    script = (tmp_path / "completion").read_text()
+    assert of_file in script
+    assert re.search(of_number, script)
+
+
 def test_the_shell_accepts_its_script(shell):
     found = subprocess.run([installed(shell), "-n", "completion"], capture_output=True, text=True)
     assert (found.returncode, found.stderr) == (0, "")

@@ -181,6 +181,10 @@ CASES = {
         {"cv": ShuffleSplit(4, random_state=0)},
     ),
     "growing parts": (CCA(2), {"reg": RIDGES}, PAIR, None, {"cv": TimeSeriesSplit(3)}),
+    "rows in neither part": (
+        *(CCA(2), {"reg": RIDGES}, PAIR, None),
+        {"cv": ShuffleSplit(1, train_size=0.6, test_size=0.2, random_state=0)},
+    ),
     "groups": (
         *(CCA(2), {"reg": RIDGES}, PAIR, None),
         {"cv": GroupKFold(3), "groups": np.arange(N) // 5},

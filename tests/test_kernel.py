@@ -213,6 +213,15 @@ def test_a_kernel_matrix_of_low_rank_is_no_error(approximation, dtype):
     assert all(np.isfinite(scores).all() for scores in model.transform(twice).values())
 
 
+@pytest.mark.parametrize("approximation", ["fourier", "nystroem", "cholesky"])
+def test_fewer_features_than_rows_that_are_close_to_collinear_are_warned_of(approximation):
+    rng = np.random.default_rng(0)
+    views = {name: rng.normal(size=(300, 3)) for name in "xy"}
+    model = KCCA(1, gamma=1e-5, reg=0.0, approximation=approximation, n_landmarks=20)
+    with pytest.warns(UserWarning, match="View '[xy]' is close to collinear"):
+        model.set_params(random_state=0).fit(views)
+
+
 def test_more_landmarks_than_rows_take_all_rows_with_a_warning():
     with pytest.warns(UserWarning, match="n_landmarks=500 is more than the 80 rows"):
         model = KCCA(approximation="nystroem", random_state=0).fit(random_views())

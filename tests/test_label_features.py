@@ -464,6 +464,15 @@ def test_the_error_of_fourier_features_shrinks_as_one_over_the_root_of_their_num
     assert errors[2] < 0.05
 
 
+def test_correlations_by_approximate_similarities_may_be_above_1():
+    rng = np.random.default_rng(0)
+    labels, X, Y = (rng.normal(size=(60, d)) for d in (3, 4, 3))
+    model = MLCCA(1, reg=1e-3, label_features="fourier", n_label_features=4, random_state=0)
+    with pytest.warns(UserWarning, match="negative weight"):
+        model.fit([X, Y], labels)
+    assert model.canonical_correlations_ > 1
+
+
 def test_more_landmarks_leave_less_error():
     labels = real_labels(300)
     views = views_of(labels)

@@ -181,6 +181,11 @@ def test_thresholds_keep_what_they_promise():
         assert np.mean(scores[~is_match] >= threshold) <= rate
         below = calibration.thresholds[calibration.thresholds < threshold]
         assert np.mean(scores[~is_match] >= below[0]) > rate
+    # Every rate that a threshold has is allowed to be reached.
+    rates, places = np.unique(calibration.false_positive_rates[::-1], return_index=True)
+    assert [calibration.threshold(rate) for rate in rates] == [
+        *calibration.thresholds[::-1][places]
+    ]
     swapped = {"text": views["text"], "image": -views["image"]}
     assert calibrated(swapped).threshold(1e-6) == np.inf
 

@@ -115,6 +115,13 @@ def test_views_keep_their_colours_if_one_of_them_has_no_pair(display):
     assert texts == ["mean", "worst", "positive"]
 
 
+def test_a_line_of_value_zero_is_in_the_legend():
+    names, pairs = {"x": ["a", "b"], "y": ["c"]}, np.array([[0, 2], [1, 2]])
+    drawn = NetworkDisplay(names, pairs, np.array([0.0, -0.5])).plot()
+    texts = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+    assert {"positive", "negative"} <= set(texts)
+
+
 @pytest.mark.parametrize(
     ("pairs", "values", "message"),
     [

@@ -264,6 +264,12 @@ def test_neighbours_of_tsne_are_of_the_same_cluster():
     assert (cluster[distances.argmin(axis=1)] == cluster).all()
 
 
+def test_tsne_draws_few_rows():
+    points = {"a": np.random.default_rng(0).normal(size=(12, 3))}
+    display = EmbeddingDisplay.from_scores(points, method="tsne", random_state=0)
+    assert display.points["a"].shape == (12, 2)
+
+
 @pytest.mark.parametrize(
     ("scores", "options", "message"),
     [

@@ -12,6 +12,7 @@ pytest.importorskip("matplotlib", reason="drawing needs mvcca[plot]")
 
 from mvcca.machine.axes import COLORS, FAINT, GREY
 from mvcca.machine.pictures import Illustration, Picture, pixels_of
+from mvcca.views import Views
 
 NAMES = ["<b>&\"'", "#3f90da", 'id="x" href="#x" url(#x)', "0.123456", "混合", "a-->b<!--"]
 
@@ -76,3 +77,23 @@ def test_images_are_black_where_they_are_not_transparent():
     shades = imread(BytesIO(base64.b64decode(address.partition(",")[2])))
     assert not shades[..., :3].any()
     np.testing.assert_allclose(shades[..., 3], [[0, 0.5], [1, 1]], atol=1 / 255)
+
+
+def test_parts_of_an_image_outside_the_view_of_an_item_are_faded():
+    import base64
+    from io import BytesIO
+    from types import SimpleNamespace
+
+    from matplotlib.image import imread
+
+    from mvcca.comparison.examples import Item
+    from mvcca.comparison.figures import image
+
+    views = Views({"left": [[1.0, 3.0], [2.0, 4.0]], "right": [[4.0, 4.0], [2.0, 2.0]]})
+    shown = SimpleNamespace(
+        image_shapes={"left": (2, 1), "right": (2, 1)}, layout=[["left", "right"]]
+    )
+    result = SimpleNamespace(data=SimpleNamespace(views=views), presentation=shown)
+    address = image(result, Item("right", 1, 1, ""))
+    shades = imread(BytesIO(base64.b64decode(address.partition(",")[2])))[..., 3]
+    np.testing.assert_allclose(shades, [[0.1, 0.5], [0.2, 0.5]], atol=1 / 255)

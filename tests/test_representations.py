@@ -52,6 +52,13 @@ def random_rotation(width, seed=1):
 # ---- values -------------------------------------------------------------------------------------
 
 
+def test_each_layer_of_one_network_is_compared_with_each_of_another():
+    (x, y), (v, w) = two_layers(), two_layers(seed=1)
+    found = compare_representations({"x": x, "y": y}, other={"v": v, "w": w}, measures="cka")
+    expected = [[raw(own, other, "cka") for other in (v, w)] for own in (x, y)]
+    np.testing.assert_allclose(found.raw["cka"], expected, rtol=1e-12)
+
+
 def test_both_cka_are_those_of_gram_matrices():
     x, y = two_layers()
     K, L = x @ x.T, y @ y.T
