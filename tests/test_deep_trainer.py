@@ -404,7 +404,9 @@ INTERRUPTED = [(0, 1), (0, 3), (1, 6), (2, 6), (3, 3), (3, 6), (4, 6)]
 
 
 @pytest.mark.parametrize(
-    ("estimator", "epoch"), [(RESUMABLE[i], epoch) for i, epoch in INTERRUPTED], ids=repr
+    ("estimator", "epoch"),
+    [(RESUMABLE[i], epoch) for i, epoch in INTERRUPTED],
+    ids=lambda own: getattr(type(own), "__name__", own) if hasattr(own, "fit") else str(own),
 )
 def test_an_interrupted_fit_resumes_bit_for_bit(estimator, epoch, tmp_path):
     valid = views(60, seed=1)

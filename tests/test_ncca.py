@@ -140,7 +140,11 @@ def shuffled(X):
     return X[np.random.default_rng(2).permutation(120)]
 
 
-@pytest.mark.parametrize("change", [shuffled, moved, csr_array, "alone", "pickled"], ids=str)
+@pytest.mark.parametrize(
+    "change",
+    [shuffled, moved, csr_array, "alone", "pickled"],
+    ids=lambda own: getattr(own, "__name__", own),
+)
 def test_what_must_not_change_the_functions(change):
     blocks = two_views()
     model = NCCA(3).fit(blocks)

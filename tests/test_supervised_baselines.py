@@ -10,6 +10,7 @@ import tracemalloc
 import warnings
 from functools import partial
 from itertools import combinations, permutations
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -22,7 +23,12 @@ from sklearn.preprocessing import LabelBinarizer, StandardScaler
 from mvcca import CMOLRS, JRL, LGCFL, Labels, Views, config_context, evaluate_retrieval
 from mvcca.blocks import as_block
 from mvcca.linear import jrl_loss as loss_module
-from mvcca.linear._cmolrs import _CentredBlock, _LowRank, _TripletBatch, _TripletSampler
+from mvcca.linear._cmolrs import (
+    _CentredBlock,
+    _losses_and_gradient,
+    _LowRank,
+    _TripletSampler,
+)
 from mvcca.linear.group_sparse import MomentLoss
 from mvcca.linear.jrl_loss import ObjectLoss, StandardRows, jrl_loss, laplacian
 
@@ -538,9 +544,16 @@ def test_more_neighbours_than_rows_are_all_of_them_with_a_warning():
 # ---- CMOLRS --------------------------------------------------------------------------------------
 
 
-def some_batch(seed: int = 0) -> tuple[_TripletBatch, _LowRank]:
+class Triplets(NamedTuple):
+    x: _CentredBlock
+    query: np.ndarray
+    difference: _CentredBlock
+    margin: np.ndarray
+
+
+def some_batch(seed: int = 0) -> tuple[Triplets, _LowRank]:
     rng = np.random.default_rng(seed)
-    batch = _TripletBatch(
+    batch = Triplets(
         x=_CentredBlock(as_block(rng.standard_normal((4, 5))), np.zeros(5)),
         query=np.array([0, 0, 1, 2, 3, 3]),
         difference=_CentredBlock(as_block(rng.standard_normal((6, 3))), np.zeros(3)),
@@ -554,7 +567,7 @@ def in_full(W: _LowRank) -> np.ndarray:
     return W.basis * W.values @ W.basis.T
 
 
-def loss_by_loop(batch: _TripletBatch, W: np.ndarray) -> float:
+def loss_by_loop(batch: Triplets, W: np.ndarray) -> float:
     """Mean hinge, with W (8, 8) over both views and s(x, y) through its symmetric part."""
     between = (W + W.T)[:5, 5:] / 2
     x, difference = batch.x.block.matrix, batch.difference.block.matrix
@@ -565,7 +578,7 @@ def loss_by_loop(batch: _TripletBatch, W: np.ndarray) -> float:
     return sum(losses) / len(losses)
 
 
-def gradient_by_differences(batch: _TripletBatch, W: np.ndarray) -> np.ndarray:
+def gradient_by_differences(batch: Triplets, W: np.ndarray) -> np.ndarray:
     G, h = np.zeros_like(W), 1e-6
     for place in np.ndindex(W.shape):
         step = np.zeros_like(W)
@@ -577,7 +590,7 @@ def gradient_by_differences(batch: _TripletBatch, W: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(5))
 def test_loss_and_gradient_are_those_of_a_loop_over_triplets(seed):
     batch, W = some_batch(seed)
-    losses, gradient = batch.losses_and_gradient(W, "image", "text")
+    losses, gradient = _losses_and_gradient(W, ("image", "text"), *batch)
     assert losses.mean() == pytest.approx(loss_by_loop(batch, in_full(W)))
     expected = gradient_by_differences(batch, in_full(W)) @ W.basis
     np.testing.assert_allclose(gradient, expected, atol=1e-8)
@@ -585,7 +598,7 @@ def test_loss_and_gradient_are_those_of_a_loop_over_triplets(seed):
 
 def test_a_step_is_the_nearest_matrix_of_the_rank_to_a_tangent_step():
     batch, W = some_batch()
-    _, gradient = batch.losses_and_gradient(W, "image", "text")
+    _, gradient = _losses_and_gradient(W, ("image", "text"), *batch)
     G, U = gradient_by_differences(batch, in_full(W)), W.basis
     P = U @ U.T
     tangent = P @ G + G @ P - P @ G @ P
@@ -603,14 +616,7 @@ def test_triplets_are_all_that_labels_allow_and_no_others():
     labels = Labels.of(SETS)
     gallery = _TripletSampler(labels, 1.0)
     triplets = gallery.draw(labels.codes, 2000, np.random.RandomState(0))
-    drawn = set(
-        zip(
-            triplets.query.tolist(),
-            triplets.positive.tolist(),
-            triplets.negative.tolist(),
-            strict=True,
-        )
-    )
+    drawn = set(zip(*(places.tolist() for places in triplets), strict=True))
     n = range(len(SETS))
     allowed = {
         (i, j, k) for i in n for j in n for k in n if SETS[i] & SETS[j] and not SETS[i] & SETS[k]
@@ -621,12 +627,10 @@ def test_triplets_are_all_that_labels_allow_and_no_others():
 def test_margins_are_those_of_a_loop():
     labels = Labels.of(SETS)
     gallery = _TripletSampler(labels, 2.5)
-    triplets = gallery.draw(labels.codes, 20, np.random.RandomState(0))
-    distances = np.random.default_rng(0).random(len(triplets.query))
-    margins = gallery.margins(triplets, distances)
-    for j, k, distance, margin in zip(
-        triplets.positive, triplets.negative, distances, margins, strict=True
-    ):
+    _, positive, negative = gallery.draw(labels.codes, 20, np.random.RandomState(0))
+    distances = np.random.default_rng(0).random(len(positive))
+    margins = gallery.margins(positive, negative, distances)
+    for j, k, distance, margin in zip(positive, negative, distances, margins, strict=True):
         shared = len(SETS[j] & SETS[k])
         cosine = shared / np.sqrt(len(SETS[j]) * len(SETS[k])) if shared else 0.0
         assert margin == pytest.approx((1 - cosine) * distance / 5)
