@@ -8,7 +8,7 @@ error. A block of text below Python or a command is what that prints, where ``..
 anything.
 
 Commands whose output is not compared run on files of random numbers. So `QUICK` makes the expensive
-ones cheap, and with ``--long`` they run as the page shows them.
+ones cheap, by a word of the command, and with ``--long`` they run as the page shows them.
 
 A comment above a block makes an exception and gives the reason:
 
@@ -52,7 +52,11 @@ EXCEPTION = re.compile(
     r"(?:<!--|\.\.) (?P<kind>not run|long|other output): (?P<reason>[^\n]+?)(?: -->)?\n\s*\Z"
 )
 
-QUICK = {"compare": ["--no-tune", "--cv", "2"], "test": ["--permutations", "20"]}
+QUICK = {
+    "compare": ["--no-tune", "--cv", "2"],
+    "test": ["--permutations", "20"],
+    "msds": ["--epochs", "2"],
+}
 
 
 @dataclass
@@ -148,7 +152,7 @@ def run_console(block: Block, *_: Any) -> str:
         expected = shown if shown.strip() else block.expected
         is_compared = bool(expected) and block.exception != "other output"
         if block.is_quick and not is_compared:
-            arguments = [*arguments, *QUICK.get(arguments[0], [])]
+            arguments = [*arguments, *(own for word in arguments for own in QUICK.get(word, ()))]
         printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # hits are written as bytes
         errors = io.StringIO()
         with redirect_stdout(printed), redirect_stderr(errors):
