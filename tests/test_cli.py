@@ -259,6 +259,7 @@ def test_the_next_step_is_one_command_for_each_question(capsys):
                     " ".join(out.split()))  # fmt: skip
     steps = dict(re.findall(r"^Next, for (.*?): mvcca (.*)$", out, re.M))
     assert list(steps) == ["the same object", "the same class"]
+    assert len({command.split()[-1] for command in steps.values()}) == 2  # files of models
     for method, command in zip((CCA, MLCCA), steps.values(), strict=True):
         arguments = shlex.split(command)
         assert run(capsys, *arguments)[0] == 0
