@@ -7,6 +7,9 @@ shows, blocks of Python must run, and lines ``$ mvcca ...`` of console blocks mu
 error. A block of text below Python or a command is what that prints, where ``...`` stands for
 anything.
 
+Commands whose output is not compared run on files of random numbers. So `QUICK` makes the expensive
+ones cheap, by a word of the command, and with ``--long`` they run as the page shows them.
+
 A comment above a block makes an exception and gives the reason:
 
 - ``not run: REASON``: for example a download, or a cluster;
@@ -49,6 +52,12 @@ EXCEPTION = re.compile(
     r"(?:<!--|\.\.) (?P<kind>not run|long|other output): (?P<reason>[^\n]+?)(?: -->)?\n\s*\Z"
 )
 
+QUICK = {
+    "compare": ["--no-tune", "--cv", "2"],
+    "test": ["--permutations", "20"],
+    "msds": ["--epochs", "2"],
+}
+
 
 @dataclass
 class Block:
@@ -60,6 +69,7 @@ class Block:
     expected: str | None = None
     exception: str = ""
     reason: str = ""
+    is_quick: bool = True
 
 
 @dataclass
@@ -139,6 +149,10 @@ def run_console(block: Block, *_: Any) -> str:
     from mvcca.cli import main
 
     for arguments, shown in commands_of(block.source):
+        expected = shown if shown.strip() else block.expected
+        is_compared = bool(expected) and block.exception != "other output"
+        if block.is_quick and not is_compared:
+            arguments = [*arguments, *(own for word in arguments for own in QUICK.get(word, ()))]
         printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # hits are written as bytes
         errors = io.StringIO()
         with redirect_stdout(printed), redirect_stderr(errors):
@@ -148,8 +162,7 @@ def run_console(block: Block, *_: Any) -> str:
                 status = end.code
         if status:
             return f"mvcca {shlex.join(arguments)}\n{errors.getvalue()}"
-        expected = shown if shown.strip() else block.expected
-        if expected and block.exception != "other output":
+        if expected and is_compared:
             printed.flush()
             found = difference(expected, printed.buffer.getvalue().decode())
             if found:
@@ -181,6 +194,7 @@ def run_page(page: Path, *, long: bool = False) -> Outcome:
         if block.exception == "not run" or (block.exception == "long" and not long):
             outcome.left_out.append(f"{place}: {block.reason}")
             continue
+        block.is_quick = not long
         try:
             failure = RUN[block.kind](block, names, page)
         except ImportError as error:

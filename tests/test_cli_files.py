@@ -40,6 +40,7 @@ N = 60
 CLASSES = np.arange(N) % 4
 FIT = ("fit", "--view", "image=image.npy", "--view", "text=text.npy", "-o", "model.mvcca")
 CCA_2 = ("--method", "cca", "--param", "n_components=2", "--param", "reg=0.01")
+COMPARE_2 = ("--n-components", "2", "--no-tune", "--cv", "2", "--methods")
 
 
 @pytest.fixture(autouse=True)
@@ -182,7 +183,7 @@ def test_every_format_of_a_view_gives_the_model_of_the_library(capsys, name):
 @pytest.mark.parametrize("name", ["rows.h5:X", "rows.zarr", "csc.npz", "header.csv"])
 def test_compare_reads_what_fit_reads(capsys, name):
     FORMATS[name](name, np.load("image.npy"))
-    both = ["--view", "text=text.npy", "--methods", "cca", "--n-components", 2]
+    both = ["--view", "text=text.npy", *COMPARE_2, "cca"]
     expected = succeed(capsys, "compare", "--view", "image=image.npy", *both)
     found = succeed(capsys, "compare", "--view", f"image={name}", *both)
     of_measures = slice(0, 2)  # other tables have seconds, and the next command names the file
@@ -236,7 +237,7 @@ def test_parameters_reach_the_method_as_values(capsys, given, value):
 
 
 def test_what_is_drawn_is_drawn_alike_every_time(capsys):
-    method = ["--method", "fkcca", "--param", "n_landmarks=20"]
+    method = ["--method", "fkcca", "--param", "n_landmarks=20", "--no-tune"]
     succeed(capsys, *FIT, *method)
     first = Path("model.mvcca").read_bytes()
     succeed(capsys, *FIT, *method)
@@ -1279,7 +1280,7 @@ def test_every_command_that_reads_csv_takes_the_users_word_for_a_header(capsys):
     Path("sample.csv").write_text("0\n" + "".join(f"{i}\n" for i in range(N)))
     views = ("--view", "image=image.csv", "--view", "text=text.csv")
     fit = ("--method", "mlcca", "--param", "n_components=2", "-o", "csv.mvcca")
-    compare = ("--methods", "cca", "--n-components", "2")
+    compare = (*COMPARE_2, "cca")
     commands = [
         ("fit", *views, *fit, "--labels", "y.csv"),
         ("compare", *views, *compare, "--labels", "y.csv", "--ids", "ids.csv"),
@@ -1413,7 +1414,7 @@ def test_no_name_controls_the_terminal(capsys):
     views = ("--view", f"{name}=image.npy", "--view", "text=text.npy")
     Path("y.txt").write_text("".join(f"c{c}\x1b[2J\n" for c in CLASSES))
     Path("esc\x1b[31m.npy").write_bytes(b"")
-    options = ("--n-components", "2", "--methods", "cca,mlcca", "--by-direction")
+    options = (*COMPARE_2, "cca,mlcca")
     for command in (
         ("fit", *views, *CCA_2, "-o", "m\x1b[31m.mvcca"),
         ("info", "m\x1b[31m.mvcca"),
@@ -1421,8 +1422,8 @@ def test_no_name_controls_the_terminal(capsys):
         ("transform", "m\x1b[31m.mvcca", "--view", f"{name}=image.npy", "-o", "s\x1b.npy"),
         ("transform", "m\x1b[31m.mvcca", "--view", "\x1b[31m=image.npy", "-o", "s\x1b.npy"),
         ("fit", *views, *CCA_2, "-o", "no\x1b/m.mvcca"),
-        ("compare", *views, "--labels", "y.txt", *options),
-        ("compare", *views, "--labels", "y.txt", *options[:4], "--json"),
+        ("compare", *views, "--labels", "y.txt", *options, "--by-direction"),
+        ("compare", *views, "--labels", "y.txt", *options, "--json"),
         ("compare", "--view", f"{name}=esc\x1b[31m.npy", *views[2:]),
         ("compare", *views, "\x1b[31m"),
         ("compare", *views, "--measures", "\x1b[31m"),
@@ -1549,7 +1550,7 @@ def test_names_of_files_need_not_be_text(capsys):
     succeed(capsys, "transform", f"{odd}.mvcca", *views, "-o", f"{odd}-{{view}}.npy")
     queries = ("--gallery", f"image={odd}.npy", "--query", "text=text.npy")
     succeed(capsys, "search", f"{odd}.mvcca", *queries, "-o", f"{odd}.csv")
-    options = ("--methods", "cca", "--n-components", "2", "--report", f"{odd}.html")
+    options = (*COMPARE_2, "cca", "--report", f"{odd}.html")
     out = succeed(capsys, "compare", *views, *options)
     assert "\nReport: caf\\udce9.html\n" in out
     assert r"caf\udce9.npy" in Path(f"{odd}.html").read_text(encoding="utf-8")

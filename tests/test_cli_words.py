@@ -178,20 +178,18 @@ def test_errors_and_warnings_of_commands_name_no_python(what, capsys):
         assert any(setting in word for word in command), err
 
 
-@pytest.mark.parametrize("compared", ["cca,mlcca", "cca", "mlcca,pls"])
-@pytest.mark.parametrize("measures", ["map@50,mrr", "mrr,map@50", "MRR"])
+@pytest.mark.parametrize(
+    ("compared", "measures"),
+    [
+        ("cca,mlcca", "map@50,mrr"),
+        ("cca,mlcca", "MRR"),
+        ("cca", "mrr,map@50"),
+        ("mlcca,pls", "mrr,map@50"),
+    ],
+)
 def test_the_next_step_chooses_settings_for_the_items_that_it_names(compared, measures, capsys):
-    command = [
-        "compare",
-        *VIEWS,
-        "--labels",
-        "y.npy",
-        "--methods",
-        compared,
-        "--measures",
-        measures,
-    ]
-    assert main([*command, "--cv", "2"]) == 0
+    options = ["--labels", "y.npy", "--methods", compared, "--measures", measures, "--cv", "2"]
+    assert main(["compare", *VIEWS, *options]) == 0
     steps = re.findall(r"^Next, for (.*?): mvcca (.*)$", capsys.readouterr().out, re.M)
     for what, step in steps:
         words = shlex.split(step)

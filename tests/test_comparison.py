@@ -443,7 +443,8 @@ def test_the_best_estimator_is_fitted_to_everything(result):
 
 
 def test_the_table_fits_the_terminal(monkeypatch):
-    found = mvcca.compare("default", planted(), CLASSES, cv=2, params={"n_components": 3})
+    names = ["cca", "pls", "three-view-cca", "mlcca"]
+    found = mvcca.compare(names, planted(), CLASSES, cv=2, params={"n_components": 3})
     for width in (60, 80, 200):
         monkeypatch.setenv("COLUMNS", str(width))
         text = str(found)

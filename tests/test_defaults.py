@@ -130,7 +130,13 @@ def test_defaults_learn_from_pairs(name, standard):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("standard", [False, pytest.param(True, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", sorted({*OF_LABELS, "TwoBranch"} & {*DEEP}))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name == "CMDN" else ())  # half a minute
+        for name in sorted({*OF_LABELS, "TwoBranch"} & {*DEEP})
+    ],
+)
 def test_defaults_learn_from_labels_at_least_what_mlcca_does(name, standard):
     views, y = classes(standard)
     train, test = (views[:800], y[:800]), (views[800:], y[800:])

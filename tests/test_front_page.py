@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import run_page
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -168,9 +169,14 @@ def test_the_code_of_a_page_runs_from_the_wheel(page, wheel, tmp_path):
 @pytest.mark.slow
 @pytest.mark.long  # more than half a minute of CPU time each
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if " long: " in (ROOT / page).read_text(encoding="utf-8")]
+    "page",
+    [
+        page
+        for page in PAGES
+        if re.search(r" long: |\$ mvcca (compare|test) ", (ROOT / page).read_text("utf-8"))
+    ],
 )
-def test_long_blocks_of_a_page_run_too(page, wheel, tmp_path):
+def test_a_page_runs_whole_as_it_shows_its_commands(page, wheel, tmp_path):
     write_files_of_readers(tmp_path)
     ran = run([RUNNER, ROOT / page, "--long"], wheel, tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -242,6 +248,19 @@ RIGHT = {
 }
 
 
+@pytest.fixture
+def run_here(tmp_path, monkeypatch, capsys):
+    """Write a page, run it in this process, and return the exit status and what was printed."""
+
+    def run_text(name, text, *options):
+        (tmp_path / name).write_text(text, "utf-8")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["run_page.py", name, *options])
+        return run_page.main(), capsys.readouterr().out
+
+    return run_text
+
+
 @pytest.mark.parametrize(
     ("changed", "status", "printed"),
     [
@@ -255,18 +274,30 @@ RIGHT = {
         ({"name": "__import__('no_library')"}, 0, "missing, line 8: needs no_library: pip install"),
     ],
 )
-def test_the_runner_finds_what_does_not_run(changed, status, printed, tmp_path):
-    page = tmp_path / "page.rst"
-    page.write_text(PAGE.format(**(RIGHT | changed)), "utf-8")
-    ran = run([RUNNER, page], ROOT, tmp_path)
-    assert ran.returncode == status, ran.stdout + ran.stderr
-    assert printed in ran.stdout
-    assert bool(printed) == bool(ran.stdout)
+def test_the_runner_finds_what_does_not_run(changed, status, printed, run_here):
+    found, out = run_here("page.rst", PAGE.format(**(RIGHT | changed)))
+    assert (found, bool(out)) == (status, bool(printed)), out
+    assert printed in out
 
 
-def test_the_runner_reads_markdown(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n", "utf-8")
-    ran = run([RUNNER, page], ROOT, tmp_path)
-    assert ran.returncode == 1
-    assert "The page shows:\n2" in ran.stdout
+def test_the_runner_reads_markdown(run_here):
+    found, out = run_here("page.md", "```python\nprint(1)\n```\n\n```text\n2\n```\n")
+    assert found == 1
+    assert "The page shows:\n2" in out
+
+
+def test_commands_are_cheap_unless_their_output_is_compared_or_all_is_asked_for(
+    run_here, monkeypatch
+):
+    ran = []
+    monkeypatch.setattr(
+        "mvcca.cli.main", lambda words: ran.append(words) or sys.stdout.write("one\n") - 4
+    )
+    text = "```console\n$ mvcca compare x\n```\n\n{}```console\n$ mvcca test y\n```\n"
+    shown = "```text\none\n```\n\n"
+    assert run_here("page.md", text.format("")) == (0, "")
+    assert run_here("page.md", text.format(shown)) == (0, "")
+    assert run_here("page.md", text.format(""), "--long") == (0, "")
+    compare, test = (["compare", "x"], ["test", "y"])
+    quick = [*test, *run_page.QUICK["test"]]
+    assert ran == [[*compare, *run_page.QUICK["compare"]], quick, compare, quick, compare, test]

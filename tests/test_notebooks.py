@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import xml.etree.ElementTree as ET
+from functools import cache
 from importlib import import_module
 
 import numpy as np
@@ -79,9 +80,15 @@ SHOWN = {
 }
 
 
+@cache
+def made(name):
+    """An object that is shown, made once per process: other files test it, too."""
+    return SHOWN[name]()
+
+
 @pytest.fixture(scope="module", params=SHOWN)
 def shown(request):
-    return request.param, SHOWN[request.param]()
+    return request.param, made(request.param)
 
 
 def test_results_are_accessible_tables_in_which_names_are_text(shown, monkeypatch):
@@ -136,7 +143,7 @@ def test_hits_are_those_of_the_search():
 
 
 def test_a_comparison_begins_with_its_verdict_and_ends_with_how_it_was_measured():
-    html = SHOWN["comparison"]()._repr_html_()
+    html = made("comparison")._repr_html_()
     page = ET.fromstring(f"<body>{html}</body>")
     assert page[0].tag == "p"
     assert page[0].text.startswith("Best for the same object: ")

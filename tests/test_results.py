@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from test_notebooks import SHOWN
+from test_notebooks import SHOWN, made
 
 from mvcca.comparison import ComparisonResult
 from mvcca.machine.result import Draw, Result
@@ -22,7 +22,7 @@ RESULTS = sorted(SHOWN.keys() - {"views", "empty index", "index", "hits"})
 
 @pytest.fixture(scope="module", params=RESULTS)
 def result(request):
-    found = SHOWN[request.param]()
+    found = made(request.param)
     assert isinstance(found, Result)
     return found
 
