@@ -347,7 +347,6 @@ for cell in (CELLS[4], CELLS[8], CELLS[13]):
     for truth, variable in ((0.6, 0), (0.0, 1)):
         of_weight = of_variable(weight_intervals, *cell, variable)
         SIMULATED[f"weight of {truth:g} {cell}"] = of_weight, truth, 0.86
-LONG = (pytest.mark.slow, pytest.mark.long)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -356,7 +355,7 @@ LONG = (pytest.mark.slow, pytest.mark.long)
     # Of fewer seeds, .06 less will do: 1.6 standard deviations.
     [
         *((name, 60) for name in SIMULATED if "1000" not in name),
-        *(pytest.param(name, 300, marks=LONG) for name in SIMULATED),
+        *(pytest.param(name, 300, marks=pytest.mark.long) for name in SIMULATED),
     ],
 )
 def test_intervals_cover_the_truth_as_often_as_they_say(name, n_seeds):
@@ -366,7 +365,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(name, n_seeds):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("n_seeds", [80, pytest.param(300, marks=LONG)])
+@pytest.mark.parametrize("n_seeds", [80, pytest.param(300, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("n", "p"), [(200, 5), (200, 10)])
 def test_communalities_cover_what_close_components_explain(n, p, n_seeds):
     views = (planted(seed, n, p, [0.5, 0.4]) for seed in range(n_seeds))

@@ -23,7 +23,6 @@ from mvcca.machine.config import config_context
 from mvcca.views import Views
 
 STATISTICS = ("wilks", "roy", "pillai")
-LONG = (pytest.mark.slow, pytest.mark.long)
 N = 29  # permutations of naive comparisons
 
 
@@ -456,7 +455,8 @@ ARRANGED = [
     ("statistic", "ridge"),  # statistics differ in what is computed of the same permutations
     [
         pytest.param(
-            *cell, marks=() if cell[0] == "wilks" or cell == ("held-out", RIDGED[1]) else LONG
+            *cell,
+            marks=() if cell[0] == "wilks" or cell == ("held-out", RIDGED[1]) else pytest.mark.long,
         )
         for cell in product([*STATISTICS, "held-out"], RIDGED)
     ],
