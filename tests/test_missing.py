@@ -354,20 +354,23 @@ WITH_RIDGE = {250: 0.69, 1000: 0.744, 4000: 0.757}
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("n_seeds", [10, pytest.param(30, marks=pytest.mark.long)])
-def test_pairs_a_ridge_means_and_em_are_as_good_as_in_simulations(n_seeds):
+@pytest.mark.parametrize(
+    ("sizes", "n_seeds", "slack"),  # of a third of the seeds, errors are 1.7 times as large
+    [((250, 1000), 10, 1.7), pytest.param((250, 1000, 4000), 30, 1.0, marks=pytest.mark.long)],
+    ids=str,
+)
+def test_pairs_a_ridge_means_and_em_are_as_good_as_in_simulations(sizes, n_seeds, slack):
     from benchmarks.defaults.missing_cells import figures_of_cells
 
-    for n_rows, expected in SIMULATED.items():
-        if n_seeds < 30 and n_rows == 4000:
-            continue
+    for n_rows in sizes:
         found = [figures_of_cells(seed, n_rows) for seed in range(min(n_seeds, 40_000 // n_rows))]
         figures = {name: np.mean([own[name] for own in found], axis=0) for name in found[0]}
-        for name, (error, score) in expected.items():
-            np.testing.assert_allclose(figures[name][0], error, atol=0.02)
+        for name, (error, score) in SIMULATED[n_rows].items():
+            np.testing.assert_allclose(figures[name][0], error, atol=0.02 * slack)
             wide = 0.1 if (name, n_rows) == ("pairwise", 1000) else 0.035
-            np.testing.assert_allclose(figures[name][1], score, atol=wide)
-        np.testing.assert_allclose(figures["pairwise, ridge .1"][1], WITH_RIDGE[n_rows], atol=0.03)
+            np.testing.assert_allclose(figures[name][1], score, atol=wide * slack)
+        with_ridge = figures["pairwise, ridge .1"][1]
+        np.testing.assert_allclose(with_ridge, WITH_RIDGE[n_rows], atol=0.03 * slack)
 
 
 # ---- what is refused, and said -------------------------------------------------------------------
