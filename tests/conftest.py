@@ -29,7 +29,7 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by marker
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.get_closest_marker("needs_data"):
+        if item.get_closest_marker("needs_data") or item.get_closest_marker("long"):
             item.add_marker(pytest.mark.slow)
 
 

@@ -184,8 +184,22 @@ ESTIMATORS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 1e-5)])
-@pytest.mark.parametrize("name", ESTIMATORS)
+# In float32 one estimator of moments, of label sums, and of features; the others are long.
+IN_FLOAT32 = ("MVCCA", "MVMLCCA", "KCCA nystroem")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "tolerance"),
+    [
+        *((name, np.float64, 1e-9) for name in ESTIMATORS),
+        *((name, np.float32, 1e-5) for name in IN_FLOAT32),
+        *(
+            pytest.param(name, np.float32, 1e-5, marks=pytest.mark.long)
+            for name in ESTIMATORS
+            if name not in IN_FLOAT32
+        ),
+    ],
+)
 @pytest.mark.usefixtures("client")
 def test_a_cluster_finds_the_model_of_arrays_in_memory(tmp_path, name, dtype, tolerance):
     views = planted(dtype)
@@ -587,7 +601,13 @@ KILLED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("work", KILLED)
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(work, marks=() if first or work == "tile products" else pytest.mark.long)
+        for work, (_, first) in KILLED.items()
+    ],
+)
 @pytest.mark.usefixtures("client")
 def test_a_worker_killed_at_a_random_moment_changes_no_bit(work, tmp_path, monkeypatch):
     views, labels, (estimator, first) = planted(), label_sets(), KILLED[work]
@@ -631,7 +651,7 @@ def _alike(marks, accident, A, B):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("route", ["tiles", "subsets"])
+@pytest.mark.parametrize("route", ["tiles", pytest.param("subsets", marks=pytest.mark.long)])
 @pytest.mark.usefixtures("client")
 def test_label_sums_that_died_with_their_workers_are_made_again(
     route, cluster, tmp_path, monkeypatch

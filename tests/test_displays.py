@@ -216,7 +216,9 @@ def small_axes():
     return plt.subplots(figsize=(4.4, 3.4), layout="constrained")[1]
 
 
-@pytest.mark.parametrize("axes", [own_figure, one_of_four, small_axes])
+@pytest.mark.parametrize(
+    "axes", [own_figure, pytest.param(one_of_four, marks=pytest.mark.long), small_axes]
+)
 @every_case
 def test_titles_say_what_is_shown_and_texts_are_inside_and_apart(case, axes, model, frames):
     drawn = case.draw(model, frames, ax=axes())
@@ -245,7 +247,7 @@ def test_long_names_in_a_crowd_are_inside_and_apart(kind, size):
     assert all(text.get_visible() for text in drawn.text_)
 
 
-@pytest.mark.parametrize("n_names", [141, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_names", [141, pytest.param(400, marks=pytest.mark.long)])
 def test_leaders_to_a_crowd_of_names_do_not_cross(n_names):
     values = {"a": 0.7 * np.random.default_rng(0).uniform(-1, 1, (n_names, 2))}
     drawn = LoadingsDisplay(values).plot(kind="circle", n_top=n_names)
@@ -317,10 +319,11 @@ def test_arrays_many_views_and_few_components(case, three):
     X, Y = three["view0"], three["view1"]
     two = (X, Y) if case.takes_matrices else ([X, Y],)
     few, many = CCA(case.n_components).fit(X, Y), MVCCA(3).fit(three)
-    for arguments in ((few, *two), (many, three), (many, dict(three.items()))):
+    for arguments in ((few, *two), (many, three)):
         drawn = case.draw(*arguments, n_objects=60)
         check_texts(drawn.figure_)
         assert artists(getattr(drawn, case.artist))
+    assert artists(getattr(case.draw(many, dict(three.items()), n_objects=60), case.artist))
 
 
 @of_rows

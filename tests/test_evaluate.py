@@ -479,7 +479,7 @@ OF_CHANCE = (
     ],
 )
 def test_expected_measures_are_those_of_random_scores(directions, relevance):
-    """Partly paired views, and label sets of any size; 60 draws."""
+    """Partly paired views, and label sets of any size; 30 draws."""
     rng = np.random.default_rng(0)
     seen = rng.random((30, 3)) < 0.8
     seen[~seen.any(axis=1)] = True
@@ -500,7 +500,7 @@ def test_expected_measures_are_those_of_random_scores(directions, relevance):
         return Views(blocks, index)
 
     expected = expected_at_random(noise(), labels, **given)
-    draws = [evaluate_retrieval(noise(), labels, **given) for _ in range(60)]
+    draws = [evaluate_retrieval(noise(), labels, **given) for _ in range(30)]
     for place, row in enumerate(expected):
         assert (row.query, row.target) == (draws[0].rows[place].query, draws[0].rows[place].target)
         assert row.n_queries == draws[0].rows[place].n_queries

@@ -6,6 +6,7 @@ import math
 import pickle
 import tracemalloc
 import warnings
+from functools import cache
 from importlib.util import find_spec
 
 import numpy as np
@@ -92,6 +93,14 @@ def corrected(correction, queries, gallery, bank, similarity):
     return 2 * scores - nearest[0] - nearest[1]
 
 
+@cache
+def by_formulas(correction, similarity):
+    """Corrected scores of the common queries."""
+    found = corrected(correction, QUERIES, GALLERY, BANK, similarity)
+    found.setflags(write=False)
+    return found
+
+
 # ---- the formulas -------------------------------------------------------------------------------
 
 
@@ -99,7 +108,7 @@ def corrected(correction, queries, gallery, bank, similarity):
 @pytest.mark.parametrize("correction", CORRECTIONS, ids=str)
 @pytest.mark.usefixtures("small_tiles")
 def test_corrected_rankings_equal_a_double_loop(correction, similarity):
-    expected = corrected(correction, QUERIES, GALLERY, BANK, similarity)
+    expected = by_formulas(correction, similarity)
     for k in (3, 60):  # merged tiles, and whole rows
         scores, items = top_k(QUERIES, GALLERY, k, similarity, hubness=correction, bank=BANK)
         order = np.argsort(-expected, axis=1, kind="stable")[:, :k]
@@ -109,7 +118,7 @@ def test_corrected_rankings_equal_a_double_loop(correction, similarity):
 
 @pytest.mark.parametrize("correction", CORRECTIONS, ids=str)
 def test_ranks_and_average_precision_equal_those_of_the_dense_scores(correction):
-    dense = corrected(correction, QUERIES, GALLERY, BANK, "cosine")
+    dense = by_formulas(correction, "cosine")
     relevant = rows(23, 200, seed=9) > 1.5
     options = {"hubness": correction, "bank": BANK}
     assert_array_equal(
@@ -125,7 +134,7 @@ def test_ranks_and_average_precision_equal_those_of_the_dense_scores(correction)
 @pytest.mark.parametrize("correction", CORRECTIONS, ids=str)
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_score_blocks_order_the_gallery_as_the_correction_does(similarity, correction):
-    dense = corrected(correction, QUERIES, GALLERY, BANK, similarity)
+    dense = by_formulas(correction, similarity)
     options = {"hubness": correction, "bank": BANK}
     with config_context(block_rows=5):
         blocks = [block for _, block in score_blocks(QUERIES, GALLERY, similarity, **options)]

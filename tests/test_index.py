@@ -21,6 +21,9 @@ from mvcca.retrieval import RetrievalIndex, top_k
 SIMILARITIES = ("cosine", "euclidean", "inner")
 needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="needs faiss")
 FAISS = pytest.param("faiss", marks=needs_faiss)
+FLAT = pytest.param("faiss:Flat", marks=needs_faiss)
+backends = pytest.mark.parametrize("backend", ["exact", FLAT])
+similarities = pytest.mark.parametrize("similarity", SIMILARITIES)
 
 
 def objects(n=60, seed=0):
@@ -51,7 +54,7 @@ def exact(gallery):
 
 
 @pytest.mark.parametrize("backend", ["exact", FAISS])
-@pytest.mark.parametrize("similarity", SIMILARITIES)
+@similarities
 def test_any_view_finds_any_other(model, similarity, backend):
     gallery, queries = objects(), objects(7, seed=2)
     index = RetrievalIndex(model, similarity, backend).add(gallery)
@@ -173,7 +176,7 @@ def test_what_is_passed_is_copied():
     assert index.search({"a": np.eye(3)}, k=1)[0].ravel().tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES)
+@similarities
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_any_cut_of_a_gallery_answers_as_a_gallery_in_one_piece(similarity, dtype):
     rng = np.random.default_rng(0)
@@ -276,8 +279,8 @@ def same_answers(index, expected, queries, targets=(None, "image", ("image", "te
             assert_allclose(found[0], wanted[0], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
-@pytest.mark.parametrize("similarity", SIMILARITIES)
+@backends
+@similarities
 @pytest.mark.parametrize("share", [0.02, 0.2, 0.8])  # the last two are compacted
 def test_an_index_after_removals_is_that_of_the_other_objects(model, similarity, backend, share):
     rng = np.random.default_rng(0)
@@ -296,8 +299,8 @@ def test_an_index_after_removals_is_that_of_the_other_objects(model, similarity,
         index.search(queries, k=len(kept) + 1)
 
 
-@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
-@pytest.mark.parametrize("similarity", SIMILARITIES)
+@backends
+@similarities
 def test_updated_rows_are_those_that_are_found(model, similarity, backend):
     gallery, queries = objects(300), {"text": objects(6, seed=2)["text"]}
     names = np.array([f"photo {i}" for i in range(300)])
@@ -424,9 +427,9 @@ def partly(views, seed):
     return Views(views, index)
 
 
-@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
+@backends
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("similarity", SIMILARITIES)
+@similarities
 def test_joint_queries_and_targets_sum_the_views_that_are_there(
     model, similarity, normalize, backend
 ):
@@ -466,7 +469,7 @@ def test_a_joint_target_follows_every_change(model):
 # ---- lazy queries -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
+@backends
 @pytest.mark.parametrize("target", [None, "image", ("image", "text")])
 def test_dask_queries_give_lazy_arrays_of_the_index_as_it_was(model, target, backend):
     da = pytest.importorskip("dask.array")
@@ -505,6 +508,38 @@ def in_threads(*functions):
         sys.setswitchinterval(before)
 
 
+def answers_meanwhile(index, changes, n_threads, *search):
+    """Answers of threads that search while another one makes changes, in lists, one per thread."""
+    done = threading.Event()
+
+    def change_all():
+        try:
+            for name, *arguments in changes:
+                getattr(index, name)(*arguments)
+                time.sleep(0.002)
+        finally:
+            done.set()
+
+    def search_on():
+        answers = []
+        while not done.is_set():
+            answers.append(index.search(*search))
+        return answers
+
+    return in_threads(change_all, *[search_on] * n_threads)[1:]
+
+
+def states_of(index, changes, *search):
+    """Number and scores of the state after every change, by the ids that are found."""
+    states = {}
+    for number, (name, *arguments) in enumerate([("search", *search), *changes]):
+        getattr(index, name)(*arguments)
+        scores, ids = index.search(*search)
+        states[ids.tobytes()] = number, scores
+    assert len(states) > len(changes) / 2
+    return states
+
+
 @pytest.mark.parametrize("target", ["a", None])
 @pytest.mark.parametrize(
     ("backend", "similarity"),
@@ -527,48 +562,26 @@ def test_every_answer_while_rows_are_added_is_that_of_a_state_that_existed(
             strict=True,
         )
     ]
-    query = {"a": np.ones((2, 4))}
-    alone, states = RetrievalIndex(Identity(), similarity, backend), {}
-    for number, part in enumerate(parts):
-        scores, ids = alone.add(part).search(query, target, k)
-        states[ids.tobytes()] = number, scores
-    assert len(states) > n_states / 2
-
-    index = RetrievalIndex(Identity(), similarity, backend).add(parts[0])
-    done = threading.Event()
-
-    def add():
-        try:
-            for part in parts[1:]:
-                index.add(part)
-                time.sleep(0.002)
-        finally:
-            done.set()
-
-    def search():
-        answers = []
-        while not done.is_set():
-            answers.append(index.search(query, target, k))
-        return answers
-
-    _, *answers = in_threads(add, *[search] * 4)
-    for of_one_thread in answers:
+    search = {"a": np.ones((2, 4))}, target, k
+    changes = [("add", part) for part in parts[1:]]
+    alone, index = (RetrievalIndex(Identity(), similarity, backend).add(parts[0]) for _ in range(2))
+    states = states_of(alone, changes, *search)
+    for of_one_thread in answers_meanwhile(index, changes, 4, *search):
         numbers = []
         for scores, ids in of_one_thread:
             number, expected = states[ids.tobytes()]
             assert_allclose(scores, expected, rtol=1e-9)
             numbers.append(number)
         assert numbers == sorted(numbers)
-    assert_array_equal(index.search(query, target, k)[1], alone.search(query, target, k)[1])
+    assert_array_equal(index.search(*search)[1], alone.search(*search)[1])
 
 
 @pytest.mark.parametrize("target", ["a", None, ("a", "b")])
-@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
+@backends
 def test_every_answer_while_rows_change_is_that_of_a_state_that_existed(backend, target):
     rng = np.random.default_rng(0)
     n, k = 3000, 20
     first = {name: rng.normal(size=(n, 4)) for name in "ab"}
-    query = {"a": np.zeros((2, 4))}
     changes, alive = [], np.arange(n)
     for step in range(24):  # each change takes away or brings what the query finds first
         chosen = rng.permutation(alive)[:90]
@@ -579,37 +592,13 @@ def test_every_answer_while_rows_change_is_that_of_a_state_that_existed(backend,
             near = {name: (0.1 - 0.002 * step) * rng.normal(size=(90, 4)) for name in "ab"}
             changes.append(("update", near, chosen))
 
-    def changed(index, change):
-        name, *arguments = change
-        return getattr(index, name)(*arguments)
-
-    alone, states = RetrievalIndex(Identity(), "euclidean", backend).add(first), {}
-    for number, change in enumerate([None, *changes]):
-        scores, ids = (changed(alone, change) if change else alone).search(query, target, k)
-        states[ids.tobytes()] = number, scores
-    assert len(states) > len(changes) / 2
-
-    index, done = RetrievalIndex(Identity(), "euclidean", backend).add(first), threading.Event()
-
-    def change_all():
-        try:
-            for change in changes:
-                changed(index, change)
-                time.sleep(0.002)
-        finally:
-            done.set()
-
-    def search():
-        answers = []
-        while not done.is_set():
-            answers.append(index.search(query, target, k))
-        return answers
-
-    _, *answers = in_threads(change_all, *[search] * 3)
-    for scores, ids in (answer for of_one_thread in answers for answer in of_one_thread):
-        _, expected = states[ids.tobytes()]
-        assert_allclose(scores, expected, rtol=1e-9)
-    assert_array_equal(index.search(query, target, k)[1], alone.search(query, target, k)[1])
+    search = {"a": np.zeros((2, 4))}, target, k
+    alone, index = (RetrievalIndex(Identity(), "euclidean", backend).add(first) for _ in range(2))
+    states = states_of(alone, changes, *search)
+    for of_one_thread in answers_meanwhile(index, changes, 3, *search):
+        for scores, ids in of_one_thread:
+            assert_allclose(scores, states[ids.tobytes()][1], rtol=1e-9)
+    assert_array_equal(index.search(*search)[1], alone.search(*search)[1])
 
 
 def test_rows_added_by_several_threads_are_all_there():
@@ -634,7 +623,7 @@ def test_rows_added_by_several_threads_are_all_there():
 
 @needs_faiss
 @pytest.mark.parametrize("description", ["Flat", "HNSW16", "IVF8,Flat"])
-@pytest.mark.parametrize("similarity", SIMILARITIES)
+@similarities
 def test_faiss_finds_most_of_what_exact_search_finds(similarity, description):
     rng = np.random.default_rng(0)
     gallery, queries = {"a": rng.normal(size=(400, 8))}, {"a": rng.normal(size=(20, 8))}
@@ -665,37 +654,34 @@ def test_a_missing_faiss_names_what_to_install(monkeypatch):
 # ---- bad queries and galleries ------------------------------------------------------------------
 
 
+TEXT = objects(3, seed=2)["text"]
+BAD = [
+    ({"text": TEXT[:, :4]}, "image", 1, "expecting 5 features"),
+    ({"text": np.where(np.arange(5) == 2, np.nan, TEXT)}, "image", 1, "NaN"),
+    ({"text": TEXT}, "image", 21, "from 1 to 20"),
+    ({"text": TEXT}, None, 21, "from 1 to 20"),
+    ({"text": TEXT}, "image", 0, "from 1 to 20"),
+    ({"text": TEXT}, "video", 1, "no view 'video'"),
+    ({"text": TEXT, "image": objects(4)["image"]}, "sound", 1, "same number of rows"),
+    (
+        Views({"text": TEXT, "image": TEXT[:, [0] * 6]}, [[0, -1], [-1, -1]]),
+        *("sound", 1, "Query 1 is seen in no view"),
+    ),
+    ({"text": TEXT}, ["image", "image"], 1, "one or more different views"),
+    ({"text": TEXT}, [], 1, "one or more different views"),
+]
+
+
 @pytest.mark.parametrize("backend", ["exact", FAISS])
 def test_bad_queries_are_refused(model, backend):
     index = RetrievalIndex(model, backend=backend).add(objects(20))
-    text = objects(3, seed=2)["text"]
-    with pytest.raises(ValueError, match="expecting 5 features"):
-        index.search({"text": text[:, :4]}, target="image")
-    broken = text.copy()
-    broken[1, 2] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        index.search({"text": broken}, target="image")
-    with pytest.raises(ValueError, match="from 1 to 20"):
-        index.search({"text": text}, target="image", k=21)
-    with pytest.raises(ValueError, match="from 1 to 20"):
-        index.search({"text": text}, k=21)
-    with pytest.raises(ValueError, match="from 1 to 20"):
-        index.search({"text": text}, target="image", k=0)
-    with pytest.raises(ValueError, match="no view 'video'"):
-        index.search({"text": text}, target="video")
-    with pytest.raises(TypeError, match="name the view"):
-        index.search(text, target="image")
+    for query, target, k, message in BAD:
+        with pytest.raises(ValueError, match=message):
+            index.search(query, target, k)
     scaled = make_pipeline(PerView(StandardScaler()), MVCCA(3)).fit(objects())
-    with pytest.raises(TypeError, match="name the view"):
-        RetrievalIndex(scaled).add(objects()).search(text, target="image")
-    with pytest.raises(ValueError, match="same number of rows"):
-        index.search({"text": text, "image": objects(4)["image"]}, target="sound")
-    nowhere = Views({"text": text, "image": text[:, [0, 0, 0, 0, 0, 0]]}, [[0, -1], [-1, -1]])
-    with pytest.raises(ValueError, match="Query 1 is seen in no view"):
-        index.search(nowhere, target="sound")
-    for target in (["image", "image"], []):
-        with pytest.raises(ValueError, match="one or more different views"):
-            index.search({"text": text}, target=target)
+    for one in (index, RetrievalIndex(scaled).add(objects())):
+        with pytest.raises(TypeError, match="name the view"):
+            one.search(TEXT, target="image")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -747,7 +733,7 @@ def test_unknown_choices_are_refused(arguments, message):
         RetrievalIndex(Identity(), **arguments)
 
 
-@pytest.mark.parametrize("similarity", ["cosine", "euclidean", "inner"])
+@similarities
 @pytest.mark.parametrize("scale", [1e-60, 1e-20, 1e25, 1e60])
 def test_faiss_finds_neighbours_beyond_the_range_of_float32(similarity, scale):
     pytest.importorskip("faiss", reason="needs mvcca[index]")

@@ -39,6 +39,12 @@ def cca(views):
     return CCA(3).fit(views)
 
 
+@pytest.fixture(scope="module")
+def partly_paired():
+    data = make_multilabel_views(60, paired=0.5, random_state=0)
+    return MLCCA(3, reg=0.1).fit(data.views, data.labels), data.views
+
+
 def correlations_by_pairs(X, Z):
     return np.array([[np.corrcoef(x, z)[0, 1] for z in Z.T] for x in X.T])
 
@@ -93,12 +99,10 @@ def test_loadings_do_not_depend_on_offset_and_scale_of_a_variable(cca, views):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_cross_loadings_of_partly_paired_views_are_over_shared_objects():
-    data = make_multilabel_views(60, paired=0.5, random_state=0)
-    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
-    paired = data.views[:30]
-    expected = correlations_by_pairs(paired["view0"], model.transform(paired)["view1"])
-    found = loadings(model, data.views, variates="view1")["view0"]
+def test_cross_loadings_of_partly_paired_views_are_over_shared_objects(partly_paired):
+    model, views = partly_paired
+    expected = correlations_by_pairs(views[:30]["view0"], model.transform(views[:30])["view1"])
+    found = loadings(model, views, variates="view1")["view0"]
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -118,23 +122,6 @@ def test_loadings_of_a_pipeline_are_of_the_variables_that_go_into_it(cca, views)
     np.testing.assert_allclose(
         loadings(pipeline, views)["view0"], loadings(cca, views)["view0"], atol=1e-8
     )
-
-
-def test_loadings_with_unknown_variates_name_the_views(cca, views):
-    with pytest.raises(ValueError, match=r"'text' is not a view of X.*view0.*view1"):
-        loadings(cca, views, variates="text")
-
-
-def test_cross_loadings_of_unpaired_views_are_refused():
-    data = make_multilabel_views(60, random_state=0)
-    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
-    with pytest.raises(ValueError, match="have fewer than two common objects"):
-        loadings(model, data.views, variates="view1")
-
-
-def test_labels_in_the_place_of_a_second_view_are_refused(cca, views):
-    with pytest.raises(ValueError, match="is a container of views"):
-        loadings(cca, views, np.zeros(300))
 
 
 # ---- correlations of components -----------------------------------------------------------------
@@ -171,21 +158,6 @@ def test_every_pair_of_views_has_its_correlations():
     for (p, q), values in found.items():
         expected = np.diag(correlations_by_pairs(scores[p], scores[q]))
         np.testing.assert_allclose(values, expected, atol=1e-12)
-
-
-def test_correlations_are_over_the_objects_that_both_views_show():
-    data = make_multilabel_views(60, paired=0.5, random_state=0)
-    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
-    found = component_correlations(model, data.views)
-    expected = component_correlations(model, data.views[:30])
-    np.testing.assert_allclose(found["view0", "view1"], expected["view0", "view1"], atol=1e-12)
-
-
-def test_correlations_of_unpaired_views_are_refused():
-    data = make_multilabel_views(60, random_state=0)
-    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
-    with pytest.raises(ValueError, match="objects that are seen in two views"):
-        component_correlations(model, data.views)
 
 
 # ---- explained variance -------------------------------------------------------------------------
@@ -250,40 +222,12 @@ def test_associations_do_not_depend_on_the_units_of_scores(views):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_associations_are_over_the_objects_that_both_views_show():
-    data = make_multilabel_views(60, paired=0.5, random_state=0)
-    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
-    found = associations(model, data.views)["view0", "view1"]
-    expected = associations(model, data.views[:30])["view0", "view1"]
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
 def test_associations_of_sparse_views_are_those_of_dense_ones():
     dense = {name: block.round() for name, block in load_digits_views().views.items()}
     sparse = {name: csr_array(block) for name, block in dense.items()}
     model = CCA(3, reg=0.1).fit(dense)
     expected = associations(model, dense)["left", "right"]
     np.testing.assert_allclose(associations(model, sparse)["left", "right"], expected, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"components": [3]}, r"numbered from 0 to 2, got \[3\]"),
-        ({"components": []}, r"numbered from 0 to 2, got \[\]"),
-    ],
-)
-def test_associations_of_unknown_components_are_refused(options, message, cca, views):
-    with pytest.raises(ValueError, match=message):
-        associations(cca, views, **options)
-
-
-def test_associations_need_two_views_with_common_objects(cca, views):
-    with pytest.raises(ValueError, match=r"at least two views, got \['view0'\]"):
-        pairwise_associations(views.select(["view0"]), cca.transform(views.select(["view0"])))
-    unpaired = Views.unpaired(dict(views.items()))
-    with pytest.raises(ValueError, match="'view0' and 'view1' have fewer than two common objects"):
-        associations(cca, unpaired)
 
 
 # ---- labels -------------------------------------------------------------------------------------
@@ -355,24 +299,58 @@ def test_a_second_view_of_one_variable_may_be_a_vector():
         assert test.correlations.shape == (1,)
 
 
-def test_rows_of_other_objects_are_not_inspected():
-    X, Y = (pd.DataFrame(np.eye(5, 2) + j, index=list("abcde")) for j in range(2))
-    with pytest.raises(ValueError, match="have the same labels in a different order"):
-        permutation_test(X, Y.iloc[::-1])
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda *given: component_correlations(*given)["view0", "view1"],
+        lambda *given: associations(*given)["view0", "view1"],
+    ],
+    ids=["correlations", "associations"],
+)
+def test_what_two_views_have_in_common_is_of_the_objects_that_both_show(of, partly_paired):
+    model, views = partly_paired
+    np.testing.assert_allclose(of(model, views), of(model, views[:30]), atol=1e-12)
 
 
-def test_a_permutation_test_says_what_it_takes():
-    X, Y = np.random.default_rng(0).standard_normal((2, 40, 2))
-    with pytest.raises(TypeError, match=r"takes rows, not a model: pass X and Y.* Got CCA"):
-        permutation_test(CCA(1).fit(X, Y), X)
-    with pytest.raises(ValueError, match=r"two paired views, got one matrix\. Pass the second"):
-        permutation_test(X)
+# ---- what is refused ----------------------------------------------------------------------------
+
+X, Y = np.random.default_rng(0).standard_normal((2, 40, 3))
+FRAMES = [pd.DataFrame(np.eye(5, 2) + j, index=list("abcde")) for j in range(2)]
+PAIR = make_gaussian_views(300, n_features=(5, 4), random_state=0).views
+NO_PAIR = make_multilabel_views(60, random_state=0)
+OF_PAIR = CCA(3).fit(PAIR)
+OF_NO_PAIR = MLCCA(3, reg=0.1).fit(NO_PAIR.views, NO_PAIR.labels)
+ALONE = PAIR.select(["view0"])
+FLAT = {"X": X, "y": np.full((40, 3), 0.1)}
 
 
-@pytest.mark.parametrize("standardize", [True, False])
-def test_the_share_of_no_variance_is_refused(standardize):
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((2, 40, 3))
-    model = CCA(n_components=1).fit({"x": X, "y": Y})
-    with pytest.raises(ValueError, match="View 'y' has no variance to explain"):
-        explained_variance(model, {"x": X, "y": np.full((40, 3), 0.1)}, standardize=standardize)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: loadings(OF_PAIR, PAIR, variates="text"), "'text' is not a view of X.*w0.*view1"),
+        (lambda: loadings(OF_PAIR, PAIR, np.zeros(300)), "is a container of views"),
+        (lambda: loadings(OF_NO_PAIR, NO_PAIR.views, variates="view1"), "fewer than two common ob"),
+        (lambda: component_correlations(OF_NO_PAIR, NO_PAIR.views), "that are seen in two views"),
+        (lambda: associations(OF_PAIR, PAIR, components=[3]), r"numbered from 0 to 2, got \[3\]"),
+        (lambda: associations(OF_PAIR, PAIR, components=[]), r"numbered from 0 to 2, got \[\]"),
+        (
+            lambda: pairwise_associations(ALONE, OF_PAIR.transform(ALONE)),
+            r"two views, got \['view0",
+        ),
+        (
+            lambda: associations(OF_PAIR, Views.unpaired(dict(PAIR.items()))),
+            "'view0' and 'view1' have fewer than two common objects",
+        ),
+        (lambda: explained_variance(CCA(1).fit(X, Y), FLAT), "'y' has no variance to explain"),
+        (
+            lambda: explained_variance(CCA(1).fit(X, Y), FLAT, standardize=False),
+            "'y' has no variance to explain",
+        ),
+        (lambda: permutation_test(FRAMES[0], FRAMES[1][::-1]), "same labels in a different order"),
+        (lambda: permutation_test(X), r"two paired views, got one matrix\. Pass the second"),
+        (lambda: permutation_test(OF_PAIR, X), "takes rows, not a model: pass X and Y.* Got CCA"),
+    ],
+)
+def test_what_cannot_be_inspected_says_why(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()

@@ -113,25 +113,25 @@ def assert_same_model(ours, reference, tolerance=1e-9):
         np.testing.assert_allclose(ours.means_[name], reference.means_[name], rtol=tolerance)
 
 
+WAYS = [("npy", 1), *product(["npy", "h5", "zarr", "dask"], [None, 7, 400])]
 # Every format on one estimator, one format on all; slow tests add other ways to cut blocks.
+OF_ALL = {
+    ("npy", 400): (),
+    ("zarr", None): pytest.mark.slow,
+    ("dask", 7): pytest.mark.slow,
+    ("npy", 1): pytest.mark.long,
+}
+
+
 @pytest.mark.parametrize(
     ("estimator", "kind", "block_rows"),
     [
-        pytest.param(
-            estimator,
-            kind,
-            block_rows,
-            marks=()
-            if estimator is ADDING[0] or (kind, block_rows) == ("npy", 400)
-            else pytest.mark.slow,
-        )
-        for estimator in ADDING
-        for kind, block_rows in [
-            ("npy", 1),
-            *product(["npy", "h5", "zarr", "dask"], [None, 7, 400]),
-        ]
-        if estimator is ADDING[0]
-        or (kind, block_rows) in [("npy", 1), ("npy", 400), ("zarr", None), ("dask", 7)]
+        *((ADDING[0], *way) for way in WAYS),
+        *(
+            pytest.param(estimator, *way, marks=marks)
+            for estimator in ADDING[1:]
+            for way, marks in OF_ALL.items()
+        ),
     ],
     ids=repr,
 )
@@ -422,7 +422,7 @@ RESUMED = [
 
 @over(RESUMED)
 @pytest.mark.parametrize(
-    "part", [0.5, *(pytest.param(p, marks=pytest.mark.slow) for p in (0.2, 0.9))]
+    "part", [0.5, *(pytest.param(p, marks=pytest.mark.long) for p in (0.2, 0.9))]
 )
 def test_an_interrupted_fit_resumes_from_its_checkpoint_bit_for_bit(
     estimator, part, blocks, labels, tmp_path, monkeypatch

@@ -475,12 +475,24 @@ def test_drift_is_seen_in_pairs_of_another_model_and_not_in_pairs_of_the_same(di
         found.drift(old[:3], new[:2])
 
 
+ENCODERS = [("en_wordllama", "en_minilm"), ("en_minilm", "de_e5")]
+
+
 @pytest.mark.needs_data("multi30k_encoders.npz")
-@pytest.mark.parametrize("direction", ["items", "queries"])
-@pytest.mark.parametrize("n_pairs", [500, 1000])
 @pytest.mark.filterwarnings("ignore:Of the nearest")
 @pytest.mark.parametrize(
-    ("before", "after"), [("en_wordllama", "en_minilm"), ("en_minilm", "de_e5")]
+    ("before", "after", "n_pairs", "direction"),
+    [
+        (*ENCODERS[0], 500, "items"),
+        (*ENCODERS[1], 500, "queries"),
+        *(
+            pytest.param(*names, n_pairs, direction, marks=pytest.mark.long)
+            for names in ENCODERS
+            for n_pairs in (500, 1000)
+            for direction in ("items", "queries")
+            if n_pairs == 1000 or (names is ENCODERS[0]) == (direction == "queries")
+        ),
+    ],
 )
 def test_the_share_found_is_that_of_new_queries_in_the_whole_corpus(
     before, after, n_pairs, direction

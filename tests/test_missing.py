@@ -354,17 +354,23 @@ WITH_RIDGE = {250: 0.69, 1000: 0.744, 4000: 0.757}
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_pairs_a_ridge_means_and_em_are_as_good_as_in_simulations():
+@pytest.mark.parametrize(
+    ("sizes", "n_seeds", "slack"),  # of a third of the seeds, errors are 1.7 times as large
+    [((250, 1000), 10, 1.7), pytest.param((250, 1000, 4000), 30, 1.0, marks=pytest.mark.long)],
+    ids=str,
+)
+def test_pairs_a_ridge_means_and_em_are_as_good_as_in_simulations(sizes, n_seeds, slack):
     from benchmarks.defaults.missing_cells import figures_of_cells
 
-    for n_rows, expected in SIMULATED.items():
-        found = [figures_of_cells(seed, n_rows) for seed in range(30 if n_rows < 4000 else 10)]
+    for n_rows in sizes:
+        found = [figures_of_cells(seed, n_rows) for seed in range(min(n_seeds, 40_000 // n_rows))]
         figures = {name: np.mean([own[name] for own in found], axis=0) for name in found[0]}
-        for name, (error, score) in expected.items():
-            np.testing.assert_allclose(figures[name][0], error, atol=0.02)
+        for name, (error, score) in SIMULATED[n_rows].items():
+            np.testing.assert_allclose(figures[name][0], error, atol=0.02 * slack)
             wide = 0.1 if (name, n_rows) == ("pairwise", 1000) else 0.035
-            np.testing.assert_allclose(figures[name][1], score, atol=wide)
-        np.testing.assert_allclose(figures["pairwise, ridge .1"][1], WITH_RIDGE[n_rows], atol=0.03)
+            np.testing.assert_allclose(figures[name][1], score, atol=wide * slack)
+        with_ridge = figures["pairwise, ridge .1"][1]
+        np.testing.assert_allclose(with_ridge, WITH_RIDGE[n_rows], atol=0.03 * slack)
 
 
 # ---- what is refused, and said -------------------------------------------------------------------
@@ -434,7 +440,9 @@ def test_em_that_has_not_converged_says_so():
 @pytest.mark.filterwarnings("ignore:missing=.em. has few rows", "ignore:.*few rows", "ignore:Few")
 @pytest.mark.parametrize(
     ("n", "share", "seed"),
-    [(15, 0.1, seed) for seed in range(6)] + [(40, 0.2, 0), (40, 0.4, 1), (300, 0.4, 2)],
+    [(15, 0.1, 1), (15, 0.1, 4), (40, 0.2, 0), (300, 0.4, 2)]
+    + [pytest.param(15, 0.1, seed, marks=pytest.mark.long) for seed in (0, 2, 3, 5)]
+    + [pytest.param(40, 0.4, 1, marks=pytest.mark.long)],
 )
 def test_em_stops_near_its_limit_or_says_that_it_is_not_there(n, share, seed):
     rng = np.random.default_rng(seed)

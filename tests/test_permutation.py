@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -450,8 +451,17 @@ ARRANGED = [
 ]
 
 
-@pytest.mark.parametrize("statistic", [*STATISTICS, "held-out"])
-@pytest.mark.parametrize("ridge", RIDGED, ids=str)
+@pytest.mark.parametrize(
+    ("statistic", "ridge"),  # statistics differ in what is computed of the same permutations
+    [
+        pytest.param(
+            *cell,
+            marks=() if cell[0] == "wilks" or cell == ("held-out", RIDGED[1]) else pytest.mark.long,
+        )
+        for cell in product([*STATISTICS, "held-out"], RIDGED)
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("arranged", ARRANGED, ids=lambda own: "-".join(own) or "free")
 def test_a_longer_test_begins_with_the_shorter_one(statistic, ridge, arranged):
     X, Y = draw(11, 60, 3, 2, 0.4)
@@ -846,7 +856,7 @@ def study():
 
 @pytest.mark.needs_data("brain_cognition.npz")
 def test_the_published_study_is_reproduced(study):
-    n_permutations = 4999
+    n_permutations = 999
     options = {"n_permutations": n_permutations, "random_state": 0}
     found = {name: permutation_test(*study, statistic=name, **options) for name in STATISTICS}
     r = [0.544013815175, 0.448658301429, 0.390450808239, 0.346702812224]
@@ -949,13 +959,17 @@ NULLS = {
 }
 
 
+SEEDS = pytest.mark.parametrize("n_seeds", [40, pytest.param(200, marks=pytest.mark.long)])
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:sign_flips of rows of unlike scale")
+@SEEDS
 @pytest.mark.parametrize("case", NULLS)
-def test_p_values_are_uniform_if_there_is_nothing_to_find(case):
+def test_p_values_are_uniform_if_there_is_nothing_to_find(case, n_seeds):
     p_values = []
     step = int("second" in case)
-    for seed in range(200):
+    for seed in range(n_seeds):
         rng = np.random.default_rng([7, seed])
         X, Y, options = NULLS[case](rng)
         options = {"n_permutations": 49} | options
@@ -963,22 +977,24 @@ def test_p_values_are_uniform_if_there_is_nothing_to_find(case):
         # Uniform on multiples of 1 / (1 + n): continuous after subtraction of a share of that.
         p_values.append(found.p_values[step] - rng.uniform() / (1 + len(found.permuted)))
     assert stats.kstest(p_values, "uniform").pvalue > 0.01
-    assert np.mean(np.array(p_values) <= 0.05) < 0.1  # 3 binomial standard deviations
+    binomial = 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_seeds)
+    assert np.mean(np.array(p_values) <= 0.05) < binomial
 
 
 @pytest.mark.slow
-def test_permuted_residuals_would_find_what_is_not_there():
+@SEEDS
+def test_permuted_residuals_would_find_what_is_not_there(n_seeds):
     # Why confounds need more than residuals: the specification measured 25 % at this size.
     rejected = {"residuals": 0, "huh-jhun": 0}
-    for seed in range(200):
+    for seed in range(n_seeds):
         X, Y, options = confounded(np.random.default_rng([8, seed]), 60, 15)
         Z = with_ones(options["confounds"])
         residuals = [A - projector(Z) @ A for A in (X, Y)]
         settings = {"n_permutations": 49, "random_state": seed, "n_components": 1}
         rejected["residuals"] += permutation_test(*residuals, **settings).p_values[0] <= 0.05
         rejected["huh-jhun"] += permutation_test(X, Y, **settings, **options).p_values[0] <= 0.05
-    assert rejected["residuals"] > 0.15 * 200
-    assert rejected["huh-jhun"] < 0.1 * 200
+    assert rejected["residuals"] > 0.15 * n_seeds
+    assert rejected["huh-jhun"] < 0.1 * n_seeds
 
 
 def shared(rng, n, p, q, *rhos):
@@ -1013,19 +1029,23 @@ EFFECTS = {
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n_seeds", "least"), [(20, 0.8), pytest.param(60, 0.9, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("case", EFFECTS)
-def test_planted_effects_are_found(case):
+def test_planted_effects_are_found(case, n_seeds, least):
     step = int(case == "two components")
     found = [
         permutation_test(*parts[:2], n_permutations=99, random_state=seed, **parts[2])
-        for seed in range(60)
+        for seed in range(n_seeds)
         for parts in [EFFECTS[case](np.random.default_rng([9, seed]))]
     ]
-    assert np.mean([test.p_values[step] <= 0.05 for test in found]) >= 0.9
+    assert np.mean([test.p_values[step] <= 0.05 for test in found]) >= least
 
 
 @pytest.mark.slow
-def test_loadings_of_unrelated_views_are_rarely_significant_but_for_the_old_null():
+@SEEDS
+def test_loadings_of_unrelated_views_are_rarely_significant_but_for_the_old_null(n_seeds):
     family, share = {}, {}
     for kind in ("cross", "own", "own-permuted"):
         tests = [
@@ -1033,10 +1053,11 @@ def test_loadings_of_unrelated_views_are_rarely_significant_but_for_the_old_null
                 *normal(np.random.default_rng([10, seed]), 100, 5, 5),
                 loadings=kind, n_components=1, n_permutations=59, random_state=seed,
             ).loading_p_values["X"]
-            for seed in range(150)
+            for seed in range(n_seeds)
         ]  # fmt: skip
         family[kind] = np.mean([p.min() <= 0.05 for p in tests])
         share[kind] = np.mean([p <= 0.05 for p in tests])
-    assert family["cross"] < 0.12
-    assert family["own"] < 0.12
+    most = 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_seeds)
+    assert family["cross"] < most
+    assert family["own"] < most
     assert share["own-permuted"] > 0.3

@@ -391,7 +391,7 @@ def planted_scores(n_components):
     [
         "US$ and C$",
         "$",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in (r"\frac{$", "$x_$", "$$")),
+        *(pytest.param(name, marks=pytest.mark.long) for name in (r"\frac{$", "$x_$", "$$")),
     ],
 )
 def test_names_with_dollars_are_drawn_as_they_are(name):

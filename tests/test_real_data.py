@@ -276,7 +276,10 @@ def scene_views() -> tuple[Views, np.ndarray, Views, np.ndarray]:
 @pytest.mark.parametrize(
     "load",
     [
-        pytest.param(caption_views, marks=pytest.mark.needs_data("coco_val2017_captions.npz")),
+        pytest.param(
+            caption_views,
+            marks=(pytest.mark.needs_data("coco_val2017_captions.npz"), pytest.mark.long),
+        ),
         pytest.param(scene_views, marks=pytest.mark.needs_data("scene.npz")),
     ],
 )
@@ -316,7 +319,9 @@ def test_unpaired_rows_take_nothing_from_few_pairs(reg):
 
 
 @pytest.mark.needs_data("mfeat.npz")
-@pytest.mark.parametrize("pattern", [0.3, 0.5, 0.7, "400 complete"])
+@pytest.mark.parametrize(
+    "pattern", [0.5, "400 complete", *(pytest.param(p, marks=pytest.mark.long) for p in (0.3, 0.7))]
+)
 @pytest.mark.parametrize(
     "estimator",
     [

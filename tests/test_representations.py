@@ -193,18 +193,18 @@ def test_pwcca_depends_on_the_rotation_of_its_own_neurons():
 def test_moments_of_cka_are_those_of_permutations(measure):
     x, y = two_layers(n=25, p=6, q=11)
     rng = np.random.default_rng(0)
-    drawn = [raw(x, y[rng.permutation(len(y))], measure) for _ in range(2000)]
+    drawn = [raw(x, y[rng.permutation(len(y))], measure) for _ in range(700)]
     table = compared(x, y, measure)
     error = table.deviation[measure][0, 0] / np.sqrt(len(drawn))
     assert table.expected[measure][0, 0] == pytest.approx(np.mean(drawn), abs=4 * error)
-    assert table.deviation[measure][0, 0] == pytest.approx(np.std(drawn), rel=0.08)
+    assert table.deviation[measure][0, 0] == pytest.approx(np.std(drawn), rel=0.1)
 
 
 @pytest.mark.parametrize("measure", WITHOUT_ROWS[2:])
 def test_moments_of_the_other_measures_are_near_those_of_permutations(measure):
     x, y = two_layers(n=60, p=6, q=11)
     rng = np.random.default_rng(0)
-    drawn = [raw(x, y[rng.permutation(len(y))], measure) for _ in range(200)]
+    drawn = [raw(x, y[rng.permutation(len(y))], measure) for _ in range(60)]
     table = compared(x, y, measure)
     assert table.expected[measure][0, 0] == pytest.approx(np.mean(drawn), abs=0.02)
     assert 0.4 < table.deviation[measure][0, 0] / np.std(drawn) < 2.5
@@ -213,8 +213,8 @@ def test_moments_of_the_other_measures_are_near_those_of_permutations(measure):
 @pytest.mark.parametrize("size", [11, 14, 40])
 def test_random_correlations_are_those_of_random_bases(size):
     rng = np.random.default_rng(0)
-    drawn = [random_correlations(10, 4, size, rng) for _ in range(3000)]
-    explicit = [np.linalg.qr(rng.standard_normal((size, 4)))[0][:10] for _ in range(3000)]
+    drawn = [random_correlations(10, 4, size, rng) for _ in range(1000)]
+    explicit = [np.linalg.qr(rng.standard_normal((size, 4)))[0][:10] for _ in range(1000)]
 
     def means(bases):
         return np.mean([np.linalg.svd(T, compute_uv=False) for T in bases], axis=0)
@@ -351,8 +351,16 @@ def test_a_measure_that_is_one_for_any_layers_is_undefined(n, p, q, through):
 
 
 @pytest.mark.filterwarnings("ignore:.*calibrated")
-def test_figures_of_noise_stay_small_or_are_undefined_at_every_number_of_rows():
-    for n in (*range(5, 26, 2), 12, 20, 24, 33, 34, 35, 63, 65, 66, 67):
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (5, 12, 20, 24, 33, 34, 65, 66),
+        pytest.param((*range(7, 26, 2), 35, 63, 67), marks=pytest.mark.long),
+    ],
+    ids=str,
+)
+def test_figures_of_noise_stay_small_or_are_undefined_at_every_number_of_rows(sizes):
+    for n in sizes:
         for p, q in ((1, 1), (4, 9), (19, 5), (32, 32), (64, 3)):
             found = compare_representations(noise(n, p, q), measures=WITHOUT_ROWS)
             for name in WITHOUT_ROWS:
@@ -422,9 +430,12 @@ def random_problem(seed):
 
 
 @pytest.mark.filterwarnings("ignore:Few rows")
-def test_scales_of_columns_drop_no_direction():
-    """260 problems with scales of columns from 1e-6 to 1e6, against CCA and plain formulas."""
-    for seed in range(260):
+@pytest.mark.parametrize(
+    "seeds", [range(60), pytest.param(range(60, 260), marks=pytest.mark.long)], ids=str
+)
+def test_scales_of_columns_drop_no_direction(seeds):
+    """Scales of columns from 1e-6 to 1e6, against CCA and plain formulas."""
+    for seed in seeds:
         x, y, in_units, other_units = random_problem(seed)
         views, k = {"x": standardized(x), "y": standardized(y)}, min(x.shape[1], y.shape[1])
         rho = CCA(n_components=k).fit(views).canonical_correlations_

@@ -145,15 +145,15 @@ def test_of_components_below_the_noise_edge_nothing_is_expected():
     assert (weak.expected_correlations_[below] > 1.5 / np.sqrt(n)).any()
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Few rows")
+@pytest.mark.parametrize("n_seeds", [60, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("n", "width", "rho", "most"),
     [(200, 10, 0.3, 0.05), (200, 20, 0.5, 0.04), (200, 20, 0.3, 0.09)],
 )
-def test_weak_components_are_expected_to_correlate_nearly_as_they_do(n, width, rho, most):
+def test_weak_components_are_expected_to_correlate_nearly_as_they_do(n, width, rho, most, n_seeds):
     bias = []
-    for seed in range(200):
+    for seed in range(n_seeds):
         model = CCA(1).fit(gaussian_views(n, np.array([rho]), width, seed))
         a, b = (W[:, 0] for W in model.weights_.values())
         found = rho * a[0] * b[0] / np.linalg.norm(a) / np.linalg.norm(b)
@@ -221,7 +221,7 @@ def test_deep_estimators_expect_the_correlations_of_their_validation_rows(
 
 # ---- the likelihood ratio -----------------------------------------------------------------------
 
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
 WEIGHTINGS = ("likelihood", "profile-likelihood", "likelihood-cosine", "correlation^2", None)
 
 
