@@ -443,7 +443,7 @@ def test_the_best_estimator_is_fitted_to_everything(result):
 
 
 def test_the_table_fits_the_terminal(monkeypatch):
-    names = ["cca", "pls", "three-view-cca", "mlcca"]
+    names = ["cca", "pls", "mvmlcca", "mlcca"]
     found = mvcca.compare(names, planted(), CLASSES, cv=2, params={"n_components": 3})
     for width in (60, 80, 200):
         monkeypatch.setenv("COLUMNS", str(width))
@@ -917,7 +917,7 @@ def test_the_default_methods_leave_out_what_does_not_apply():
     compared = partial(mvcca.compare, "default", cv=2, params=params, measures="map", tune=False)
     both = compared(planted(), CLASSES)
     assert both.methods == (
-        "CCA", "PLS", "MLCCA", "MVMLCCA", "NKCCA", "NCCA", "JRL",
+        "CCA", "PLS", "MLCCA", "MVMLCCA", "NKCCA", "NCCA", "JRL", "semantic matching",
     )  # fmt: skip
     more = planted().add("third", np.random.default_rng(0).standard_normal((N, 3)))
     assert "MVCCA" in compared(more, CLASSES).methods

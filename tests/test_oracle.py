@@ -39,6 +39,7 @@ from mvcca import (
     PLS,
     AffineMap,
     Procrustes,
+    SemanticMatching,
     Views,
     config_context,
 )
@@ -530,6 +531,7 @@ METHODS = [
     LGCFL(reg=1e-6),
     JRL(reg=1e-6, n_neighbors=5),
     CMOLRS(2, n_epochs=2, random_state=0),
+    SemanticMatching(random_state=0),
     CFA(2),
     Procrustes(),
     AffineMap(reg=1e-6),

@@ -33,6 +33,7 @@ from mvcca import (
     PLS,
     FoldSearchCV,
     PerView,
+    SemanticMatching,
     Views,
     compare,
     kernel,
@@ -106,6 +107,7 @@ ESTIMATORS = [
 SIMILARITIES = {  # of JRL and CMOLRS the papers'; see tests/test_retrieval_scores.py of the others
     JRL: ("propagate", "inner"),
     CMOLRS: ("transform", "inner"),
+    SemanticMatching: ("transform", "inner"),
     **dict.fromkeys((CCA, MVCCA, GCCA, KCCA, MLCCA, MVMLCCA), ("retrieval_scores", "inner")),
 }
 

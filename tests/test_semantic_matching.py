@@ -109,7 +109,7 @@ def test_it_finds_classes_of_digits_and_tunes_itself():
         model.fit(TRAIN, Y)
         return evaluate_retrieval(TEST, Y_TEST, measures="map", estimator=model).mean()["map"]
 
-    tuned = SemanticMatching(reg="cv", kernel="cv", random_state=0)
+    tuned = SemanticMatching(reg="cv", random_state=0)
     figures = [found(SemanticMatching(kernel="linear")), found(SemanticMatching()), found(tuned)]
     assert figures[0] > 0.5
     assert figures[1] > figures[0] + 0.05

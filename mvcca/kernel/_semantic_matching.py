@@ -18,7 +18,7 @@ from mvcca.base.tuned_fits import fit_searched, setting_by_view
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.classifiers import GivenClassifiers, LogisticModel, Targets, column_scales
-from mvcca.model_selection import GOALS, SEARCHED, Goal, Space, searched
+from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, reg_of_names
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -55,9 +55,9 @@ class SemanticMatching(MultiViewEstimator):
         Penalty r of the logistic regression, mean loss + r v ‖w‖² / 2, of every view or by name,
         in units of the mean variance v of the features, as elsewhere; positive. Scikit-learn's C
         is 1 / (n r v). "cv" chooses it by 3 folds.
-    kernel : {"rbf", "linear", "cv"} or mapping of str to these but "cv", default="rbf"
+    kernel : {"auto", "rbf", "linear", "cv"} or mapping of str to the first three, default="auto"
         Whether the regression is on features of a Gaussian kernel, or on the columns themselves.
-        "cv" chooses by 3 folds.
+        "cv" chooses by 3 folds. "auto" is "cv" if ``reg="cv"``, else "rbf".
     n_landmarks : int, default=500
         Rows that the kernel compares with, drawn at random, or all rows if there are fewer.
     random_state : int, RandomState or None, default=None
@@ -119,10 +119,11 @@ class SemanticMatching(MultiViewEstimator):
 
     retrieval_ranking = ("transform", "inner")
     requires = Requirements(views=(1, None), labels=True, host=True)
+    automatic: ClassVar[Mapping[str, Any]] = {"kernel": "rbf"}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "classifier": [HasMethods(["fit", "predict_proba"]), Mapping, None],
         "reg": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],
-        "kernel": [StrOptions({"rbf", "linear", SEARCHED}), Mapping],
+        "kernel": [StrOptions({"rbf", "linear", SEARCHED, AUTOMATIC}), Mapping],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "cv_goal": [StrOptions(set(GOALS)), None],
@@ -135,7 +136,7 @@ class SemanticMatching(MultiViewEstimator):
         classifier: Any = None,
         *,
         reg: float | str | Mapping[str, float] = 0.1,
-        kernel: str | Mapping[str, str] = "rbf",
+        kernel: str | Mapping[str, str] = AUTOMATIC,
         n_landmarks: int = 500,
         random_state: Any = None,
         cv_goal: Goal | None = None,

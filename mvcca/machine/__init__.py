@@ -4,6 +4,12 @@ Nothing here knows of views. Users set the options of `mvcca.machine.config`; th
 serve the package.
 """
 
+from typing import TYPE_CHECKING
+
 from mvcca.machine.config import config_context, get_config, set_config
+from mvcca.machine.on_access import on_access
 
 __all__ = ["config_context", "get_config", "set_config"]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)

@@ -8,10 +8,14 @@ from __future__ import annotations
 import sys
 
 INSTEAD = {
+    "mvcca.base.forget": "base.inputs.forget",
     "mvcca.blocks.Identified": "blocks.sources.Identified",
     "mvcca.blocks.cells_of_text": "blocks.sources.cells_of_text",
+    "mvcca.blocks.open_or_read": "blocks.sources.open_or_read",
+    "mvcca.blocks.path_and_key": "blocks.sources.path_and_key",
     "mvcca.interop.alignment.Step": "AlignmentStep",
     "mvcca.linear.CovarianceCCA": "a StatisticEstimator with your problem",
+    "mvcca.machine.Config": "machine.config.Config",
     "mvcca.plotting.CategoryMarginsDisplay": "plt.imshow(model.category_margins_)",
     "mvcca.plotting.GridSearchDisplay": (
         'plt.imshow(search.cv_results_["mean_test_score"].reshape(n_rows, -1))'
@@ -23,15 +27,19 @@ INSTEAD = {
     "mvcca.plotting.ValidationCurveDisplay": "sklearn.model_selection.ValidationCurveDisplay",
     "mvcca.plotting.VariatesDisplay": ('plt.scatter(scores["left"][:, 0], scores["right"][:, 0])'),
     "mvcca.plotting.ViewPairsDisplay": 'plt.imshow(table.to_frame()["r@10"].unstack())',
+    "mvcca.problem.Expected": "problem.expected",
     "mvcca.problem.Overfit": "problem.ProductPath(rows, refuses=True).solve(reg, k)",
     "mvcca.problem.RidgePath": "problem.MatrixPath",
     "mvcca.problem.exactness_given": "Estimate.of(moments, confounds=name)",
     "mvcca.problem.given": "Estimate.of(moments, confounds=name)",
+    "mvcca.problem.least_left": "problem.confounds",
     "mvcca.problem.linalg": "problem.directions, problem.whitener",
     "mvcca.problem.solve_by_products": "problem.ProductPath(rows, refuses=True).solve(reg, k)",
     "mvcca.retrieval.InvertedSoftmax": "retrieval.CSLS",
     "mvcca.retrieval.MutualProximity": "retrieval.CSLS",
     "mvcca.retrieval.QBNorm": "retrieval.CSLS",
+    "mvcca.statistics.Recovered": "statistics.holes.Recovered",
+    "mvcca.statistics.filled": "statistics.holes.filled",
     "mvcca.views.files.Table": "SubjectTable",
 }
 

@@ -5,6 +5,9 @@ files are one line: ``reduce(add, map(Statistic.of, blocks))``. `mvcca.statistic
 the blocks, and `mvcca.problem` solves for the weights.
 """
 
+from typing import TYPE_CHECKING
+
+from mvcca.machine.on_access import on_access
 from mvcca.statistics._cell_moments import CellMoments
 from mvcca.statistics._digits_lost import DigitsLost
 from mvcca.statistics._label_sums import LabelSums
@@ -51,3 +54,6 @@ __all__ = [
     "column_slices",
     "moments_of_block",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
