@@ -61,7 +61,7 @@ OF_PAIRS = tuple(name for name in METHODS if name not in LABELLED)
 TWO_VIEWS = ("cca", "ncca", "corrnet", "ccal", "ds-ranking-cca", "two-branch", "devise", "msds")
 # Kind of data -> methods, and the reason that their rows give.
 SKIPPED = {
-    "real label vectors": [(("cmolrs", "sam"), r"classes(,| or) label sets.* got real")],
+    "real label vectors": [(("cmolrs", "sam", "sm"), r"classes(,| or) label sets.* got real")],
     "one class": [(LABELLED, "^All rows have the same labels")],
     "no labels": [(LABELLED, "^needs labels$")],
     "three views": [(TWO_VIEWS, r"takes 2 views, got 3: \['image', 'text', 'sound'\]")],

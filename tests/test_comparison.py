@@ -930,6 +930,8 @@ def test_the_default_methods_leave_out_what_does_not_apply():
 def test_a_wrong_name_is_an_error_that_suggests_another():
     with pytest.raises(ValueError, match=r"unknown method 'nkca'; did you mean 'nkcca'"):
         mvcca.compare("nkca", planted())
+    with pytest.raises(ValueError, match="no method any more: MVCCA with the labels as one more"):
+        mvcca.compare("three-view-cca", planted())
     with pytest.raises(ValueError, match="'gamma' is not a parameter of cca"):
         mvcca.compare("cca", planted(), params={"gamma": 1.0})
     with pytest.raises(ValueError, match="set the parameters of estimators"):

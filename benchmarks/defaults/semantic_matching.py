@@ -132,7 +132,7 @@ def run(name: str, n_rows: int) -> tuple[list[str], list[str]]:
 
 def main(options: argparse.Namespace) -> None:
     names = names_in(options.cases, CASES)
-    print(machine(), end="\n\n")
+    print(machine(1), end="\n\n")
     rows = [(f"{name}, {n} rows", *run(name, n)) for n in options.rows for name in names]
     for title, columns, part in (
         ("Tuned methods: mAP@50, seconds of the fit", METHODS, 1),

@@ -235,6 +235,9 @@ GROUPS = {
     "deep": tuple(_DEEP[: _DEEP.index("corrnet") + 1]),
     "deep-retrieval": tuple(_DEEP[_DEEP.index("corrnet") + 1 :]),
 }
+_GONE = {
+    "three-view-cca": "MVCCA with the labels as one more view (with_labels_as_view, or --view) is it"
+}
 DEFAULT_DEEP = ("cca", "nkcca", *GROUPS["deep"])
 
 
@@ -275,6 +278,8 @@ def selected(names: Iterable[str]) -> list[str]:
 
 def unknown(name: str, known: Sequence[str]) -> str:
     """Error message about an unknown method, with similar names or else all of them."""
+    if name in _GONE:
+        return f"{name!r} is no method any more: {_GONE[name]}"
     hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
     return f"unknown method {name!r}{hint}"
 

@@ -191,8 +191,8 @@ class SemanticMatching(MultiViewEstimator):
         assert labels is not None
         if not labels.distinct.are_sets:
             raise ValueError(
-                "SemanticMatching learns probabilities of labels, got real label vectors. Give "
-                "classes or label sets; LGCFL regresses real vectors."
+                "SemanticMatching learns probabilities of classes or label sets, got real label "
+                "vectors. LGCFL and MLCCA take them."
             )
         check_labels(labels)
         views, names = views.in_memory(), views.names
