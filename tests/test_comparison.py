@@ -370,7 +370,7 @@ def test_equal_methods_are_marked_together_and_a_clear_winner_alone():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cv", [5, 0.3])
+@pytest.mark.parametrize("cv", [pytest.param(5, marks=pytest.mark.long), 0.3])
 def test_two_equal_methods_are_rarely_found_different(cv):
     """Both methods learn from different halves of the features' noise; 200 data sets."""
     p_values = []
@@ -930,7 +930,9 @@ def test_the_default_methods_leave_out_what_does_not_apply():
 def test_a_wrong_name_is_an_error_that_suggests_another():
     with pytest.raises(ValueError, match=r"unknown method 'nkca'; did you mean 'nkcca'"):
         mvcca.compare("nkca", planted())
-    with pytest.raises(ValueError, match="no method any more: MVCCA with the labels as one more"):
+    with pytest.raises(
+        ValueError, match="no method any more: use MVCCA with the labels as one more"
+    ):
         mvcca.compare("three-view-cca", planted())
     with pytest.raises(ValueError, match="'gamma' is not a parameter of cca"):
         mvcca.compare("cca", planted(), params={"gamma": 1.0})

@@ -6,6 +6,7 @@ The estimators are read from the modules, so that a new one cannot be forgotten.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -118,9 +119,20 @@ def first_hits(model: Any, views: Views) -> list[float]:
     return shares
 
 
+# Networks that CI trains; make test-long trains all, some for half a minute.
+SAMPLE = {"CCAL", "DCCA", "DeepSM", "L0CCA", "MSDS", "SAM"}
+
+
+def sampled(names: Iterable[str]) -> list[Any]:
+    marks = {
+        name: pytest.mark.long if name in DEEP and name not in SAMPLE else () for name in names
+    }
+    return [pytest.param(name, marks=own) for name, own in marks.items()]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("standard", [False, pytest.param(True, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", OF_PAIRS)
+@pytest.mark.parametrize("name", sampled(OF_PAIRS))
 def test_defaults_learn_from_pairs(name, standard):
     views = pairs(standard)
     model = with_defaults(ESTIMATORS[name], n_components=8, random_state=0)
@@ -130,13 +142,7 @@ def test_defaults_learn_from_pairs(name, standard):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("standard", [False, pytest.param(True, marks=pytest.mark.long)])
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.long if name == "CMDN" else ())  # half a minute
-        for name in sorted({*OF_LABELS, "TwoBranch"} & {*DEEP})
-    ],
-)
+@pytest.mark.parametrize("name", sampled(sorted({*OF_LABELS, "TwoBranch"} & {*DEEP})))
 def test_defaults_learn_from_labels_at_least_what_mlcca_does(name, standard):
     views, y = classes(standard)
     train, test = (views[:800], y[:800]), (views[800:], y[800:])

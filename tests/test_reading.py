@@ -40,7 +40,13 @@ READ = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("title", MOST_RUN)
+@pytest.mark.parametrize(
+    "title",
+    [
+        pytest.param(own, marks=pytest.mark.long if own.startswith("compare") else ())
+        for own in MOST_RUN
+    ],
+)
 def test_what_users_call_runs_few_files_and_functions(title):
     if title == "SAM.fit":
         pytest.importorskip("torch")

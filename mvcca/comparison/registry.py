@@ -235,9 +235,7 @@ GROUPS = {
     "deep": tuple(_DEEP[: _DEEP.index("corrnet") + 1]),
     "deep-retrieval": tuple(_DEEP[_DEEP.index("corrnet") + 1 :]),
 }
-_GONE = {
-    "three-view-cca": "MVCCA with the labels as one more view (with_labels_as_view, or --view) is it"
-}
+_GONE = {"three-view-cca": "use MVCCA with the labels as one more view (with_labels_as_view)"}
 DEFAULT_DEEP = ("cca", "nkcca", *GROUPS["deep"])
 
 
