@@ -124,10 +124,8 @@ SAMPLE = {"CCAL", "DCCA", "DeepSM", "L0CCA", "MSDS", "SAM"}
 
 
 def sampled(names: Iterable[str]) -> list[Any]:
-    marks = {
-        name: pytest.mark.long if name in DEEP and name not in SAMPLE else () for name in names
-    }
-    return [pytest.param(name, marks=own) for name, own in marks.items()]
+    """Names of networks as values of a parameter."""
+    return [pytest.param(own, marks=() if own in SAMPLE else pytest.mark.long) for own in names]
 
 
 @pytest.mark.slow
