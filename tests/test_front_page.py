@@ -27,21 +27,7 @@ RUNNER = ROOT / "tests" / "run_page.py"
 FOLDERS = [DOCS, DOCS / "how_to", DOCS / "user_guide"]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for f in FOLDERS for path in f.glob("*.rst"))
 PAGES = ["README.md", *PAGES]
-SLOW = [  # over 5 s
-    "README.md",
-    "docs/how_to/compare_methods.rst",
-    "docs/user_guide/alignment.rst",
-    "docs/user_guide/command_line.rst",
-    "docs/user_guide/comparing.rst",
-    "docs/user_guide/deep.rst",
-    "docs/user_guide/inference.rst",
-    "docs/user_guide/large_data.rst",
-    "docs/user_guide/other_tools.rst",
-    "docs/user_guide/representations.rst",
-    "docs/user_guide/retrieval.rst",
-    "docs/user_guide/saving.rst",
-    "docs/user_guide/single_cells.rst",
-]
+QUICK = ["docs/getting_started.rst", "docs/index.rst"]  # which make test runs; CI runs all
 
 
 @pytest.fixture(scope="session")
@@ -155,7 +141,7 @@ def write_files_of_readers(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.slow] if page in SLOW else []) for page in PAGES],
+    [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in PAGES],
 )
 def test_the_code_of_a_page_runs_from_the_wheel(page, wheel, tmp_path):
     write_files_of_readers(tmp_path)

@@ -52,6 +52,7 @@ def test_a_moved_function_keeps_its_mutants_and_a_changed_statement_loses_them(t
     assert not mutations.found_again(old, lines_of(tmp_path, SOURCE.replace("1.5", "1.6")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probe", [None, 3])
 def test_mutants_of_the_package_are_python_and_have_one_name_each(probe):
     mutants = mutations.all_mutants(ROOT)
@@ -61,6 +62,7 @@ def test_mutants_of_the_package_are_python_and_have_one_name_each(probe):
         assert ast.dump(ast.parse(own.written(source, probe))) != ast.dump(ast.parse(source))
 
 
+@pytest.mark.slow
 def test_lines_are_drawn_of_each_room_in_proportion():
     mutants = mutations.all_mutants(ROOT)
     drawn = mutations.drawn(mutants, 60, seed=0)
