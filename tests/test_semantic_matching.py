@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -119,6 +121,20 @@ def test_it_finds_classes_of_digits_and_tunes_itself():
     again = SemanticMatching(reg=tuned.reg_, kernel=tuned.kernel_, random_state=0).fit(TRAIN, Y)
     np.testing.assert_array_equal(again.transform(TEST)["left"], tuned.transform(TEST)["left"])
     assert retrieval_scorer("map")(tuned, TEST, Y_TEST) == pytest.approx(figures[2])
+
+
+def test_rows_are_projected_some_at_a_time():
+    model = SemanticMatching(random_state=0).fit(TRAIN, Y)
+    expected = model.transform(TEST)
+    with mvcca.config_context(block_rows=7):
+        for name, scores in model.transform(TEST).items():
+            np.testing.assert_allclose(scores, expected[name], atol=1e-12)
+    rows = {"left": np.tile(LEFT, (400, 1))}
+    tracemalloc.start()
+    model.transform(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.5 * 8 * len(rows["left"]) * 500  # the features of all rows
 
 
 def test_classifiers_by_view():

@@ -106,7 +106,11 @@ class LogisticModel:
         return cls(scales, features, weights, intercepts, targets.are_classes)
 
     def __call__(self, X: Any) -> np.ndarray:
-        """Probabilities of the labels of every row, (n_rows, n_labels)."""
+        """Probabilities of the labels of every row, (n_rows, n_labels), some rows at a time."""
+        parts = as_block(X).in_pieces(8 * len(self.weights))
+        return np.concatenate([self._of_some(part) for part in parts])
+
+    def _of_some(self, X: Any) -> np.ndarray:
         rows = _scaled(X, self.scales)
         evidence = as_block(rows if self.features is None else self.features(rows)) @ self.weights
         evidence = evidence + self.intercepts
