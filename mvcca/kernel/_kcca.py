@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
@@ -27,6 +26,7 @@ from mvcca.kernel.kernels import (
     greedy_landmarks,
     median_gamma,
     origin_for,
+    seed_of_views,
 )
 from mvcca.linear.features import FeatureMap, FourierFeatures
 from mvcca.machine.memory import available_bytes
@@ -38,7 +38,6 @@ from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
 
 _MOST_OF_CLASSES = 100  # components that are searched for a goal of classes
-_SEED_BOUND = 2**31 - 1
 
 
 def _factor(gamma: str) -> float:
@@ -309,7 +308,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         """Draw the features of every view."""
         if self.approximation is None:
             _check_memory(rows.views)
-        seed = check_random_state(self.random_state).randint(_SEED_BOUND)
+        seed = seed_of_views(self.random_state)
         kernels = setting_by_view(self, "kernel", rows.views.names)
         gammas = setting_by_view(self, "gamma", rows.views.names)
         self.feature_maps_ = {}

@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
@@ -18,12 +17,11 @@ from mvcca.base.tuned_fits import fit_searched, setting_by_view
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.classifiers import GivenClassifiers, LogisticModel, Targets, column_scales
+from mvcca.kernel.kernels import seed_of_views
 from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, reg_of_names
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
-
-_SEED_BOUND = 2**31 - 1
 
 
 class SemanticMatching(MultiViewEstimator):
@@ -199,7 +197,7 @@ class SemanticMatching(MultiViewEstimator):
         classifiers = setting_by_view(self, "classifier", names)
         kernels = setting_by_view(self, "kernel", names)
         reg = reg_of_names(self.reg, names, positive=True)
-        seed = check_random_state(self.random_state).randint(_SEED_BOUND)
+        seed = seed_of_views(self.random_state)
         self.classifiers_ = {}
         for name, block in views.items():
             targets, scales = _targets(labels, name), column_scales(name, block)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import squareform
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
+from sklearn.utils import check_random_state
 
 from mvcca.blocks import as_block
 from mvcca.linear.features import ROUNDING, LandmarkFeatures
@@ -68,6 +69,11 @@ def _near_one(X: Any) -> Any:
         return X
     of_columns = as_block(X.T).promoted(np.dtype(np.float64))
     return of_columns.scaled(np.ldexp(1.0, -np.clip(exponents, -_MOST, _MOST))).matrix.T
+
+
+def seed_of_views(random_state: Any) -> int:
+    """A seed from which each view draws its rows or frequencies, whatever the other views are."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def median_gamma(X: Any, rng: np.random.RandomState) -> float:

@@ -459,7 +459,8 @@ class Study(Result):
         return Draw(
             partial(draw_loadings, lines, interval if self.intervals.estimate[0] else ""),
             0.7 + 0.2 * len(lines),
-            "Bars show the correlation of each variable with the variate of its own view, circles "
-            "with that of the other view. Do not interpret components that are not significant.",
+            "Bars show how each variable correlates with the canonical variate of its own view, "
+            "and circles how it correlates with that of the other view. Do not interpret "
+            "components that are not significant.",
             f"{rows}{few}",
         )
