@@ -213,6 +213,22 @@ def test_a_search_of_one_parameter_is_that_of_a_comparison(planted, name, asked)
     assert spaces[1].keys() - spaces[0].keys() <= {"n_components", "reg"} - {asked}
 
 
+ONE_VIEW = [
+    name
+    for name, method in METHODS.items()
+    if not method.is_deep and method.build({}).requires.views[0] == 1 and parameters_to_choose(name)
+]
+
+
+@pytest.mark.parametrize("name", ONE_VIEW)
+def test_folds_choose_nothing_for_one_view(planted, name):
+    views, y = planted
+    model = METHODS[name].build({})
+    model.set_params(**tunable(model))
+    with pytest.raises(ValueError, match=r"there is only one view. Give values in place of .cv."):
+        model.fit({"image": views["image"]}, y)
+
+
 def test_jrl_that_searches_its_ridge_searches_its_neighbours():
     """Ten rows of a class: a hundred neighbours are rows of all classes."""
     rng = np.random.default_rng(0)

@@ -247,6 +247,11 @@ def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any) -> None:
 
 def check_goal(goal: Goal, estimator: Any, rows: Rows) -> None:
     """Refuse a goal that the rows cannot tell."""
+    if len(rows.views.without(estimator.confounds).names) < 2:
+        raise ValueError(
+            "Folds choose settings by how rows of one view find those of another, and there is "
+            'only one view. Give values in place of "cv".'
+        )
     has_pairs = (rows.views.seen.sum(axis=1) > 1).any()
     if goal != "class" and not has_pairs:
         raise ValueError(
