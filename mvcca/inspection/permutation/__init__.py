@@ -5,8 +5,7 @@ stay exchangeable without confounds, `_design` and `_exchange` say which rearran
 `_statistics` computes every step of a rearrangement from one product, `_trials` runs them.
 """
 
-from mvcca.inspection.permutation._design import most_features
 from mvcca.inspection.permutation._result import PermutationTest
 from mvcca.inspection.permutation._test import permutation_test
 
-__all__ = ["PermutationTest", "most_features", "permutation_test"]
+__all__ = ["PermutationTest", "permutation_test"]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from mvcca.inspection._rows import orthonormal
-from mvcca.inspection.permutation._exchange import Exchange
+from mvcca.inspection.permutation._exchange import Exchange, Flips, exchange_of
 from mvcca.inspection.permutation._loading_nulls import LOADINGS
 from mvcca.inspection.permutation._nuisance import (
     Centred,
     Complement,
+    Strata,
     Theil,
+    Weighted,
+    lengths_of,
     orthonormal_with_ones,
     residuals_of,
 )
@@ -73,16 +76,7 @@ class Options:
                 "within=True exchanges rows within groups: pass groups, and no sign_flips, which "
                 "flip whole groups."
             )
-        has_q = any(confounds) or self.sign_flips
-        if self.projection != "auto" and not has_q:
-            raise ValueError(
-                f'projection="{self.projection}" says how confounds are removed: pass confounds.'
-            )
-        if self.projection == "huh-jhun" and (groups or self.sign_flips):
-            raise ValueError(
-                'projection="huh-jhun" rotates the rows, which then belong to no group and are not '
-                'independent of each other. Use "theil" with groups and sign_flips.'
-            )
+        self._check_projection(groups=groups, confounds=any(confounds))
         if self.loadings is not None and not (self.is_stepwise and n_views == 2):
             raise ValueError(
                 "loadings are tested with components: use two views, a ridge that is a number and "
@@ -103,6 +97,24 @@ class Options:
             raise ValueError(
                 f'statistic="held-out" and reg="cv" are for two views, got {n_views}. Test pairs '
                 "of views, and multiply p-values as Holm does."
+            )
+
+    def _check_projection(self, *, groups: bool, confounds: bool) -> None:
+        if self.projection == "auto":
+            return
+        if not confounds:
+            raise ValueError(
+                f'projection="{self.projection}" says how confounds are removed: pass confounds.'
+            )
+        if self.sign_flips or (groups and not self.within):
+            raise ValueError(
+                f'projection="{self.projection}" mixes rows of different groups, or of unlike '
+                "variance. Omit it: whole groups and sign_flips have residuals of their own."
+            )
+        if self.projection == "huh-jhun" and groups:
+            raise ValueError(
+                'projection="huh-jhun" rotates the rows, which then belong to no group. Use '
+                '"theil" with groups.'
             )
 
     def _check_names(self) -> None:
@@ -137,18 +149,19 @@ class Design:
         With two views, each permutation rearranges the rows of the first view; if each view has its
         own confounds, it rearranges those of the second view, too. With more views, it rearranges
         the rows of all but the first.
-    exchanges : list of Exchange
+    exchanges : list of Exchange or Flips
         Of the rows of each side.
-    groups : ndarray of int, shape (m,), or None
-        Group of each of the rows of the first side.
+    groups : ndarray of int, shape (n_rows,), or None
+        Group of each row of the data.
     dropped_rows : ndarray of int
         Rows of the data that are left out.
     """
 
     sides: list[Side]
-    exchanges: list[Exchange]
+    exchanges: list[Exchange | Flips]
     groups: np.ndarray | None
     dropped_rows: np.ndarray
+    options: Options
 
     @classmethod
     def of(
@@ -160,29 +173,24 @@ class Design:
     ) -> Design:
         """Remove confounds, and check that enough is left to rearrange."""
         names, n_rows = list(arrays), len(next(iter(arrays.values())))
-        moved, complements = _complements(names, n_rows, confounds, groups, options)
-        sides = [
-            Side.of(name, X, complements[name], for_ridge=options.has_ridge)
-            for name, X in arrays.items()
-        ]
+        moved, bases = _bases(names, n_rows, confounds, options)
+        left = {id(Z): _complement_of(Z, n_rows, groups, options) for Z in bases.values()}
+        sides = _sides(arrays, {name: left[id(Z)] for name, Z in bases.items()}, options)
+        if options.sign_flips:
+            lengths = lengths_of([side.basis for side in sides])
+            left = {id(Z): Weighted.of(Z, lengths) for Z in bases.values() if Z is not None}
+            sides = _sides(arrays, {name: left[id(Z)] for name, Z in bases.items()}, options)
         _check_ranks(sides, options.ridges(names), n_rows, groups if options.within else None)
-        if groups is not None and not options.within:
-            _check_groups_with_confounds(sides, n_rows, len(np.unique(groups)))
         if len(sides) == 2:
             first = moved if moved is not None else min(sides, key=lambda side: side.rank).name
             sides.sort(key=lambda side: side.name != first)
-        codes = [_at(groups, side.complement.kept) for side in sides]
-        exchanges = [
-            Exchange.of(len(side.basis), own, within=options.within, flips=options.sign_flips)
-            for side, own in zip(sides, codes, strict=True)
-        ]
+        exchanges = [exchange_of(own.complement, groups, within=options.within) for own in sides]
         for exchange in exchanges:
             exchange.check()
         theirs = [side.complement for side in sides if isinstance(side.complement, Theil)]
         dropped = [np.setdiff1d(np.arange(n_rows), own.kept) for own in theirs]
-        return cls(
-            sides, exchanges, codes[0], np.unique(np.concatenate([[], *dropped])).astype(int)
-        )
+        lost = np.unique(np.concatenate([[], *dropped])).astype(int)
+        return cls(sides, exchanges, groups, lost, options)
 
     @property
     def n_rows(self) -> int:
@@ -190,70 +198,96 @@ class Design:
         return len(self.sides[0].complement.kept)
 
     @property
+    def groups_of_rows(self) -> np.ndarray | None:
+        """Group of each of the rows of the first side; None if they belong to none."""
+        own = self.sides[0].complement
+        if self.groups is None or isinstance(own, Strata):
+            return None
+        return np.unique(self.groups[own.kept], return_inverse=True)[1]
+
+    @property
     def has_unlike_scale(self) -> bool:
-        """Whether large rows of the first two views belong together, more than by chance.
-
-        The sum of h_i k_i over rows, of leverages h and k, is pq / n if rows have a common scale,
-        but for 2 Σ r² / n where views are correlated.
-        """
-        U, V = (side.basis for side in self.sides[:2])
-        (n, p), q = U.shape, V.shape[1]
-        excess = (
-            n * ((U**2).sum(axis=1) @ (V**2).sum(axis=1)) / (p * q + 2 * ((U.T @ V) ** 2).sum())
+        """Whether large rows of the first two views belong together, more than by chance."""
+        first, second = self.sides[:2]
+        if first.complement is not second.complement:  # rows have different confounds
+            return False
+        ends = [len(first.basis)]
+        if isinstance(first.complement, Strata):
+            ends = np.cumsum(first.complement.sizes).tolist()
+        return any(
+            _is_unlike(first.basis[start:end], second.basis[start:end])
+            for start, end in zip([0, *ends], ends, strict=False)
+            if end > start
         )
-        error = np.sqrt(((1 + 2 / p) * (1 + 2 / q) - 1) / n)  # of normal rows
-        return bool(excess > max(_UNLIKE, 1 + 3 * error))
+
+    def without(self, variates: np.ndarray) -> tuple[Complement, Exchange | Flips]:
+        """What may be done to rows of the first side that have lost some variates, too."""
+        own = self.sides[0].complement
+        if isinstance(own, Weighted):
+            found: Complement = replace(own, Z=np.hstack([own.Z, variates]))
+        else:
+            gone = own.lift(variates)
+            n_rows = len(gone)
+            if not isinstance(own, Centred):
+                gone = np.hstack([own.Z, gone])
+            elif not self.options.within:  # else, groups have lost their means
+                gone = np.hstack([orthonormal_with_ones("", None, n_rows), gone])
+            found = _complement_of(gone, n_rows, self.groups, self.options)
+        return found, exchange_of(found, self.groups, within=self.options.within)
 
 
-def most_features(n_rows: int, n_groups: int, n_confounds: int) -> int:
-    """Features p + q up to which whole groups may be exchanged once confounds are removed.
+def _is_unlike(U: np.ndarray, V: np.ndarray) -> bool:
+    """Whether rows of two views have a common scale.
 
-    Removing confounds mixes rows of different groups a little, which many features add up.
+    The mean of h k over rows, of leverages h and k, is the product of their means if they have
+    none, but for 2 Σ r² where views are correlated.
     """
-    return min(n_rows // 10, n_groups // (2 * (1 + n_confounds)))
+    h, k, n = (U**2).sum(axis=1), (V**2).sum(axis=1), len(U)
+    excess = n * (h @ k) / (h.sum() * k.sum() + 2 * ((U.T @ V) ** 2).sum())
+    error = np.sqrt(((1 + 2 / U.shape[1]) * (1 + 2 / V.shape[1]) - 1) / n)  # of normal rows
+    return bool(excess > max(_UNLIKE, 1 + 3 * error))
 
 
-def _check_groups_with_confounds(sides: Sequence[Side], n_rows: int, n_groups: int) -> None:
-    """Refuse whole groups with confounds and so many features that p-values are wrong."""
-    ranks = [side.complement.Z.shape[1] for side in sides if isinstance(side.complement, Theil)]
-    n_confounds = max(ranks, default=1) - 1  # less the mean
-    most, p = most_features(n_rows, n_groups, n_confounds), sum(side.rank for side in sides)
-    if n_confounds and p > most and n_groups < n_rows:
-        raise ValueError(
-            f"With {n_rows} rows in {n_groups} groups and {n_confounds} independent confounds, p-"
-            f"values hold for at most {most} independent features of all views together, got {p}; "
-            "with many features, half of them are below 0.05 by chance. (At most a tenth of the "
-            "rows, and half of groups / (1 + confounds).) Reduce the views to fewer principal "
-            "components (n_components of `study`, --components of `mvcca test`), or test "
-            "correlations within groups (within=True, --within), which has no such limit."
-        )
+def _sides(
+    arrays: Mapping[str, np.ndarray], complements: Mapping[str, Complement], options: Options
+) -> list[Side]:
+    return [
+        Side.of(name, X, complements[name], for_ridge=options.has_ridge)
+        for name, X in arrays.items()
+    ]
 
 
-def _complements(
+def _bases(
     names: Sequence[str],
     n_rows: int,
     confounds: Sequence[np.ndarray | None],
-    groups: np.ndarray | None,
     options: Options,
-) -> tuple[str | None, dict[str, Complement]]:
-    """The view to rearrange, if confounds decide, and what is left of each view."""
+) -> tuple[str | None, dict[str, np.ndarray | None]]:
+    """The view to rearrange, if confounds decide, and a basis of what each view is to lose."""
     Z, W = confounds
-    name = options.projection
-    if name == "auto":
-        name = "huh-jhun" if groups is None and not options.sign_flips else "theil"
     if Z is None and W is None and not options.sign_flips:
-        return None, dict.fromkeys(names, Centred(n_rows))
-    own, other = (
-        _basis(what, confound, n_rows, options)
-        for what, confound in (("confounds", Z), ("confounds_y", W))
-    )
+        return None, dict.fromkeys(names)
+    own = _basis("confounds", Z, n_rows, options)
     if W is None:
-        return None, dict.fromkeys(names, residuals_of(own, name, groups))
+        return None, dict.fromkeys(names, own)
     first, second = names
-    theirs = residuals_of(other, name, groups)
+    other = _basis("confounds_y", W, n_rows, options)
     if Z is None:
-        return second, {first: Centred(n_rows), second: theirs}
-    return None, {first: residuals_of(own, name, groups), second: theirs}
+        return second, {first: own if options.sign_flips else None, second: other}
+    return None, {first: own, second: other}
+
+
+def _complement_of(
+    Z: np.ndarray | None, n_rows: int, groups: np.ndarray | None, options: Options
+) -> Complement:
+    """What is left of rows without a basis of confounds and ones."""
+    if Z is None:
+        return Centred(n_rows)
+    if options.sign_flips:
+        return Weighted(Z, np.ones((n_rows, 1)))
+    if groups is not None and not options.within:
+        return Strata.of(Z, groups)
+    return residuals_of(Z, options.projection, groups)
 
 
 def _basis(name: str, Z: np.ndarray | None, n_rows: int, options: Options) -> np.ndarray:
@@ -263,11 +297,6 @@ def _basis(name: str, Z: np.ndarray | None, n_rows: int, options: Options) -> np
     return orthonormal_with_ones(name, Z, n_rows)
 
 
-def _at(groups: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    """Groups of some rows, numbered from 0."""
-    return None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
-
-
 def _check_ranks(
     sides: Sequence[Side], reg: Mapping[str, float], n_rows: int, groups: np.ndarray | None
 ) -> None:
@@ -275,6 +304,8 @@ def _check_ranks(
     n_left = []
     for side in sides:
         n_means = int(isinstance(side.complement, Centred))
+        if isinstance(side.complement, Weighted):
+            n_means = side.complement.Z.shape[1]
         if groups is not None:
             n_means = len(np.unique(groups[side.complement.kept]))
         n_left.append(len(side.basis) - n_means)

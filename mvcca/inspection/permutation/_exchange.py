@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 from scipy.special import gammaln
 
+from mvcca.inspection._rows import residuals
+from mvcca.inspection.permutation._nuisance import Complement, Strata, Weighted, groups_by_size
+
 _LEAST = 20  # distinct rearrangements: with fewer, no p-value is below 0.05
+_ROUNDING = 1e-10  # of what confounds leave of a row
 
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """Rows that may be exchanged, or whose signs may be flipped.
+    """Rows that may be exchanged.
 
     Attributes
     ----------
@@ -20,35 +26,28 @@ class Exchange:
         Positions of the rows of each group, groups of equal size together.
     within : bool
         Whether rows are exchanged within their group; if not, whole groups are.
-    flips : bool
-        Whether signs of whole groups are flipped, in place of permutations.
     """
 
     blocks: tuple[np.ndarray, ...]
     within: bool
-    flips: bool = False
 
     @classmethod
-    def of(
-        cls, n_rows: int, groups: np.ndarray | None, *, within: bool = False, flips: bool = False
-    ) -> Exchange:
+    def of(cls, n_rows: int, groups: np.ndarray | None, *, within: bool = False) -> Exchange:
         """Exchange of rows, freely or as their groups allow."""
         if groups is None:
-            rows = np.arange(n_rows)
-            return cls((rows[:, None] if flips else rows[None],), not flips, flips)
-        sizes = np.bincount(groups)
-        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(sizes)[:-1])
-        by_size = (
-            np.array([rows for rows in members if len(rows) == size])
-            for size in np.unique(sizes[sizes > 0])
-        )
-        return cls(tuple(by_size), within, flips)
+            return cls.in_strata([n_rows])
+        return cls(tuple(groups_by_size(groups)), within)
+
+    @classmethod
+    def in_strata(cls, sizes: Sequence[int]) -> Exchange:
+        """Exchange of rows in each of several strata, which follow each other."""
+        ends = np.cumsum(sizes)
+        strata = np.split(np.arange(ends[-1]), ends[:-1])
+        return cls(tuple(rows[None] for rows in strata if len(rows)), within=True)
 
     @property
     def log_count(self) -> float:
         """Logarithm of the number of distinct rearrangements."""
-        if self.flips:  # all signs at once change nothing
-            return (sum(map(len, self.blocks)) - 1) * np.log(2)
         shapes = [block.shape for block in self.blocks]
         return float(sum(n * gammaln(s + 1) if self.within else gammaln(n + 1) for n, s in shapes))
 
@@ -59,20 +58,14 @@ class Exchange:
         sizes = ", ".join(f"{len(block)} of {block.shape[1]}" for block in self.blocks)
         remedy = (
             "Use more groups."
-            if self.flips or self.within
+            if self.within
             else "Only groups of equal size are exchanged: use groups of fewer sizes, or pass "
             "within=True if rows can be exchanged within their groups."
         )
-        raise ValueError(
-            f"Groups of these sizes (rows: {sizes}) allow {round(np.exp(self.log_count))} distinct "
-            f"{'sign flips' if self.flips else 'permutations'}, expected at least {_LEAST}: no "
-            f"p-value could be below {1 / _LEAST}. {remedy}"
-        )
+        raise ValueError(_too_few(sizes, self.log_count, "permutations", remedy))
 
     def apply(self, rows: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """Rearrange rows at random."""
-        if self.flips:
-            return rows * self._signs(len(rows), rng)[:, None]
         return rows[self._order(len(rows), rng)]
 
     def _order(self, n_rows: int, rng: np.random.RandomState) -> np.ndarray:
@@ -88,8 +81,65 @@ class Exchange:
                 order[block] = np.take_along_axis(block, moved, axis=1)
         return order
 
-    def _signs(self, n_rows: int, rng: np.random.RandomState) -> np.ndarray:
-        signs = np.empty(n_rows)
-        for block in self.blocks:
-            signs[block] = rng.choice([-1.0, 1.0], (len(block), 1))
-        return signs
+
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """Rows, or whole groups, whose signs may be flipped.
+
+    Residuals are divided by 1 less their leverage and flipped; the confounds are removed again,
+    and the products of columns restored, since flips change both.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (n_rows,)
+        Group of each row, from 0.
+    Z : ndarray, shape (n_rows, rank)
+        Orthonormal basis of the confounds.
+    """
+
+    codes: np.ndarray
+    Z: np.ndarray
+
+    @property
+    def log_count(self) -> float:
+        """Logarithm of the number of distinct flips; all signs at once change nothing."""
+        return float(self.codes.max() * np.log(2))
+
+    def check(self) -> None:
+        """Refuse so few groups that nothing can be significant."""
+        if self.log_count <= np.log(_LEAST) - 1e-9:
+            n = int(self.codes.max()) + 1
+            raise ValueError(
+                _too_few(f"{n}, all in all", self.log_count, "sign flips", "Use more groups.")
+            )
+
+    def apply(self, rows: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """Flip signs at random; columns from i on still span the same rows, for all i."""
+        signs = rng.choice([-1.0, 1.0], self.codes.max() + 1)[self.codes]
+        left = 1 - (self.Z**2).sum(axis=1)
+        scale = np.divide(signs, left, out=np.zeros_like(left), where=left > _ROUNDING)
+        flipped = residuals(rows * scale[:, None], self.Z)
+        new, lengths = linalg.qr(flipped[:, ::-1], mode="economic")
+        (products,) = linalg.qr(rows[:, ::-1], mode="r")
+        products = products[: rows.shape[1]] * np.sign(np.diag(products))[:, None]
+        return np.asarray((new * np.sign(np.diag(lengths)) @ products)[:, ::-1])
+
+
+def exchange_of(
+    complement: Complement, groups: np.ndarray | None, *, within: bool
+) -> Exchange | Flips:
+    """What may be done to the rows that are left without confounds."""
+    if isinstance(complement, Strata):
+        return Exchange.in_strata(complement.sizes)
+    kept = complement.kept
+    codes = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
+    if isinstance(complement, Weighted):
+        return Flips(kept if codes is None else codes, complement.Z)
+    return Exchange.of(len(kept), codes, within=within)
+
+
+def _too_few(sizes: str, log_count: float, what: str, remedy: str) -> str:
+    return (
+        f"Groups of these sizes (rows: {sizes}) allow {round(np.exp(log_count))} distinct {what}, "
+        f"expected at least {_LEAST}: no p-value could be below {1 / _LEAST}. {remedy}"
+    )

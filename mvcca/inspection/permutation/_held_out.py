@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.inspection.permutation._exchange import Exchange
+from mvcca.inspection.permutation._exchange import Exchange, Flips
 from mvcca.inspection.permutation._nuisance import Centred
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import stepwise
@@ -73,7 +73,7 @@ class HeldOutCorrelation:
     fixed: Side
     ridges: Sequence[tuple[float, float]]
     folds: np.ndarray
-    exchange: Exchange
+    exchange: Exchange | Flips
 
     @cached_property
     def observed(self) -> np.ndarray:

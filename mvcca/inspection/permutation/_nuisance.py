@@ -1,7 +1,8 @@
-"""Residuals of confounds that can be permuted: semi-orthogonal maps Q with QᵀZ = 0.
+"""Residuals of confounds that can be rearranged: maps Q with QᵀZ = 0.
 
 Z holds the confounds and a column of ones. Residuals R_Z X depend on each other, and permuting them
-rejects too often. The rows of QᵀX, of which there are fewer, do not. Each kind of Q has
+rejects too often. The rows of QᵀX, of which there are fewer, do not. Q is semi-orthogonal but in
+`Weighted`, whose rows have their signs flipped. Each kind of Q has
 
 - ``kept``: positions of the rows that are left, if these keep their identity, else numbers;
 - ``reduce(X)``: QᵀX, of shape (m, d);
@@ -10,6 +11,7 @@ rejects too often. The rows of QᵀX, of which there are fewer, do not. Each kin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,7 +65,7 @@ class HuhJhun:
     @property
     def kept(self) -> np.ndarray:
         """Rows are rotated, and stand for no row of the data."""
-        return np.arange(len(self.Z) - self.Z.shape[1])
+        return np.arange(max(len(self.Z) - self.Z.shape[1], 0))
 
     @cached_property
     def _reflectors(self) -> tuple[np.ndarray, np.ndarray]:
@@ -78,6 +80,8 @@ class HuhJhun:
 
     def _times(self, trans: str, X: np.ndarray) -> np.ndarray:
         """The square Q of the QR decomposition times X, without forming it."""
+        if not self.Z.shape[1]:
+            return X
         product, _, _ = linalg.lapack.dormqr(
             "L", trans, *self._reflectors, X, _WORK + 64 * X.shape[1]
         )
@@ -130,7 +134,135 @@ class Theil:
         return rows + vectors @ (scale[:, None] * (vectors.T @ rows))
 
 
-Complement = Centred | HuhJhun | Theil
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """Groups as two strata, between and within them, each less the confounds in it.
+
+    Groups of m rows are rotated by an orthonormal matrix whose first column is constant, which
+    gives a row between groups and m - 1 within them. Errors that are exchangeable within groups
+    are independent and of equal variance in each stratum, but not across the two, so that rows are
+    exchanged in each stratum only. Groups of each size have a stratum of rows between them, since
+    the variance of these depends on the size, and all groups share the stratum within.
+
+    Attributes
+    ----------
+    Z : ndarray, shape (n_rows, rank)
+        Orthonormal basis of the confounds and ones.
+    members : list of ndarray of int, shape (n_groups, size)
+        Rows of the groups of each size.
+    parts : list of HuhJhun
+        What removes the confounds of each stratum, the one within groups last.
+    """
+
+    Z: np.ndarray
+    members: list[np.ndarray]
+    parts: list[HuhJhun]
+
+    @classmethod
+    def of(cls, Z: np.ndarray, groups: np.ndarray) -> Strata:
+        """Strata of groups, numbered from 0."""
+        members = groups_by_size(groups)
+        rows = _in_strata(Z, members)
+        return cls(Z, members, [HuhJhun(_range_of(own)) for own in rows])
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of rows that are left of each stratum."""
+        return [len(part.kept) for part in self.parts]
+
+    @property
+    def kept(self) -> np.ndarray:
+        """Rows are rotated, and stand for no row of the data."""
+        return np.arange(sum(self.sizes))
+
+    def reduce(self, X: np.ndarray) -> np.ndarray:
+        strata = _in_strata(X, self.members)
+        return np.vstack([part.reduce(own) for part, own in zip(self.parts, strata, strict=True)])
+
+    def lift(self, U: np.ndarray) -> np.ndarray:
+        ends = np.cumsum(self.sizes)[:-1]
+        strata = [part.lift(own) for part, own in zip(self.parts, np.split(U, ends), strict=True)]
+        *between, within = strata
+        found, start = np.empty((len(self.Z), U.shape[1])), 0
+        for means, rows in zip(between, self.members, strict=True):
+            n_groups, size = rows.shape
+            stop = start + n_groups * (size - 1)
+            rest = within[start:stop].reshape(n_groups, size - 1, U.shape[1])
+            whole = np.concatenate([means[:, None], rest], axis=1)
+            found[rows] = np.einsum("ms,gsd->gmd", linalg.helmert(size, full=True).T, whole)
+            start = stop
+        return found
+
+
+def _in_strata(X: np.ndarray, members: list[np.ndarray]) -> list[np.ndarray]:
+    """Rows between the groups of each size, and rows within all groups."""
+    between, within = [], [np.empty((0, X.shape[1]))]
+    for rows in members:
+        turned = np.einsum("sm,gmd->gsd", linalg.helmert(rows.shape[1], full=True), X[rows])
+        between.append(turned[:, 0])
+        within.append(turned[:, 1:].reshape(rows.size - len(rows), X.shape[1]))
+    return [*between, np.vstack(within)]
+
+
+def _range_of(Z: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of columns, of which some may be zero but for rounding."""
+    if not len(Z):
+        return Z[:, :0]
+    left, sizes, _ = linalg.svd(Z, full_matrices=False)
+    return left[:, sizes > _ROUNDING]
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Residuals of rows that are divided by their length, for errors of unlike variance.
+
+    Views, confounds and the mean are divided alike before the regression. Lengths are those of
+    the residuals of both views, and do not depend on how the views are related.
+
+    Attributes
+    ----------
+    Z : ndarray, shape (n_rows, rank)
+        Orthonormal basis of the confounds and ones, divided.
+    lengths : ndarray, shape (n_rows, 1)
+    """
+
+    Z: np.ndarray
+    lengths: np.ndarray
+
+    @classmethod
+    def of(cls, Z: np.ndarray, lengths: np.ndarray) -> Weighted:
+        """Divide an orthonormal basis of confounds and ones."""
+        return cls(linalg.qr(Z / lengths, mode="economic")[0], lengths)
+
+    @property
+    def kept(self) -> np.ndarray:
+        """All rows."""
+        return np.arange(len(self.Z))
+
+    def reduce(self, X: np.ndarray) -> np.ndarray:
+        return residuals(X / self.lengths, self.Z)
+
+    def lift(self, U: np.ndarray) -> np.ndarray:
+        return U * self.lengths
+
+
+def lengths_of(bases: Sequence[np.ndarray]) -> np.ndarray:
+    """Root of the mean leverage of each row over views, in units of its mean: (n_rows, 1)."""
+    squares = sum((U**2).sum(axis=1) * len(U) / U.shape[1] for U in bases)
+    return np.sqrt(np.maximum(squares / len(bases), _ROUNDING))[:, None]
+
+
+Complement = Centred | HuhJhun | Theil | Strata | Weighted
+
+
+def groups_by_size(groups: np.ndarray) -> list[np.ndarray]:
+    """Rows of the groups of each size, in the order of the rows: (n_groups, size) by size."""
+    sizes = np.bincount(groups)
+    members = np.split(np.argsort(groups, kind="stable"), np.cumsum(sizes)[:-1])
+    return [
+        np.array([rows for rows in members if len(rows) == size])
+        for size in np.unique(sizes[sizes > 0])
+    ]
 
 
 def kept_rows(Z: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
@@ -161,9 +293,9 @@ def orthonormal_with_ones(name: str, Z: np.ndarray | None, n_rows: int) -> np.nd
     return ones if Z is None else np.hstack([ones, orthonormal(name, Z)])
 
 
-def residuals_of(Z: np.ndarray, projection: str, groups: np.ndarray | None) -> HuhJhun | Theil:
-    """The residuals that may be permuted, by their name."""
-    if projection == "huh-jhun":
+def residuals_of(Z: np.ndarray, projection: str, groups: np.ndarray | None) -> Theil | HuhJhun:
+    """The residuals that may be permuted, freely or within groups, by their name."""
+    if projection == "huh-jhun" or (projection == "auto" and groups is None):
         return HuhJhun(Z)
     kept = kept_rows(Z, groups)
     if len(kept) < 2:

@@ -22,9 +22,11 @@ from mvcca.inspection.permutation._sides import unit_columns
 from mvcca.inspection.permutation._statistics import of_correlations
 from mvcca.inspection.permutation._trials import (
     SeveralViews,
+    Step,
     Stepwise,
     canonical_variates,
     in_space_of,
+    later_step,
     rearranged_in_space_of,
 )
 from mvcca.machine.progress import counting
@@ -37,6 +39,11 @@ Trial = Stepwise | SeveralViews | HeldOutCorrelation | Tuned
 RandomState = int | np.random.RandomState | None
 
 _CHUNK = 100  # permutations per task of a worker
+_UNLIKE_ROWS = (
+    "Rows that are large in one view are large in the other, more than by chance: permutations then "
+    "test whether the views are independent, which a common scale of rows, such as head motion, "
+    "violates without any correlation. Pass sign_flips=True to test correlations."
+)
 _LEAST = 19  # permutations, with which the smallest p-value is 0.05
 
 
@@ -73,7 +80,8 @@ def permutation_test(
     of all steps follow from C = U_πᵀV.
 
     With confounds Z, permuting residuals would reject too often. Rows of QᵀX are permuted instead,
-    where Q is semi-orthogonal with QᵀZ = 0; Z includes a column of ones.
+    where Q is semi-orthogonal with QᵀZ = 0; Z includes a column of ones. After the first component,
+    Z also includes the variates of earlier ones.
 
     Parameters
     ----------
@@ -112,18 +120,20 @@ def permutation_test(
         The same, removed from the second view only.
     groups : array-like, shape (n_rows,), optional
         Exchangeability blocks, such as families or subjects. Whole groups of the same size are
-        exchanged, row by row in the order in which their rows appear.
+        exchanged, row by row in the order in which their rows appear. With confounds, and after the
+        first component, groups are divided into two strata, see Notes.
     within : bool, default=False
         Exchange rows within groups in place of whole groups. The means of groups are removed from
         views and confounds, since only relations within groups can be tested.
     sign_flips : bool, default=False
         Flip signs of rows, or of whole groups, in place of permutations: for errors that are
-        symmetric and independent, but not identically distributed. With confounds, or rows of
-        very unlike scale, p-values are too small (see Warns).
+        symmetric and independent, but not of equal variance. Views and confounds are divided by the
+        length of their row first, also in ``correlations``, see Notes.
     projection : {"auto", "huh-jhun", "theil"}, default="auto"
-        How confounds are removed. Huh-Jhun [2]_ uses any orthonormal basis of the complement of Z.
-        Theil [3]_ drops rows, or whole groups, and keeps the identity of the others, on which
-        groups and sign flips depend. "auto" is Theil with these, otherwise Huh-Jhun.
+        How confounds are removed if rows are exchanged freely, or within groups. Huh-Jhun [2]_ uses
+        any orthonormal basis of the complement of Z. Theil [3]_ drops rows, or whole groups, and
+        keeps the identity of the others, on which groups depend. "auto" is Theil within groups,
+        otherwise Huh-Jhun.
     loadings : {"cross", "own", "own-permuted"}, optional
         Test correlations of variables with the other view's variates ("cross"), or with those of
         their own view. They are compared with loadings of the permuted data: weights from permuted
@@ -148,19 +158,16 @@ def permutation_test(
     ValueError
         If views are not paired; if correlations are 1 by construction, since there are no more rows
         than independent features and confounds; if groups or signs allow fewer than 20
-        rearrangements, so that no p-value is below 0.05; if whole groups are exchanged without
-        confounds and there are more features in all than a tenth of the rows, or than half of
-        groups / (1 + confounds), see Notes; or for options that exclude each other, such as groups
-        and Huh-Jhun's residuals, whose rows belong to no group.
+        rearrangements, so that no p-value is below 0.05; or for options that exclude each other,
+        such as groups and Huh-Jhun's residuals, whose rows belong to no group.
     TypeError
         If X is an estimator.
 
     Warns
     -----
     UserWarning
-        If no p-value can be below 0.05, or a view has constant or repeated columns; if signs are
-        flipped with confounds (23 to 27 % of p-values below 0.05 by chance in simulations), or of
-        rows of unlike scale (9 to 11 %).
+        If no p-value can be below 0.05, or a view has constant or repeated columns; if rows are
+        permuted that are large in both views at once, which permutations take for a relation.
 
     Notes
     -----
@@ -170,16 +177,23 @@ def permutation_test(
     confounds, both are permuted, each among its own residuals, since permuting one is too liberal
     where each view depends on the confounds of the other.
 
-    Steps after a strong component ignore that its variates use up a dimension of the rows. With
-    Wilks' and Pillai's statistics they are too liberal where features nearly fill the rows: at 5 %,
-    14 % false positives for component 2 with 60 rows and twice 25 features, 6 % with 100 rows and
-    twice 20. Roy's statistic has 6 to 7 % there. Reduce such views first, for example by PCA.
+    Component i is tested in rows that have lost the variates u_1 ... u_{i-1} of the rearranged view
+    as they have lost confounds, since a strong component uses up a dimension of the rows. With a
+    ridge, or with confounds of each view, rows keep them; Roy's statistic with a ridge had 6 to
+    8 % false positives at 5 % there.
 
-    Removing confounds mixes rows of different groups a little, so that exchanging whole groups is
-    too liberal with many features: at 5 %, 49 % false positives for 24 groups of 4 rows with 4
-    confounds and twice 20 features. Up to the number of features that is allowed, 12 to 100 groups
-    whose rows correlate at .8, also in the confounds, had 5 to 7 %. Permutations within groups had
-    3 to 6 % with any number of features.
+    With confounds, groups of m rows are rotated to one row between groups and m - 1 within them.
+    Errors that are exchangeable within groups are independent and alike in each of these strata;
+    the confounds are removed in each, and rows exchanged in each. Rows between groups of different
+    sizes are strata of their own, and those with fewer groups than confounds drop out. This is
+    exact for normal errors. Permuting residuals of whole groups had 49 % false positives at 5 %
+    for 24 groups of 4 rows with 4 confounds and twice 20 features.
+
+    Flips use residuals u of rows that are divided by √(|u_i|² / p + |v_i|² / q), the size of their
+    residuals in both views. Each flip divides u by 1 less the leverage of its row, removes the
+    confounds again and restores the products of columns. Permutations assume that rows have equal
+    variance, or unlike variance that is independent between views; flips assume that errors are
+    symmetric. Take flips if the variance of rows depends on a confound, such as head motion.
 
     A progress bar is shown if `mvcca.config_context` asks for it.
 
@@ -220,8 +234,8 @@ def permutation_test(
     if within:
         rows = rows.within_groups()
     design = Design.of(rows.arrays, rows.confounds, rows.groups, options)
-    if sign_flips:
-        _warn_of_flips(design, any(Z is not None for Z in rows.confounds))
+    if not sign_flips and design.has_unlike_scale:
+        warn(_UNLIKE_ROWS)
     rng = check_random_state(random_state)
     trial = _trial(design, rows, options, rng)  # draws folds, which must not depend on the number
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_permutations)
@@ -253,22 +267,6 @@ def _check_number(n_permutations: Any) -> None:
         )
 
 
-def _warn_of_flips(design: Design, has_confounds: bool) -> None:
-    """Warn where flipped rows are not independent of each other, as flips need."""
-    if has_confounds:
-        why = "sign_flips with confounds: 23 to 27 % of p-values were below 0.05 by chance, in"
-        where = "simulations of 100 and 300 rows of unlike scale with 3 confounds"
-    elif design.has_unlike_scale:
-        why = "sign_flips of rows of unlike scale: 9 to 11 % of p-values were below 0.05 by chance,"
-        where = "in simulations of 80 rows with 4 or 5 features per view"
-    else:
-        return
-    warn(
-        f"{why} {where}. Removing the mean and confounds mixes rows. Do not rely on p-values near "
-        "0.05; if all rows have the same scale, permute them: omit sign_flips."
-    )
-
-
 def _trial(design: Design, rows: GivenRows, options: Options, rng: np.random.RandomState) -> Trial:
     """What is computed in every permutation."""
     names = [side.name for side in design.sides]
@@ -283,7 +281,7 @@ def _trial(design: Design, rows: GivenRows, options: Options, rng: np.random.Ran
     if options.reg != "cv":
         reg = options.ridges(names)
         ridges = [(reg[moved.name], reg[fixed.name])]
-    folds = folds_of(len(moved.basis), design.groups, rng.randint(np.iinfo(np.int32).max))
+    folds = folds_of(len(moved.basis), design.groups_of_rows, rng.randint(np.iinfo(np.int32).max))
     search = HeldOutCorrelation(moved, fixed, ridges, folds, design.exchanges[0])
     return search if options.statistic == HELD_OUT else Tuned(options.statistic, search)
 
@@ -292,7 +290,7 @@ def _stepwise(design: Design, rows: GivenRows, options: Options) -> Stepwise:
     """The stepwise test of two views, and of loadings if they are asked for."""
     moved, fixed = design.sides
     r, first, second = canonical_variates(moved, fixed, options.ridges(list(rows.arrays)))
-    observed = of_correlations(options.statistic, r)[: options.n_steps]
+    observed = of_correlations(options.statistic, r)[: options.n_steps].copy()
     loadings = None
     if options.loadings is not None:
         of_moved, of_fixed = (
@@ -302,9 +300,12 @@ def _stepwise(design: Design, rows: GivenRows, options: Options) -> Stepwise:
     rearranged = None
     if all(Z is not None for Z in rows.confounds):
         rearranged = partial(rearranged_in_space_of, moved, fixed, second, design.exchanges[1])
-    second = in_space_of(moved, fixed, second)
-    exchange = design.exchanges[0]
-    return Stepwise(options.statistic, observed, r, first, second, exchange, loadings, rearranged)
+    steps = []
+    if rearranged is None and not options.has_ridge:
+        steps = [later_step(design, first, second, i) for i in range(1, len(observed))]
+        observed[1:] = [step.observed(options.statistic) for step in steps]
+    step = Step(first, in_space_of(moved, fixed, second), design.exchanges[0])
+    return Stepwise(options.statistic, observed, r, step, steps, loadings, rearranged)
 
 
 def _variables(complement: Complement, X: np.ndarray) -> np.ndarray:

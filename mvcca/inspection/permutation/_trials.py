@@ -9,14 +9,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 
-from mvcca.inspection.permutation._exchange import Exchange
+from mvcca.inspection.permutation._design import Design
+from mvcca.inspection.permutation._exchange import Exchange, Flips
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import of_several_views, stepwise
 from mvcca.problem import canonical
+
+
+class Step(NamedTuple):
+    """Rows of one test: variates of both views, and what may be done to the first.
+
+    Attributes
+    ----------
+    moved, fixed : ndarray, shape (m, p) and (m, q)
+        Canonical variates of unit length, completed to bases; those of the first are rearranged.
+        With a ridge, U F L and V F R with the singular vectors L and R of K = F UᵀV F.
+    exchange : Exchange or Flips
+    """
+
+    moved: np.ndarray
+    fixed: np.ndarray
+    exchange: Exchange | Flips
+
+    def of(self, statistic: str, rng: np.random.RandomState) -> float:
+        """The statistic of one rearrangement."""
+        C = self.exchange.apply(self.moved, rng).T @ self.fixed
+        return float(stepwise(statistic, C, 1)[0])
+
+    def observed(self, statistic: str) -> float:
+        """The statistic of the rows as they are."""
+        return float(stepwise(statistic, self.moved.T @ self.fixed, 1)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,34 +58,56 @@ class Stepwise:
         The statistic of the rows as they are.
     correlations : ndarray, shape (k,)
         Canonical correlations.
-    moved, fixed : ndarray, shape (m, p) and (m, q)
-        Canonical variates of unit length, completed to bases; those of the first are rearranged.
-        With a ridge, U F L and V F R with the singular vectors L and R of K = F UᵀV F.
-    exchange : Exchange
+    first : Step
+    later : list of Step
+        Of components 2, 3, ..., less the variates before them. Empty if the first serves all.
     loadings : LoadingNull or None
     rearranged : callable or None
-        Takes a generator, and returns other rows of `fixed`, if these are rearranged, too.
+        Takes a generator, and returns other rows of the fixed view, if these are rearranged, too.
     """
 
     statistic: str
     observed: np.ndarray
     correlations: np.ndarray
-    moved: np.ndarray
-    fixed: np.ndarray
-    exchange: Exchange
+    first: Step
+    later: list[Step]
     loadings: LoadingNull | None = None
     rearranged: Callable[[np.random.RandomState], np.ndarray] | None = None
 
     def __call__(self, rng: np.random.RandomState) -> np.ndarray:
-        moved = self.exchange.apply(self.moved, rng)
-        fixed = self.fixed if self.rearranged is None else self.rearranged(rng)
-        C = moved.T @ fixed
-        found = stepwise(self.statistic, C, len(self.observed))
-        if self.loadings is None:
-            return found
-        if self.loadings.of_permuted:
-            fixed = self.exchange.apply(self.fixed, rng)
-        return np.append(found, self.loadings.maxima(C, (moved, fixed), len(self.observed)))
+        moved = self.first.exchange.apply(self.first.moved, rng)
+        fixed = self.first.fixed if self.rearranged is None else self.rearranged(rng)
+        C, n_steps, maxima = moved.T @ fixed, len(self.observed), np.empty(0)
+        if self.loadings is not None:
+            if self.loadings.of_permuted:
+                fixed = self.first.exchange.apply(self.first.fixed, rng)
+            maxima = self.loadings.maxima(C, (moved, fixed), n_steps)
+        found = stepwise(self.statistic, C, 1 if self.later else n_steps)
+        later = [step.of(self.statistic, rng) for step in self.later]
+        return np.concatenate([found, later, maxima])
+
+
+def later_step(design: Design, first: np.ndarray, second: np.ndarray, i: int) -> Step:
+    """The test of component i, from 0, in rows that have lost the moved view's variates before.
+
+    Of rows that keep these, permuted ones have correlations that are too small: earlier variates
+    use up a dimension.
+    """
+    moved, fixed = design.sides
+    complement, exchange = design.without(first[:, :i])
+    of_moved, of_fixed = (
+        complement.reduce(side.complement.lift(variates[:, i:]))
+        for side, variates in ((moved, first), (fixed, second))
+    )
+    if fixed.complement is moved.complement:
+        of_fixed = _unit(of_fixed)
+    return Step(_unit(of_moved), of_fixed, exchange)
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    """An orthonormal basis, which changes nothing that is one."""
+    basis, lengths = linalg.qr(rows, mode="economic")
+    return np.asarray(basis * np.sign(np.diag(lengths)))
 
 
 def canonical_variates(
@@ -71,7 +121,11 @@ def canonical_variates(
 
 
 def rearranged_in_space_of(
-    moved: Side, fixed: Side, rows: np.ndarray, exchange: Exchange, rng: np.random.RandomState
+    moved: Side,
+    fixed: Side,
+    rows: np.ndarray,
+    exchange: Exchange | Flips,
+    rng: np.random.RandomState,
 ) -> np.ndarray:
     """Rows of `fixed`, whose confounds differ, rearranged and seen in the space of `moved`.
 
@@ -101,7 +155,7 @@ class SeveralViews:
 
     statistic: str
     bases: list[np.ndarray]
-    exchange: Exchange
+    exchange: Exchange | Flips
 
     @property
     def observed(self) -> np.ndarray:

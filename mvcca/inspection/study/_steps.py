@@ -24,7 +24,7 @@ from mvcca.inspection._intervals import inverse_result
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._rows import as_matrix, check_no_residuals, numbers_of, paired_views
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals
-from mvcca.inspection.permutation import most_features, permutation_test
+from mvcca.inspection.permutation import permutation_test
 from mvcca.inspection.study._result import Study
 from mvcca.linear import CCA
 from mvcca.measures import column_correlations
@@ -188,8 +188,6 @@ def study(
     n_confounds = 0 if Z is None else steps[-1].rank_
     prepared = _cells(prepared.select(list(views.names)), missing)
     most = max((len(independent) - n_confounds) // _ROWS_PER_COMPONENT, 1)
-    if n_confounds and groups is not None and not within:
-        most = min(most, max(most_features(len(views), len(independent), n_confounds) // 2, 1))
     reduce, explained, decay = _reduction(prepared, n_components, most, missing)
     model = _model(steps, reduce, missing)
     with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
