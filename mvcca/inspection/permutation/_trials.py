@@ -13,13 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
+from scipy.stats import chi2
 
 from mvcca.inspection.permutation._design import Design
 from mvcca.inspection.permutation._exchange import Exchange, Flips
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
 from mvcca.inspection.permutation._sides import Side
-from mvcca.inspection.permutation._statistics import of_several_views, stepwise
+from mvcca.inspection.permutation._statistics import (
+    of_correlations,
+    of_several_views,
+    stepwise,
+)
 from mvcca.problem import canonical
+
+_NO_MATTER = 0.5  # p-value above which it does not matter how large those of later components are
 
 
 class Step(NamedTuple):
@@ -60,7 +67,7 @@ class Stepwise:
         Canonical correlations.
     first : Step
     later : list of Step
-        Of components 2, 3, ..., less the variates before them. Empty if the first serves all.
+        Of components 2, 3, ..., less the variates before them; the first serves the others.
     loadings : LoadingNull or None
     rearranged : callable or None
         Takes a generator, and returns other rows of the fixed view, if these are rearranged, too.
@@ -82,9 +89,10 @@ class Stepwise:
             if self.loadings.of_permuted:
                 fixed = self.first.exchange.apply(self.first.fixed, rng)
             maxima = self.loadings.maxima(C, (moved, fixed), n_steps)
-        found = stepwise(self.statistic, C, 1 if self.later else n_steps)
-        later = [step.of(self.statistic, rng) for step in self.later]
-        return np.concatenate([found, later, maxima])
+        found = np.array(stepwise(self.statistic, C, n_steps))
+        for i, step in enumerate(self.later, start=1):
+            found[i] = step.of(self.statistic, rng)
+        return np.concatenate([found, maxima])
 
 
 def later_step(design: Design, first: np.ndarray, second: np.ndarray, i: int) -> Step:
@@ -102,6 +110,19 @@ def later_step(design: Design, first: np.ndarray, second: np.ndarray, i: int) ->
     if fixed.complement is moved.complement:
         of_fixed = _unit(of_fixed)
     return Step(_unit(of_moved), of_fixed, exchange)
+
+
+def n_that_may_matter(r: np.ndarray, n_rows: int, first: np.ndarray, second: np.ndarray) -> int:
+    """Number of leading components whose p-value may be below .5, as all p-values before them.
+
+    By Bartlett's approximation of Wilks' statistic; all, if features nearly fill the rows.
+    """
+    p, q, steps = first.shape[1], second.shape[1], np.arange(len(r))
+    scale = n_rows - (p + q + 3) / 2
+    if scale <= 0:
+        return len(r)
+    p_values = chi2.sf(scale * of_correlations("wilks", r), (p - steps) * (q - steps))
+    return int(np.argmax([*(p_values > _NO_MATTER), True]))
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
