@@ -29,30 +29,25 @@ if __name__ == "__main__":
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.decomposition import TruncatedSVD
 
 from benchmarks._arguments import names_in
 from benchmarks._measure import machine
-from benchmarks.real import (
-    fetch_coco_captions,
-    fetch_mfeat,
-    fetch_mnist_halves,
-    fetch_scene,
-    fetch_wikipedia,
-)
+from benchmarks.real import PAIRS
 from mvcca import (
     JRL,
     KCCA,
     MLCCA,
     LabelRegression,
-    PerView,
     SemanticMatching,
     Views,
     evaluate_retrieval,
 )
-from mvcca.datasets import load_digits_views
 
 GALLERY = 400
+CASES = (
+    "digits", "mnist", "mfeat-fou-kar", "mfeat-mor-zer", "scene", "wikipedia", "wikipedia-deep",
+    "captions",
+)  # fmt: skip
 RIDGES = (1e-3, 1e-2, 0.1, 1.0)
 METHODS = {
     "MLCCA": MLCCA(None, reg="cv", cv_goal="class"),
@@ -71,47 +66,6 @@ COMPARED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "cosine of roots": lambda P: np.sqrt(P / P.sum(axis=1, keepdims=True)),
 }
 
-Case = tuple[Views, np.ndarray]
-
-
-def together(data: Any, *names: str) -> Case:
-    parts = [data[part] for part in ("train", "test")]
-    views = Views({n: np.vstack([part.views[n] for part in parts]) for n in names})
-    return views, np.concatenate([np.asarray(part.labels) for part in parts])
-
-
-def captions() -> Case:
-    data = fetch_coco_captions()
-    views = data["train"].views.select(("cap0", "cap1"))
-    return PerView(TruncatedSVD(100, random_state=0)).fit_transform(views), data["train"].labels
-
-
-def mfeat(*names: str) -> Case:
-    data = fetch_mfeat()
-    return data.views.select(names), data.labels
-
-
-def digits() -> Case:
-    data = load_digits_views()
-    return data.views, np.asarray(data.labels)
-
-
-def mnist() -> Case:
-    data = fetch_mnist_halves()["train"]
-    return data.views[:5_000], data.labels[:5_000]
-
-
-CASES: dict[str, Callable[[], Case]] = {
-    "digits": digits,
-    "mnist": mnist,
-    "mfeat-fou-kar": lambda: mfeat("fou", "kar"),
-    "mfeat-mor-zer": lambda: mfeat("mor", "zer"),
-    "scene": lambda: together(fetch_scene(), "L", "u"),
-    "wikipedia": lambda: together(fetch_wikipedia(), "sift", "lda"),
-    "wikipedia-deep": lambda: together(fetch_wikipedia(("deep", "w2v")), "deep", "w2v"),
-    "captions": captions,
-}
-
 
 def figure(scores: Any, labels: Any, **options: Any) -> float:
     table = evaluate_retrieval(scores, labels, measures="map@50", **options)
@@ -120,7 +74,7 @@ def figure(scores: Any, labels: Any, **options: Any) -> float:
 
 def run(name: str, n_rows: int) -> tuple[list[str], list[str]]:
     """Rows of both tables."""
-    views, labels = CASES[name]()
+    views, labels = PAIRS[name]()
     order = np.random.RandomState(0).permutation(len(views))
     train, test = np.sort(order[:n_rows]), np.sort(order[n_rows : n_rows + GALLERY])
     y, y_test = np.asarray(labels)[train], np.asarray(labels)[test]
