@@ -2,9 +2,9 @@
 
 The files are NumPy archives that were packed for this project; `_sets` and `_coco` say where the
 data come from and which arrays a file holds. `_texts` makes views of what packages ship, and
-`PAIRS` has pairs of views of all of these by name. A data set with a published split has the attributes
-`train`, `test` and possibly `valid`, each with `views` and `labels`; others have `views` and
-`labels` themselves. Missing parts are None.
+`PAIRS` has pairs of views of all of these by name. A data set with a published split has the
+attributes `train`, `test` and possibly `valid`, each with `views` and `labels`; others have `views`
+and `labels` themselves. Missing parts are None.
 """
 
 from ._coco import fetch_coco_captions, fetch_coco_label_vectors, fetch_coco_labels

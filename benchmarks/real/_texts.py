@@ -73,7 +73,8 @@ def fetch_glyphs() -> Bunch:
     """Characters of the font DejaVu: pictures in two faces, and their names in Unicode.
 
     The pictures (`sans`, `serif`) are 12 x 12 pixels, the names singular vectors of n-grams of
-    their letters. Labels are the first words of names, mostly scripts, that 30 characters or more have.
+    their letters. Labels are first words of names that 30 characters or more share,
+    mostly scripts.
     """
     import matplotlib as mpl
     from matplotlib.ft2font import FT2Font
