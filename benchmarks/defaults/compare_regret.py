@@ -1,13 +1,15 @@
 """Regret of `compare`: the best method's figure on fresh rows minus that of the one it recommends.
 
     MVCCA_DATA=../shared/data python -m benchmarks.defaults.compare_regret
-        [--data digits scene ...] [--rows 300 600] [--methods cca nkcca ...] [--cache FOLDER]
+        [--data digits scene ...] [--rows 300 600] [--compared default] [--methods cca nkcca ...]
+        [--cache FOLDER]
 
-`compare("default")` sees the training rows only. The method that it recommends for a goal is fitted
-to all of these with the settings for that goal, and searches 900 to 1,500 fresh rows (fewer, if
-there are no more). So does every other method, with the settings that its own folds choose. The
-figure is the mean reciprocal rank of the same object, and mAP@50 by shared labels without the
-query's own counterpart; means of both directions. `--cache` keeps the figures of all methods.
+`compare("default")`, or of the methods `--compared`, sees the training rows only. The method that
+it recommends for a goal is fitted to all of these with the settings for that goal, and searches 900
+to 1,500 fresh rows (fewer, if there are no more). So does every other method, with the settings
+that its own folds choose. The figure is the mean reciprocal rank of the same object, and mAP@50 by
+shared labels without the query's own counterpart; means of both directions. `--cache` keeps the
+figures of all methods.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", help="all by default")
     parser.add_argument("--rows", type=int, nargs="+", default=[300, 600], help="to learn from")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument("--compared", nargs="+", default=["default"], help="methods, by name")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="best of")
     parser.add_argument("--cache", type=Path, help="folder for the figures of all methods")
     return parser.parse_args()
 
@@ -52,9 +55,9 @@ FRESH = 1_500  # rows at most
 LEAST_FRESH = 250
 
 
-def recommended(train: Pair) -> dict[str, tuple[str, Any]]:
+def recommended(compared: list[str], train: Pair) -> dict[str, tuple[str, Any]]:
     """The method that a comparison recommends for each goal, and the fitted estimator."""
-    result = mvcca.compare("default", train.views, train.labels, budget=None)
+    result = mvcca.compare(compared, train.views, train.labels, budget=None)
     found = {}
     for measure, method in result.questions.values():
         goal = "class" if measure.startswith("map") else "object"
@@ -146,7 +149,7 @@ def measured(name: str, n_rows: int, options: argparse.Namespace) -> dict[str, f
         return {}
     train, fresh = parts
     start = time.process_time()
-    chosen = recommended(train)
+    chosen = recommended(options.compared, train)
     seconds = time.process_time() - start
     regrets = {}
     for goal, values in figures(f"{name}-{n_rows}", train, fresh, options).items():
