@@ -81,6 +81,12 @@ def test_units_of_columns_and_copies_of_rows_do_not_matter():
     np.testing.assert_allclose(weighted.transform({"a": X})["a"], repeated, atol=1e-12)
 
 
+def test_the_smallest_ridge_fits_the_rows():
+    X, y = of_classes()
+    found = scores_of(LabelRegression(1e-300, random_state=0), X, y)
+    np.testing.assert_allclose(found, indicators(y), atol=1e-6)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_sparse_rows_and_constant_columns(kernel):
     X, y = of_classes()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgWarning
 from sklearn.linear_model import Ridge
 
 from mvcca.kernel.label_space import AffineModel, LabelSpaceEstimator, TrainingRows, label_matrix
@@ -132,7 +134,12 @@ class LabelRegression(LabelSpaceEstimator):
 
 
 def _fitted(rows: TrainingRows, targets: np.ndarray) -> AffineModel:
-    ridge = Ridge(alpha=rows.penalty, tol=_TOLERANCE).fit(rows.centred, targets)
+    ridge = Ridge(alpha=rows.penalty, tol=_TOLERANCE)
+    try:
+        with warnings.catch_warnings(action="error", category=LinAlgWarning):
+            ridge.fit(rows.centred, targets)
+    except LinAlgWarning:  # so small a ridge needs a decomposition of the rows, not their products
+        ridge.set_params(solver="svd").fit(rows.centred, targets)
     weights = ridge.coef_.T
     return AffineModel(
         rows.scales, rows.features, weights, ridge.intercept_ - rows.origin @ weights
