@@ -60,7 +60,8 @@ def recommended(compared: list[str], train: Pair) -> dict[str, tuple[str, Any]]:
     result = mvcca.compare(compared, train.views, train.labels, budget=None)
     found = {}
     for measure, method in result.questions.values():
-        goal = "class" if measure.startswith("map") else "object"
+        by_labels = train.labels is not None and measure.startswith("map")
+        goal = "class" if by_labels else "object"
         found[goal] = method, _refitted(result, method, goal)
     return found
 
