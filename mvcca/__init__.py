@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.compose import Tokens as Tokens
     from mvcca.kernel import KCCA as KCCA
     from mvcca.kernel import NCCA as NCCA
+    from mvcca.kernel import LabelRegression as LabelRegression
     from mvcca.kernel import SemanticMatching as SemanticMatching
     from mvcca.linear import CCA as CCA
     from mvcca.linear import CFA as CFA
@@ -78,7 +79,7 @@ _MODULES = {
     "deep": (),
     "inspection": (),
     "interop": (),
-    "kernel": ("KCCA", "NCCA", "SemanticMatching"),
+    "kernel": ("KCCA", "NCCA", "LabelRegression", "SemanticMatching"),
     "linear": (
         "AffineMap",
         "CCA",

@@ -41,6 +41,7 @@ from mvcca import (
     PLS,
     AffineMap,
     JoinViews,
+    LabelRegression,
     PerView,
     Procrustes,
     SemanticMatching,
@@ -68,7 +69,12 @@ if find_spec("torch"):
 SHALLOW = [*LINEAR, *KERNEL, *COVARYING, *BASELINES]
 ESTIMATORS = [*SHALLOW, *DEEP]
 # Operators of the user's own, and scores of new rows by neighbours or classifiers, not weights.
-OTHERS = [GivenMatrices(), NCCA(), SemanticMatching(random_state=0)]
+OTHERS = [
+    GivenMatrices(),
+    NCCA(),
+    SemanticMatching(random_state=0),
+    LabelRegression(random_state=0),
+]
 DOORS = [*SHALLOW, *DEEP[:1]]  # rows come in by one door
 
 # The same where a choice of parameters takes another way through the code.

@@ -54,7 +54,11 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     ),
     "defaults.choosing": ("--data digits --rows 150 --folds 2 --methods cca pls", (), ()),
     "defaults.compare": ("--data digits --rows 150", (), ()),
-    "defaults.compare_regret": ("--rows 300 --cv 3 --methods pls lgcfl", (), ()),
+    "defaults.compare_regret": (
+        "--data cancer --rows 300 --compared cca klr --methods cca klr",
+        (),
+        (),
+    ),
     "defaults.deep_training": (
         "--problems captions --methods DCCA SAM --epochs 2 --rows 200",
         CAPTIONS,

@@ -918,6 +918,7 @@ def test_the_default_methods_leave_out_what_does_not_apply():
     both = compared(planted(), CLASSES)
     assert both.methods == (
         "CCA", "PLS", "MLCCA", "MVMLCCA", "NKCCA", "NCCA", "JRL", "semantic matching",
+        "label regression",
     )  # fmt: skip
     more = planted().add("third", np.random.default_rng(0).standard_normal((N, 3)))
     assert "MVCCA" in compared(more, CLASSES).methods

@@ -19,7 +19,7 @@ MOST_RUN = {
     "SAM.fit": (29, 157, 12),
     "fit_migration": (31, 144, 16),
     "mvcca fit": (88, 489, 22),
-    'compare("default", cv=5)': (102, 703, 33),
+    'compare("default", cv=5)': (104, 711, 33),
     "index add and search": (20, 81, 10),
 }
 

@@ -1,31 +1,39 @@
-"""Regret of tuned comparisons: the best figure of every method's grid minus that of its choice.
+"""Regret of `compare`: the best method's figure on fresh rows minus that of the one it recommends.
 
-    python -m benchmarks.defaults.compare_regret [--methods jrl ncca ...] [--cv 5]
+    MVCCA_DATA=../shared/data python -m benchmarks.defaults.compare_regret
+        [--data digits scene ...] [--rows 300 600] [--compared default] [--methods cca nkcca ...]
+        [--cache FOLDER]
 
-Halves of scikit-learn's digits, mAP@50 over rows of the same digit. The grid of a method is the
-product of all values that `compare` searches one after another; for methods that rank by it, each
-with the profile likelihood and the likelihood; and numbers of components, of which the first ones
-of a solution are taken. Its best setting is chosen on the held-out rows of the comparison itself,
-by the mean over the folds: no method can do better, and a fair choice does worse.
+`compare("default")`, or of the methods `--compared`, sees the training rows only. The method that
+it recommends for a goal is fitted to all of these with the settings for that goal, and searches 900
+to 1,500 fresh rows (fewer, if there are no more). So does every other method, with the settings
+that its own folds choose. The figure is the mean reciprocal rank of the same object, and mAP@50 by
+shared labels without the query's own counterpart; means of both directions. `--cache` keeps the
+figures of all methods.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
-from collections import defaultdict
-from itertools import product
+from pathlib import Path
 from typing import Any
 
-METHODS = ("cca", "pls", "mlcca", "mvmlcca", "nkcca", "ncca", "jrl", "lgcfl", "cmolrs")
+METHODS = (
+    "cca", "nkcca", "sm", "klr", "jrl", "ncca", "pls", "mlcca", "cluster-cca", "mvmlcca", "gcca",
+    "procrustes", "affine", "lgcfl",
+)  # fmt: skip
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    parser.add_argument("--cv", type=int, default=5)
-    parser.add_argument("--rows", type=int, help="objects, at most")
+    parser.add_argument("--data", nargs="+", help="all by default")
+    parser.add_argument("--rows", type=int, nargs="+", default=[300, 600], help="to learn from")
+    parser.add_argument("--compared", nargs="+", default=["default"], help="methods, by name")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="best of")
+    parser.add_argument("--cache", type=Path, help="folder for the figures of all methods")
     return parser.parse_args()
 
 
@@ -33,97 +41,148 @@ if __name__ == "__main__":
     OPTIONS = arguments()  # before imports that take seconds
 
 import numpy as np
+from sklearn.base import clone
 
 import mvcca
+from benchmarks._arguments import names_in
 from benchmarks._measure import machine
+from benchmarks.real import PAIRS, Pair
+from mvcca import RetrievalIndex, evaluate_retrieval
 from mvcca.comparison.registry import METHODS as REGISTRY
-from mvcca.datasets import load_digits_views
-from mvcca.model_selection import numbers_of_components, space_of, tunable
-from mvcca.model_selection._goals import Projected, Sample, values_of
-from mvcca.views.labels_by_view import LabelsByView
+from mvcca.model_selection import tunable
+
+FRESH = 1_500  # rows at most
+LEAST_FRESH = 250
 
 
-def best_of_grid(name: str, views: Any, y: np.ndarray, folds: Any) -> tuple[float, Any, int]:
-    """Largest mean over the folds of mAP@50, its setting, and how many models were fitted."""
-    values, n_models = defaultdict(list), 0
-    for fold in folds:
-        train, test = views[fold.train], views[fold.test]
-        sample = Sample(test, LabelsByView.of(test, y[fold.test]), test.names)
-        for setting in grid(name, train, y[fold.train]):
-            estimator = REGISTRY[name].build(setting)
-            try:
-                model = estimator.fit(train, y[fold.train])
-            except (ValueError, np.linalg.LinAlgError):  # more neighbours than rows, say
-                continue
-            n_models += 1
-            for found, value in values_of_model(model, sample):
-                values[tuple(setting.items()), found].append(value)
-    means = {key: np.mean(own) for key, own in values.items() if len(own) == len(folds)}
-    best = max(means, key=means.get)
-    return float(means[best]), best, n_models
-
-
-def grid(name: str, train: Any, y: np.ndarray) -> list[dict[str, Any]]:
-    """All combinations of the values that a search tries one after another."""
-    estimator = REGISTRY[name].build({"random_state": 0})
-    estimator.set_params(**tunable(estimator))
-    space = space_of(estimator, train, LabelsByView.of(train, y)).of(estimator)
-    fixed = {"random_state": 0, **space.components}
-    if space.has_prefixes:
-        fixed.setdefault("n_components", None)
-    return [
-        {**fixed, **dict(zip(space.values, own, strict=True))}
-        for own in product(*space.values.values())
-    ]
-
-
-def values_of_model(model: Any, sample: Sample) -> list[tuple[Any, float]]:
-    """mAP@50 of held-out rows by ranking and number of components."""
-    method, similarity = model.retrieval_ranking
-    expected = getattr(getattr(model, "maps_", None), "expected", None)
-    rankings = [similarity] if expected is None else ["profile-likelihood", "likelihood"]
-    scores = dict(model.project(sample.views, method if expected is None else "variates").items())
-    projected = Projected(scores, {}, expected)
-    everything = projected.n_components
-    found = []
-    for number in numbers_of_components(everything):
-        k = everything if number is None else number
-        values = values_of("class", projected, sample, rankings, k)
-        found += [((ranking, number), own.score) for ranking, own in values.items()]
+def recommended(compared: list[str], train: Pair) -> dict[str, tuple[str, Any]]:
+    """The method that a comparison recommends for each goal, and the fitted estimator."""
+    result = mvcca.compare(compared, train.views, train.labels, budget=None)
+    found = {}
+    for measure, method in result.questions.values():
+        by_labels = train.labels is not None and measure.startswith("map")
+        goal = "class" if by_labels else "object"
+        found[goal] = method, _refitted(result, method, goal)
     return found
 
 
-def main(options: argparse.Namespace) -> None:
-    """Print a line per method."""
-    warnings.simplefilter("ignore")
-    print(machine(1), flush=True)
-    digits = load_digits_views()
-    views, y = digits.views[: options.rows], np.asarray(digits.labels)[: options.rows]
+def _refitted(result: Any, method: str, goal: str) -> Any:
+    """Fit as the command that the comparison prints does."""
+    if hasattr(result, "best_for"):
+        return result.refit(method, goal)
+    candidate = next(one for one in result.candidates if one.name == method)
+    estimator = clone(candidate.estimator).set_params(cv_goal=goal)
+    labels = candidate.labels_of(result.data, np.arange(len(result.data.views)))
+    return estimator.fit(result.data.views, labels)
+
+
+def tuned(name: str, train: Pair, goal: str) -> Any:
+    """A method with the settings that its own folds choose for a goal."""
+    estimator = REGISTRY[name].build({"random_state": 0})
+    return estimator.set_params(**tunable(estimator), cv_goal=goal).fit(train.views, train.labels)
+
+
+def figure(model: Any, fresh: Pair, goal: str) -> float:
+    """How well fresh rows are found by the rows of the other view."""
+    if goal == "object":
+        table = evaluate_retrieval(fresh.views, measures="mrr", relevance="pairs", estimator=model)
+        return table.mean()["mrr"]
+    relevant = _relevant(fresh.labels)
+    names, n = fresh.views.names, len(fresh.views)
+    values = []
+    for query, target in (names, names[::-1]):
+        index = RetrievalIndex(model).add(fresh.views.select([target]), ids=np.arange(n))
+        order = np.asarray(index.search(fresh.views.select([query]), target, k=n)[1])
+        others = order[order != np.arange(n)[:, None]].reshape(n, n - 1)
+        values.append(_mean_average_precision(others[:, :50], relevant))
+    return float(np.mean(values))
+
+
+def _relevant(labels: np.ndarray) -> np.ndarray:
+    """Which rows share a label with each row, itself left out."""
+    shared = labels[:, None] == labels if labels.ndim == 1 else labels @ labels.T > 0
+    return shared & ~np.eye(len(labels), dtype=bool)
+
+
+def _mean_average_precision(order: np.ndarray, relevant: np.ndarray) -> float:
+    hits = np.take_along_axis(relevant, order, axis=1)
+    precision = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
+    most = np.minimum(hits.shape[1], relevant.sum(axis=1))
+    return float(np.mean((precision * hits).sum(axis=1) / np.maximum(most, 1)))
+
+
+def halves(pair: Pair, n_rows: int) -> tuple[Pair, Pair] | None:
+    """Training and fresh rows, drawn at random; None if there are too few."""
+    order = np.random.RandomState(0).permutation(len(pair.views))
+    parts = order[:n_rows], order[n_rows : n_rows + FRESH]
+    if len(parts[1]) < LEAST_FRESH:
+        return None
+    train, fresh = (
+        Pair(pair.views[rows], None if pair.labels is None else pair.labels[rows]) for rows in parts
+    )
+    return train, fresh
+
+
+def figures(case: str, train: Pair, fresh: Pair, options: argparse.Namespace) -> dict[str, Any]:
+    """Figures of all methods by goal; those in the cache are not measured again."""
+    path = options.cache and options.cache / f"{case}.json"
+    known = json.loads(path.read_text()) if path and path.exists() else {}
+    for goal in ["object", "class"][: 1 if train.labels is None else 2]:
+        own = known.setdefault(goal, {})
+        for name in options.methods:
+            from_labels = REGISTRY[name].learns_from == "labels"
+            if name not in own and not (from_labels and (goal == "object" or train.labels is None)):
+                own[name] = figure(tuned(name, train, goal), fresh, goal)
+                if path:
+                    path.write_text(json.dumps(known))
+    return known
+
+
+def measured(name: str, n_rows: int, options: argparse.Namespace) -> dict[str, float]:
+    """Print a line for each goal, and return the regrets."""
+    try:
+        parts = halves(PAIRS[name](), n_rows)
+    except (ImportError, FileNotFoundError) as error:
+        print(f"{name} skipped: {error}")
+        return {}
+    if parts is None:
+        print(f"{name} has too few rows for {n_rows} and {LEAST_FRESH}")
+        return {}
+    train, fresh = parts
     start = time.process_time()
-    result = mvcca.compare(list(options.methods), views, y, cv=options.cv, budget=None)
-    print(f"compare: {time.process_time() - start:.0f} s CPU")
-    print("method   chosen  best of the grid  regret  models  CPU s  setting")
-    bests = {}
-    for name in options.methods:
-        start = time.process_time()
-        best, setting, n_models = best_of_grid(name, views, y, result.folds)
-        seconds = time.process_time() - start
-        title = REGISTRY[name].title
-        chosen = result.mean(title, "map@50") if title in result.successes else float("nan")
-        bests[title] = (best, chosen)
-        regret = best - chosen
+    chosen = recommended(options.compared, train)
+    seconds = time.process_time() - start
+    regrets = {}
+    for goal, values in figures(f"{name}-{n_rows}", train, fresh, options).items():
+        method, model = chosen[goal]
+        value, best = figure(model, fresh, goal), max(values, key=values.get)
+        regrets[goal] = max(values[best] - value, 0)
         print(
-            f"{title:8} {chosen:.3f}   {best:.3f}             {regret:.3f}   {n_models:4}   "
-            f"{seconds:5.0f}  {setting}",
+            f"{name:15} {n_rows:4} {len(fresh.views):5}  {goal:6}  {regrets[goal]:.3f}   "
+            f"{method} {value:.3f}, best {REGISTRY[best].title} {values[best]:.3f}   {seconds:.0f}",
             flush=True,
         )
-    first = max(bests, key=lambda title: bests[title][0])
-    named = max(bests, key=lambda title: bests[title][1])
-    print(
-        f"best of all grids: {first} {bests[first][0]:.3f}; "
-        f"named by compare: {named} {bests[named][1]:.3f}"
-    )
+    return regrets
+
+
+def main(options: argparse.Namespace) -> None:
+    if options.cache:
+        options.cache.mkdir(parents=True, exist_ok=True)
+    print(machine(1), end="\n\n")
+    print("data            rows fresh  goal    regret  recommended, best   CPU s of the comparison")
+    found: dict[tuple[int, str], list[float]] = {}
+    for name in names_in(options.data, PAIRS):
+        for n_rows in options.rows:
+            for goal, regret in measured(name, n_rows, options).items():
+                found.setdefault((n_rows, goal), []).append(regret)
+    print()
+    for (n_rows, goal), own in sorted(found.items()):
+        print(
+            f"{n_rows} rows, {goal}: mean {np.mean(own):.4f}, largest {max(own):.3f} "
+            f"({len(own)} data sets)"
+        )
 
 
 if __name__ == "__main__":
-    main(OPTIONS)
+    with warnings.catch_warnings(action="ignore"):
+        main(OPTIONS)

@@ -1,4 +1,4 @@
-"""Semantic matching beside the other methods that learn from labels, and its own choices.
+"""Semantic matching and label regression beside other methods that learn from labels.
 
 Rows in a random split; mAP@50 over rows that share a label, mean of both directions, in a gallery
 of 400 rows. The first table compares tuned methods, with the processor's seconds of their fits;
@@ -29,21 +29,25 @@ if __name__ == "__main__":
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.decomposition import TruncatedSVD
 
 from benchmarks._arguments import names_in
 from benchmarks._measure import machine
-from benchmarks.real import (
-    fetch_coco_captions,
-    fetch_mfeat,
-    fetch_mnist_halves,
-    fetch_scene,
-    fetch_wikipedia,
+from benchmarks.real import PAIRS
+from mvcca import (
+    JRL,
+    KCCA,
+    MLCCA,
+    LabelRegression,
+    SemanticMatching,
+    Views,
+    evaluate_retrieval,
 )
-from mvcca import JRL, KCCA, MLCCA, PerView, SemanticMatching, Views, evaluate_retrieval
-from mvcca.datasets import load_digits_views
 
 GALLERY = 400
+CASES = (
+    "digits", "mnist", "mfeat-fou-kar", "mfeat-mor-zer", "scene", "wikipedia", "wikipedia-deep",
+    "captions",
+)  # fmt: skip
 RIDGES = (1e-3, 1e-2, 0.1, 1.0)
 METHODS = {
     "MLCCA": MLCCA(None, reg="cv", cv_goal="class"),
@@ -52,53 +56,14 @@ METHODS = {
     "SM, columns": SemanticMatching(reg="cv", kernel="linear"),
     "SM, kernel": SemanticMatching(reg="cv", kernel="rbf", random_state=0),
     "SM, chosen": SemanticMatching(reg="cv", random_state=0),
+    "KLR, chosen": LabelRegression("cv", random_state=0),
     "SM, default": SemanticMatching(random_state=0),
+    "KLR, default": LabelRegression(random_state=0),
 }
 COMPARED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "inner product": lambda P: P,
     "cosine": lambda P: P / np.linalg.norm(P, axis=1, keepdims=True),
     "cosine of roots": lambda P: np.sqrt(P / P.sum(axis=1, keepdims=True)),
-}
-
-Case = tuple[Views, np.ndarray]
-
-
-def together(data: Any, *names: str) -> Case:
-    parts = [data[part] for part in ("train", "test")]
-    views = Views({n: np.vstack([part.views[n] for part in parts]) for n in names})
-    return views, np.concatenate([np.asarray(part.labels) for part in parts])
-
-
-def captions() -> Case:
-    data = fetch_coco_captions()
-    views = data["train"].views.select(("cap0", "cap1"))
-    return PerView(TruncatedSVD(100, random_state=0)).fit_transform(views), data["train"].labels
-
-
-def mfeat(*names: str) -> Case:
-    data = fetch_mfeat()
-    return data.views.select(names), data.labels
-
-
-def digits() -> Case:
-    data = load_digits_views()
-    return data.views, np.asarray(data.labels)
-
-
-def mnist() -> Case:
-    data = fetch_mnist_halves()["train"]
-    return data.views[:5_000], data.labels[:5_000]
-
-
-CASES: dict[str, Callable[[], Case]] = {
-    "digits": digits,
-    "mnist": mnist,
-    "mfeat-fou-kar": lambda: mfeat("fou", "kar"),
-    "mfeat-mor-zer": lambda: mfeat("mor", "zer"),
-    "scene": lambda: together(fetch_scene(), "L", "u"),
-    "wikipedia": lambda: together(fetch_wikipedia(), "sift", "lda"),
-    "wikipedia-deep": lambda: together(fetch_wikipedia(("deep", "w2v")), "deep", "w2v"),
-    "captions": captions,
 }
 
 
@@ -109,7 +74,7 @@ def figure(scores: Any, labels: Any, **options: Any) -> float:
 
 def run(name: str, n_rows: int) -> tuple[list[str], list[str]]:
     """Rows of both tables."""
-    views, labels = CASES[name]()
+    views, labels = PAIRS[name]()
     order = np.random.RandomState(0).permutation(len(views))
     train, test = np.sort(order[:n_rows]), np.sort(order[n_rows : n_rows + GALLERY])
     y, y_test = np.asarray(labels)[train], np.asarray(labels)[test]

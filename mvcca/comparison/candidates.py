@@ -31,6 +31,7 @@ _CHEAPEST_FIRST = (
     "AffineMap",
     "PLS",
     "LGCFL",
+    "LabelRegression",
     "CCA",
     "MLCCA",
     "MVCCA",

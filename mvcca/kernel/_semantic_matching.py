@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods
 
-from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
-from mvcca.base.inputs import open_repeated
-from mvcca.base.label_checks import check_labels
-from mvcca.base.tuned_fits import fit_searched, setting_by_view
-from mvcca.blocks import as_block
-from mvcca.blocks.checks import of_view
-from mvcca.kernel.classifiers import GivenClassifiers, LogisticModel, Targets, column_scales
-from mvcca.kernel.kernels import seed_of_views
-from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Goal, Space, searched
-from mvcca.problem import Maps, reg_of_names
-from mvcca.views import Views
+from mvcca.base.tuned_fits import setting_by_view
+from mvcca.kernel.classifiers import GivenClassifiers, LogisticModel, Targets
+from mvcca.kernel.label_space import LabelSpaceEstimator, TrainingRows, label_matrix
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, searched
 from mvcca.views.labels_by_view import LabelsByView
 
 
-class SemanticMatching(MultiViewEstimator):
+class SemanticMatching(LabelSpaceEstimator):
     r"""Class probabilities of each view as the shared space.
 
     Use it to find items with the same label. Views need no pairing, and there may be only one.
@@ -67,7 +58,7 @@ class SemanticMatching(MultiViewEstimator):
 
     Attributes
     ----------
-    classifiers_ : dict of str to callable
+    predictors_ : dict of str to callable
         Functions from rows of a view to probabilities, by view name.
     labels_ : ndarray, shape (n_components_,)
         The label that each component stands for: a class, or the number of a column.
@@ -116,18 +107,10 @@ class SemanticMatching(MultiViewEstimator):
     """
 
     retrieval_ranking = ("transform", "inner")
-    requires = Requirements(views=(1, None), labels=True, host=True)
-    automatic: ClassVar[Mapping[str, Any]] = {"kernel": "rbf"}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "classifier": [HasMethods(["fit", "predict_proba"]), Mapping, None],
-        "reg": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],
-        "kernel": [StrOptions({"rbf", "linear", SEARCHED, AUTOMATIC}), Mapping],
-        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "cv_goal": [StrOptions(set(GOALS)), None],
+        **LabelSpaceEstimator._parameter_constraints,
     }
-
-    classifiers_: dict[str, LogisticModel | GivenClassifiers]
 
     def __init__(
         self,
@@ -146,100 +129,28 @@ class SemanticMatching(MultiViewEstimator):
         self.random_state = random_state
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: LabelsByView) -> Space:
-        """Kernels and ridges, with larger or smaller ridges if the best is at an end."""
-        values = {"kernel": ("linear", "rbf"), "reg": (1e-3, 1e-2, 0.1, 1.0)}
-        return Space(values, beyond={"reg": _next_ridge}, n_folds=3)
+    def _check_search(self) -> None:
+        if self.classifier is not None:
+            raise ValueError(
+                f'{" and ".join(searched(self))}="{SEARCHED}" is of logistic regression, but '
+                "classifier is given. Give one of them, or search the classifier's own parameters "
+                'with GridSearchCV, by names such as "classifier__C".'
+            )
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit a classifier to the labels of every view.
-
-        Parameters
-        ----------
-        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-            The views. A lone matrix is a single view.
-        y : labels
-            A class vector, indicator matrix, list of label sets or `Labels`, one per object; or a
-            list or mapping with the labels of each view, whose heights may differ.
-        sample_weight : array-like of int, shape (n_objects,), optional
-            How often each object counts: its rows are repeated.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If labels are missing, all the same or real vectors; if a view holds NaN or infinity, or
-            never varies; if folds choose parameters that a given `classifier` does not have; if
-            weights are not whole numbers.
-        """
-        self._validate_params()
-        if asked := searched(self):
-            if self.classifier is not None:
-                raise ValueError(
-                    f'{" and ".join(asked)}="{SEARCHED}" is of logistic regression, but classifier '
-                    "is given. Give one of them, or search the classifier's own parameters with "
-                    'GridSearchCV, by names such as "classifier__C".'
-                )
-            return fit_searched(self, X, y, sample_weight)
-        views, labels = open_repeated(self, X, y, sample_weight)
-        assert labels is not None
+    def _check_kind(self, labels: LabelsByView) -> None:
         if not labels.distinct.are_sets:
             raise ValueError(
                 "SemanticMatching learns probabilities of classes or label sets, got real label "
-                "vectors. LGCFL and MLCCA take them."
+                "vectors. LabelRegression takes them."
             )
-        check_labels(labels)
-        views, names = views.in_memory(), views.names
-        classifiers = setting_by_view(self, "classifier", names)
-        kernels = setting_by_view(self, "kernel", names)
-        reg = reg_of_names(self.reg, names, positive=True)
-        seed = seed_of_views(self.random_state)
-        self.classifiers_ = {}
-        for name, block in views.items():
-            targets, scales = _targets(labels, name), column_scales(name, block)
-            fitted: LogisticModel | GivenClassifiers
-            try:
-                if classifiers[name] is not None:
-                    fitted = GivenClassifiers.fit(block, targets, classifiers[name])
-                else:
-                    rng, landmarks = np.random.RandomState(seed), None
-                    if kernels[name] == "rbf":
-                        landmarks = rng.permutation(block.shape[0])[: self.n_landmarks]
-                    fitted = LogisticModel.fit(block, targets, scales, reg[name], landmarks, rng)
-            except ValueError as refused:
-                raise of_view(name, refused) from refused
-            self.classifiers_[name] = fitted
-        self.labels_ = labels.distinct.names
-        self.n_components_ = len(self.labels_)
-        self.n_label_vectors_ = len(labels.distinct)
-        return self
 
-    def _depends_on_units(self, name: str) -> bool:
-        return False  # columns are standardised
-
-    def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
-        return partial(_probabilities, self.classifiers_[name], self.n_components_)
-
-
-def _next_ridge(reg: float, upward: bool) -> float:
-    """Ten times the ridge, or a tenth."""
-    return reg * (10 if upward else 0.1)
-
-
-def _targets(labels: LabelsByView, name: str) -> Targets:
-    """Labels of the rows of a view; classes if every label vector of all views is one label."""
-    are_classes = bool((labels.distinct.set_sizes == 1).all())
-    indicators = as_block(labels[name].matrix).dense().matrix.astype(bool)
-    return Targets(indicators, are_classes)
-
-
-def _probabilities(
-    classifier: LogisticModel | GivenClassifiers, n_labels: int, block: Any
-) -> np.ndarray:
-    if not block.shape[0]:  # no object is seen in this view
-        return np.empty((0, n_labels), dtype=block.dtype)
-    return classifier(block).astype(block.dtype, copy=False)
+    def _predictor(
+        self, name: str, block: Any, labels: LabelsByView, rows: Callable[[], TrainingRows]
+    ) -> Callable[[Any], np.ndarray]:
+        # Classes if every label vector of all views is one label.
+        are_classes = bool((labels.distinct.set_sizes == 1).all())
+        targets = Targets(label_matrix(labels[name]).astype(bool), are_classes)
+        classifier = setting_by_view(self, "classifier", self.view_names_)[name]
+        if classifier is None:
+            return LogisticModel.fit(rows(), targets)
+        return GivenClassifiers.fit(block, targets, classifier)

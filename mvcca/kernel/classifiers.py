@@ -11,12 +11,7 @@ from scipy import special
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from mvcca.blocks import as_block
-from mvcca.kernel.kernels import Kernel, features_at, median_gamma
-from mvcca.linear.features import LandmarkFeatures
-from mvcca.problem import mean_and_variance
-from mvcca.views import Views
-from mvcca.views.powers_of_two import exponents_of
+from mvcca.kernel.label_space import AffineModel, TrainingRows
 
 _MOST_STEPS = 1000  # of a logistic regression, which takes some tens
 
@@ -62,73 +57,31 @@ class Targets:
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticModel:
+class LogisticModel(AffineModel):
     """Probabilities by logistic regression on scaled columns, or on kernel features of these."""
 
-    scales: np.ndarray  # (n_columns,)
-    features: LandmarkFeatures | None
-    weights: np.ndarray  # (n_features, n_labels)
-    intercepts: np.ndarray  # (n_labels,), infinite for labels that all rows have, or none
     are_classes: bool
 
     @classmethod
-    def fit(
-        cls,
-        X: Any,
-        targets: Targets,
-        scales: np.ndarray,
-        reg: float,
-        landmarks: np.ndarray | None = None,
-        rng: np.random.RandomState | None = None,
-    ) -> Self:
-        """Learn from rows of a view; `landmarks` are those that a Gaussian kernel compares with."""
-        rows, features = _scaled(X, scales), None
-        if landmarks is not None:
-            assert rng is not None
-            features = features_at(Kernel("rbf", median_gamma(rows, rng)), rows, landmarks)
-            rows = features(rows)
-        mean, variance = as_block(rows).mean_and_variance()
-        centred, left = as_block(rows).centred(mean)  # which regressions need to converge only
-        # Scikit-learn adds losses, where the ridge is of their mean and in units of the variance.
-        C = 1 / (reg * len(targets.indicators) * variance.mean())
-        weights = np.zeros((len(mean), targets.n_labels))
+    def fit(cls, rows: TrainingRows, targets: Targets) -> Self:
+        """Learn from rows of a view."""
+        model = LogisticRegression(C=1 / rows.penalty, max_iter=_MOST_STEPS)
+        weights = np.zeros((len(rows.origin), targets.n_labels))
         sure = 0.0 if targets.are_classes else np.inf
         intercepts = np.where(targets.certain() > 0, sure, -np.inf)
-        model = LogisticRegression(C=C, max_iter=_MOST_STEPS)
         for labels, y in targets.questions():
-            model.fit(centred.matrix, y)
+            model.fit(rows.centred, y)
             # Of two classes there is one line of coefficients, that of the second.
             only = slice(-1, None) if len(model.coef_) == 1 else slice(None)
             weights[:, labels[only]] = model.coef_.T
             intercepts[labels] = 0
             intercepts[labels[only]] = model.intercept_
-        intercepts -= (mean - left) @ weights
-        return cls(scales, features, weights, intercepts, targets.are_classes)
-
-    def __call__(self, X: Any) -> np.ndarray:
-        """Probabilities of the labels of every row, (n_rows, n_labels), some rows at a time."""
-        parts = as_block(X).in_pieces(8 * len(self.weights))
-        return np.concatenate([self._of_some(part) for part in parts])
+        intercepts -= rows.origin @ weights
+        return cls(rows.scales, rows.features, weights, intercepts, targets.are_classes)
 
     def _of_some(self, X: Any) -> np.ndarray:
-        rows = _scaled(X, self.scales)
-        evidence = as_block(rows if self.features is None else self.features(rows)) @ self.weights
-        evidence = evidence + self.intercepts
+        evidence = super()._of_some(X)
         return special.softmax(evidence, axis=1) if self.are_classes else special.expit(evidence)
-
-
-def column_scales(name: str, X: Any) -> np.ndarray:
-    """Factors that give the columns of a view unit variance; 0 where they never vary."""
-    exponents = exponents_of(Views({name: X}), by_column=[name]).get(name, np.zeros(X.shape[1]))
-    powers = np.ldexp(1.0, -exponents.astype(int))  # squares of the rest are floats
-    variance = mean_and_variance(name, as_block(X).scaled(powers).matrix)[1]
-    varies = variance > 0
-    return np.divide(powers, np.sqrt(variance), out=np.zeros(len(varies)), where=varies)
-
-
-def _scaled(X: Any, scales: np.ndarray) -> Any:
-    """Rows in float64 in units of the deviations of the columns, whatever these are."""
-    return as_block(X).plain().promoted(np.dtype(np.float64)).scaled(scales).matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -347,9 +347,10 @@ class FromRefits:
             }
 
     def values(self, model: Mapping[int, HeldOut], fold: int) -> Values:
-        """Values of a model under the ranking that the estimator declares."""
-        ranking = self.estimator.retrieval_ranking[1]
-        rankings = [ranking, f"{ranking}{CORRECTED}"] if self.goal == "object" else [ranking]
+        """Values of a model under the rankings of the space, or the one that is declared."""
+        rankings = [*(self.space.rankings or self.estimator.retrieval_ranking[1:])]
+        if self.goal == "object":
+            rankings += [f"{ranking}{CORRECTED}" for ranking in rankings]
         searches = self.space.has_prefixes and self.goal != "correlation"
         most = self.space.most_components if searches else None
         yield from _values(

@@ -38,6 +38,8 @@ class Space:
         Number of components above which none is searched.
     beyond : mapping of str to callable
         Functions that take a value at an end, and whether it is the last one, and return the next.
+    rankings : tuple of str
+        Similarities that rows are ranked by, if not by the one that the estimator declares.
     n_folds : int
         Number of folds of a bare fit.
     """
@@ -49,6 +51,7 @@ class Space:
     prefers_all: bool = False
     most_components: int | None = None
     beyond: Mapping[str, Callable[[Any, bool], Any]] = field(default_factory=dict)
+    rankings: tuple[str, ...] = ()
     n_folds: int = 5
 
     def of(self, estimator: Any) -> Space:

@@ -23,6 +23,7 @@ from mvcca.blocks import as_block
 from mvcca.kernel.classifiers import GivenClassifiers, LogisticModel
 from mvcca.kernel.held_out import HeldOut, HeldOutFeatures
 from mvcca.kernel.kernels import Kernel
+from mvcca.kernel.label_space import AffineModel
 from mvcca.kernel.smoothing import Smoother
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
 from mvcca.linear.label_features import DrawnLabelFeatures, LabelKernel
@@ -125,7 +126,7 @@ CLASSES: Mapping[str, ClassOf] = {
         for cls in (
             LabelSums, LabelFeatureSums, Moments, PairMoments, CellMoments, PatternMoments, Shrunk,
             DrawnLabelFeatures, LabelKernel, FourierFeatures, LandmarkFeatures, Kernel, HeldOut,
-            Smoother, LogisticModel, GivenClassifiers,
+            Smoother, LogisticModel, GivenClassifiers, AffineModel,
         )
     },
 }  # fmt: skip

@@ -71,9 +71,9 @@ def _check_attributes(model: MultiViewEstimator) -> None:
         raise TypeError(f"view_names_ is {names!r}")
     for name in names:
         if not hasattr(model, "weights_") and (
-            hasattr(model, "encode") or hasattr(model, "classifiers_")
+            hasattr(model, "encode") or hasattr(model, "predictors_")
         ):
-            continue  # outputs of networks or classifiers are the scores
+            continue  # outputs of networks or predictors are the scores
         n_in = len(model.weights_[name])
         _check_floats(f"weights_[{name!r}]", model.weights_[name], (n_in, k))
         if hasattr(model, "means_"):
