@@ -457,7 +457,7 @@ OF_VIEWS = {
 SMALL = {"random_state": 0, "n_landmarks": 20, "approximation": "nystroem"}
 CHOSEN_BY_FITS = [
     *[("reg", name) for name in ("auto", "oas", "cv")],
-    *[("gamma", "cv"), ("n_components", "cv"), ("approximation", None)],
+    *[("gamma", "cv"), ("n_components", "cv"), ("approximation", None), ("scale", "cv")],
 ]
 
 

@@ -152,7 +152,7 @@ def test_partly_paired_views_solve_the_problem_of_their_pairs():
 def test_folds_choose_a_ridge_as_for_its_siblings():
     views = three_views(300)
     model = GCCA(None, reg="cv").fit(views)
-    again = GCCA(None, reg=model.reg_).fit(views)
+    again = GCCA(None, reg=model.reg_, scale=model.scale_).fit(views)
     assert_allclose(model.eigenvalues_, again.eigenvalues_, rtol=1e-8)
     assert_allclose(model.expected_correlations_, again.expected_correlations_, rtol=1e-6)
 

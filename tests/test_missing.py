@@ -619,7 +619,8 @@ def test_folds_choose_a_ridge_for_rows_with_holes(missing):
     views = Views(of_two(CCA(), with_holes()))
     model = CCA(2, reg="cv", missing=missing).fit(views)
     assert model.reg_ in model.cv_results_["param_reg"]
-    assert_same_model(model, CCA(2, reg=model.reg_, missing=missing).fit(views), 1e-9)
+    again = CCA(2, reg=model.reg_, scale=model.scale_, missing=missing).fit(views)
+    assert_same_model(model, again, 1e-9)
     assert np.isfinite(model.cv_results_["mean_test_score"].astype(float)).all()
 
 

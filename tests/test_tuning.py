@@ -215,7 +215,7 @@ def test_equal_scores_do_not_favour_relevant_items():
 def test_a_tuned_fit_is_the_fit_with_the_chosen_settings():
     views, _ = planted()
     tuned = CCA(n_components=None, reg="cv").fit(views)
-    plain = CCA(n_components=None, reg=tuned.reg_).fit(views)
+    plain = CCA(n_components=None, reg=tuned.reg_, scale=tuned.scale_).fit(views)
     for name, W in plain.weights_.items():
         assert_allclose(tuned.weights_[name], W, rtol=1e-9, atol=1e-12)
     results = tuned.cv_results_
@@ -374,7 +374,8 @@ def test_of_many_objects_those_that_are_ranked_are_held_out_together():
 
 
 @pytest.mark.parametrize(
-    ("estimator", "ranking"), [(CCA(None, reg="cv"), "likelihood"), (LGCFL(reg="cv"), "cosine")]
+    ("estimator", "ranking"),
+    [(CCA(None, reg="cv", scale=False), "likelihood"), (LGCFL(reg="cv"), "cosine")],
 )
 def test_one_model_that_leaves_out_all_folds_is_scored_on_each(estimator, ranking):
     views, y = planted(400)

@@ -1,4 +1,4 @@
-"""Columns of a view in unlike units warn wherever their variances decide, and only there."""
+"""Columns of a view in unlike units are standardized or warn wherever their variances decide."""
 
 from __future__ import annotations
 
@@ -47,9 +47,11 @@ SCORES = SHARED @ RNG.normal(size=(2, 4)) + RNG.normal(size=(N, 4))
 VIEWS = Views({"labs": pd.DataFrame(LABS, columns=COLUMNS), "scores": SCORES})
 CLASSES = np.arange(N) % 4
 SAYS = (
-    "Unlike units: column 'ldh' has over 99 % of the variance of view 'labs'. Standardize its "
-    "columns, or results depend on their units."
+    "Unlike units: column 'ldh' of view 'labs' has over 100 times the median standard "
+    "deviation of its columns. {}, or results depend on their units."
 )
+SET_SCALE, STANDARDIZE = (SAYS.format(own) for own in ("Set scale=True", "Standardize its columns"))
+SCALED = {"labs": True, "scores": False}
 
 
 def said(fit):
@@ -60,32 +62,51 @@ def said(fit):
     return [str(own.message) for own in caught if "Unlike units" in str(own.message)]
 
 
-UNITS_DECIDE = [
+UNITS_DECIDE = {
+    SET_SCALE: [
+        CCA(2, reg=0.1, scale=False),
+        CCA(2, reg={"labs": 0.1, "scores": 0}, scale={"labs": False, "scores": "auto"}),
+        CCA(2, reg="auto", scale=False),
+        CCA(2, reg="cv", scale=False),
+        CCA(2, reg=0.1, reg_unit="absolute"),
+        MVCCA(2, scale=False),
+        GCCA(2, scale=False),
+        PLS(2),
+        PLS("cv"),
+        MLCCA(2, scale=False),
+        MLCCA(2, reg="cv", scale=False),
+        MVMLCCA(2, scale=False),
+    ],
+    STANDARDIZE: [
+        CFA(2),
+        Procrustes(),
+        AffineMap(),
+        KCCA(2),
+        KCCA(2, reg="cv", gamma="cv"),
+        NCCA(2),
+        LGCFL(),
+        CMOLRS(2, n_epochs=1, random_state=0),
+        GivenMatrices(2),
+    ],
+}
+STANDARDIZED = [
     CCA(2, reg=0.1),
     CCA(2, reg={"labs": 0.1, "scores": 0}),
     CCA(2, reg="auto"),
-    CCA(2, reg="cv"),
-    CCA(2, reg=0.1, reg_unit="absolute"),
+    CCA(2, reg=0.1, confounds="scores"),
     MVCCA(2),
+    MVCCA(2, scale={"labs": "auto", "scores": False}),
     GCCA(2),
-    PLS(2),
-    PLS("cv"),
-    CFA(2),
-    Procrustes(),
-    AffineMap(),
-    KCCA(2),
-    KCCA(2, reg="cv", gamma="cv"),
-    NCCA(2),
-    LGCFL(),
-    CMOLRS(2, n_epochs=1, random_state=0),
     MLCCA(2),
-    MLCCA(2, reg="cv"),
+    MLCCA(2, weighting="means"),
     MVMLCCA(2),
-    GivenMatrices(2),
+    MVMLCCA(2, within="label"),
 ]
 UNITS_DO_NOT = [
     CCA(2),
     CCA(2, reg={"labs": 0, "scores": 0.1}),
+    CCA(2, reg="cv"),
+    CCA(2, reg=0.1, scale=True, reg_unit="absolute"),
     MVCCA(2, reg=0),
     GCCA(2, reg=0),
     PLS(2, scale=True),
@@ -93,9 +114,20 @@ UNITS_DO_NOT = [
 ]
 
 
-@pytest.mark.parametrize("model", UNITS_DECIDE, ids=repr)
-def test_unlike_units_warn_once_where_they_decide(model):
-    assert said(lambda: clone(model).fit(VIEWS, CLASSES)) == [SAYS]
+@pytest.mark.parametrize(
+    ("model", "says"), [(own, says) for says, every in UNITS_DECIDE.items() for own in every]
+)
+def test_unlike_units_warn_once_where_they_decide(model, says):
+    assert said(lambda: clone(model).fit(VIEWS, CLASSES)) == [says]
+
+
+@pytest.mark.parametrize("model", STANDARDIZED, ids=repr)
+def test_a_view_in_unlike_units_is_standardized_unasked(model):
+    views, own = VIEWS, clone(model)
+    if own.confounds:
+        views = views.add("more", SCORES[:, :2] + RNG.normal(size=(N, 2)))
+    assert not said(lambda: own.fit(views, CLASSES))
+    assert own.scale_ == ({"labs": True, "more": False} if own.confounds else SCALED)
 
 
 @pytest.mark.parametrize("model", UNITS_DO_NOT, ids=repr)
@@ -115,16 +147,16 @@ def test_networks_warn_if_they_do_not_standardize(standardize):
 
     options = {"hidden_layer_sizes": (4,), "batch_size": 60, "max_epochs": 1, "random_state": 0}
     model = DCCA(2, standardize=standardize, **options)
-    assert said(lambda: model.fit(VIEWS)) == ([SAYS] if standardize is False else [])
+    assert said(lambda: model.fit(VIEWS)) == ([STANDARDIZE] if standardize is False else [])
 
 
 def test_a_search_warns_once():
-    search = FoldSearchCV(MVCCA(2), {"reg": [0.01, 0.1]}, cv=3)
-    assert said(lambda: search.fit(VIEWS)) == [SAYS]
+    search = FoldSearchCV(MVCCA(2, scale=False), {"reg": [0.01, 0.1]}, cv=3)
+    assert said(lambda: search.fit(VIEWS)) == [SET_SCALE]
 
 
 def test_a_comparison_says_it_in_one_note():
-    result = mvcca.compare({"mvcca": MVCCA(2), "pls": PLS(2)}, VIEWS, cv=3)
+    result = mvcca.compare({"one": PLS(2), "other": PLS(2, algorithm="canonical")}, VIEWS, cv=3)
     assert str(result).count("Unlike units") == 1
 
 
@@ -132,7 +164,7 @@ def test_the_warning_can_be_silenced():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "Unlike units")
-        MVCCA(2).fit(VIEWS)
+        PLS(2).fit(VIEWS)
 
 
 STORED = {
@@ -154,29 +186,40 @@ STORED = {
 def test_unlike_units_are_seen_in_every_storage(storage):
     X = STORED[storage](LABS)
     Y = np.tile(SCORES, (X.shape[0] // N, 1))
-    (message,) = said(lambda: MVCCA(2).fit({"labs": X, "scores": Y}))
-    assert message.startswith("Unlike units: column 3 has over 9")
+    (message,) = said(lambda: PLS(2).fit({"labs": X, "scores": Y}))
+    assert message.startswith("Unlike units: column 3 of view 'labs' has ")
+    model = MVCCA(2)
+    assert not said(lambda: model.fit({"labs": X, "scores": Y}))
+    assert model.scale_ == SCALED
 
 
 @pytest.mark.parametrize("model", [MVCCA(2), CCA(2, reg=0.1), PLS(2), GCCA(2)], ids=repr)
 def test_unlike_units_of_files_are_seen(model, tmp_path):
-    opened = []
-    for name, X in {"labs.npy": LABS, "alike.npy": LABS[:, :3]}.items():
-        np.save(tmp_path / name, X)
-        opened.append(mvcca.open_matrix(tmp_path / name))
-    assert len(said(lambda: clone(model).fit([opened[0], SCORES]))) == 1
-    assert not said(lambda: clone(model).fit([opened[1], SCORES]))
+    for name, X, are_unlike in (("labs", LABS, True), ("alike", LABS[:, :3], False)):
+        np.save(tmp_path / f"{name}.npy", X)
+        opened, own = mvcca.open_matrix(tmp_path / f"{name}.npy"), clone(model)
+        assert bool(said(lambda o=opened, m=own: m.fit({"x": o, "y": SCORES}))) == (
+            are_unlike and isinstance(own, PLS)
+        )
+        assert isinstance(own, PLS) or own.scale_ == {"x": are_unlike, "y": False}
 
 
-def test_unlike_units_are_seen_beside_missing_cells():
+@pytest.mark.parametrize("missing", ["pairwise", "em"])
+def test_unlike_units_are_seen_beside_missing_cells(missing):
     X = np.where(RNG.random(LABS.shape) < 0.1, np.nan, LABS)
-    assert len(said(lambda: CCA(2, reg=0.1, missing="pairwise").fit([X, SCORES]))) == 1
+    model = CCA(2, reg=0.1, missing=missing)
+    assert not said(lambda: model.fit({"labs": X, "scores": SCORES}))
+    assert model.scale_ == SCALED
+    assert len(said(lambda: CCA(2, reg=0.1, missing=missing, scale=False).fit([X, SCORES]))) == 1
 
 
-def test_a_first_batch_is_judged():
-    model = MVCCA(2)
-    assert said(lambda: model.partial_fit(VIEWS[:60])) == [SAYS]
+def test_all_batches_are_judged():
+    model = MVCCA(2, scale=False)
+    assert said(lambda: model.partial_fit(VIEWS[:60])) == [SET_SCALE]
     assert not said(lambda: model.partial_fit(VIEWS[60:]))
+    model = MVCCA(2)
+    assert not said(lambda: model.partial_fit(VIEWS[:60]).partial_fit(VIEWS[60:]))
+    assert model.scale_ == SCALED
 
 
 def test_confounds_may_have_any_units():
@@ -217,7 +260,8 @@ MEANINGFUL = {
 def test_deviations_that_mean_something_do_not_warn(name):
     X = MEANINGFUL[name]
     Y = np.random.default_rng(2).normal(size=(X.shape[0], 3))
-    assert not said(lambda: MVCCA(1, reg=1.0).fit([X, Y]))
+    assert not said(lambda: MVCCA(1, reg=1.0, scale=False).fit([X, Y]))
+    assert not MVCCA(1, reg=1.0).fit({"x": X, "y": Y}).scale_["x"]
 
 
 MIXED = {"wine": WINE, "breast cancer": CANCER, "its means": CANCER[:, :10]}
@@ -227,7 +271,8 @@ MIXED = {"wine": WINE, "breast cancer": CANCER, "its means": CANCER[:, :10]}
 def test_tables_of_measurements_in_their_own_units_warn(name):
     X = MIXED[name]
     Y = np.random.default_rng(2).normal(size=(len(X), 3))
-    assert len(said(lambda: MVCCA(1, reg=1.0).fit([X, Y]))) == 1
+    assert len(said(lambda: MVCCA(1, reg=1.0, scale=False).fit([X, Y]))) == 1
+    assert MVCCA(1, reg=1.0).fit({"x": X, "y": Y}).scale_ == {"x": True, "y": False}
 
 
 def test_the_command_line_says_it(tmp_path, capsys):
@@ -242,7 +287,13 @@ def test_the_command_line_says_it(tmp_path, capsys):
         "--header=yes",
         "--method=mvcca",
         "--no-tune",
+        "--param=scale=false",
         f"--output={tmp_path / 'm.mvcca'}",
     ]
     assert not main(command)
-    assert " ".join(capsys.readouterr().err.split()).count(SAYS) == 1
+    assert (
+        " ".join(capsys.readouterr().err.split()).count(
+            SET_SCALE.replace("Set scale", "Set --param scale")
+        )
+        == 1
+    )

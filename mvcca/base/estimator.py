@@ -75,6 +75,9 @@ class MultiViewEstimator(
     # choose it, too, so that a fit searches what `mvcca.compare` does.
     automatic: ClassVar[Mapping[str, Any]] = {}
 
+    # What to do about columns in unlike units, where these are not standardized.
+    if_units_are_unlike: ClassVar[str] = "Standardize its columns"
+
     cv_goal: Goal | None = None  # of parameters that are "cv"
     confounds: str | None = None  # the view that is removed from the others
     missing: str = "error"  # what to do with missing cells
@@ -279,6 +282,7 @@ class LinearEstimator(MultiViewEstimator):
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "reg": [Interval(Real, 0, None, closed="left"), StrOptions({"auto", "oas", "cv"}), Mapping],
         "reg_unit": [StrOptions({"relative", "absolute"})],
+        "scale": ["boolean", StrOptions({"auto", "cv"}), Mapping],
         "center": ["boolean"],
         "cv_goal": [StrOptions(set(GOALS)), None],
         "power": [Interval(Real, 0, None, closed="left")],

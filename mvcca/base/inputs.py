@@ -89,7 +89,7 @@ def open_fit(
     correlated = views if estimator.confounds is None else views.without(estimator.confounds)
     for view, block in correlated.blocks.items() if reset and judged else ():
         if estimator._depends_on_units(view):
-            warn_of_unlike_units(view, block, estimator._column_names[view])
+            warn_of_unlike_units(estimator, view, block)
     if not labelled and reset and not batch and not (correlated.seen.sum(axis=1) > 1).any():
         raise ValueError(
             f"{name} learns from pairs, but no object is in two views. MLCCA and MVMLCCA take "

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
 from mvcca.base.inputs import open_again, open_fit, paired_objects
 from mvcca.base.label_checks import check_shared_labels
+from mvcca.base.standardizing import in_units, open_units, standardizes
 from mvcca.base.sums import is_first_batch, open_moments, solve_batches
 from mvcca.base.tuned_fits import fit_searched, keep_bank
 from mvcca.base.unit_checks import warn_of_unlike_lazy_views
@@ -20,8 +21,8 @@ from mvcca.model_selection import (
     LEAST_RIDGE,
     SEARCHED,
     searched,
+    tune,
     tune_by_products,
-    tuned,
 )
 from mvcca.problem import (
     SHRINKAGES,
@@ -55,6 +56,7 @@ class StatisticEstimator(LinearEstimator):
     n_components: Any = None
     reg: Reg = 0.0
     reg_unit: str = "relative"
+    scale: Any = False
     center: bool = True
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
     draws_from_rows: ClassVar[bool] = False  # whether a method `draw` does, for its statistic
@@ -112,8 +114,8 @@ class StatisticEstimator(LinearEstimator):
         return Problem(rows, about, ranks=ranks)
 
     def posed(self, rows: Rows, statistic: Any) -> Problem:
-        """The problem of a sum of statistics, over the rows of `solved_views`."""
-        return self.problem(rows, statistic)
+        """The problem of a sum of statistics, over the rows of `solved_views`, in its units."""
+        return in_units(self, self.problem(rows, statistic))
 
     def solved_views(self, views: Views) -> Views:
         """The rows whose maps solve the problem; by default the views themselves."""
@@ -135,7 +137,7 @@ class StatisticEstimator(LinearEstimator):
 
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""
-        problem = self.problem(rows, statistic)
+        problem = self.posed(rows, statistic)
         maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
         if rows.views.is_lazy:
@@ -177,7 +179,7 @@ class StatisticEstimator(LinearEstimator):
         rows = self.open_rows(X, y, sample_weight)
         self._learn_rows(replace(rows, needs_many=self.requires.many_rows))
         self._statistic = None
-        if self.reg == "cv":
+        if searched(self):
             keep_bank(self, X, y)
         return self
 
@@ -207,7 +209,7 @@ class StatisticEstimator(LinearEstimator):
             feature that earlier batches had.
         """
         self._validate_params()
-        if hasattr(self, "search_space") and searched(self):
+        if searched(self) and (hasattr(self, "search_space") or self.scale == SEARCHED):
             asked = [name for name in searched(self) if getattr(self, name) == SEARCHED]
             raise ValueError(
                 f'{", ".join(asked)}="cv" looks at all rows at once: use fit, or give partial_fit '
@@ -285,7 +287,7 @@ class StatisticEstimator(LinearEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
-        judged = True if self.reg == "cv" and self.cv_goal == "class" else None
+        judged = True if searched(self) and self.cv_goal == "class" else None
         views, labels, weights = open_fit(
             self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch
         )
@@ -303,7 +305,9 @@ class StatisticEstimator(LinearEstimator):
                 f"{type(self).__name__}(confounds={self.confounds!r}) takes objects that are seen "
                 "in all views. Select them: views[views.seen.all(axis=1)]."
             )
-        rows = replace(rows, reg=self._ridges(rows.views, rows.sample_weight, batch))
+        rows = open_units(self, rows, batch)
+        of_ridges = rows.standardized() if self.reg in SHRINKAGES and rows.reading.units else rows
+        rows = replace(rows, reg=self._ridges(of_ridges.views, rows.sample_weight, batch))
         if labels is not None and not batch:  # a later batch may bring the labels in common
             check_shared_labels(labels)
         return rows
@@ -315,6 +319,9 @@ class StatisticEstimator(LinearEstimator):
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""
         return views.without(self.confounds).seen.sum(axis=1) > 1
+
+    def _depends_on_units(self, name: str) -> bool:
+        return super()._depends_on_units(name) and not standardizes(self, name)
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; none if the sum of batches is to estimate it."""
@@ -333,7 +340,7 @@ class StatisticEstimator(LinearEstimator):
 
     def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
-        is_searched, learn = self.reg == "cv", self._learn_by_products
+        is_searched, learn = bool(searched(self)), self._learn_by_products
         if sum(rows.views.widths.values()) >= WIDE:
             if self.takes_products and (
                 tune_by_products(self, rows, learn) if is_searched else learn(rows)
@@ -342,7 +349,7 @@ class StatisticEstimator(LinearEstimator):
             if not self.requires.features:
                 _check_memory(self, rows.views)
         if is_searched:
-            self.precisely(rows, tuned(self, rows))
+            tune(self, rows)
         else:
             self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
 

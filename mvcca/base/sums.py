@@ -14,6 +14,7 @@ from mvcca.base.inputs import (
     forget,
     note_views,
 )
+from mvcca.base.standardizing import open_units
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import SEARCHED
 from mvcca.problem import SHRINKAGES, Reading, Rows, Shrunk
@@ -92,7 +93,7 @@ def open_moments(estimator: Any, moments: Any, *, suffice: bool) -> Rows:
     views = estimator._accepted(Views(zeros), True)
     reg = estimator._ridges(views, None, True)
     views = Views.of(views.blocks, np.eye(len(widths), dtype=bool))
-    return Rows(
+    rows = Rows(
         views,
         np.array(list(counts.values())),
         reg=reg,
@@ -100,6 +101,7 @@ def open_moments(estimator: Any, moments: Any, *, suffice: bool) -> Rows:
         needs_many=estimator.requires.many_rows,
         reading=Reading(center=estimator.center),
     )
+    return open_units(estimator, rows, batch=True)
 
 
 def _refuse_what_reads_rows(estimator: Any, suffice: bool) -> None:

@@ -29,7 +29,7 @@ def fit_searched(estimator: Any, X: Any, y: Any, sample_weight: Any = None, **op
     given = estimator.get_params(deep=False)
     own = {name: value for name, value in vars(model).items() if name not in given}
     estimator.__dict__.update(own)
-    for name in {*searched(estimator)} - {"n_components"}:
+    for name in {*searched(estimator)} - {"n_components", "scale"}:  # set by the fit itself
         setattr(estimator, f"{name}_", choice.params[name])
     estimator.ranking_, estimator.cv_results_ = choice.ranking, choice.cv_results
     keep_bank(estimator, X, y)

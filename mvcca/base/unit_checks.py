@@ -1,7 +1,6 @@
 """Whether the columns of a view are in unlike units, so that one of them decides the result.
 
-The rule is that of a view to be standardized: standard deviations differ, and columns correlate.
-Scores of a PCA or SVD differ in deviation, too, but mean it: they are uncorrelated.
+Methods that can standardize columns do so by the same rule, `mvcca.problem.units`; others warn.
 """
 
 from __future__ import annotations
@@ -15,19 +14,18 @@ import numpy as np
 from mvcca.blocks import Block, as_block
 from mvcca.machine.warnings import warn
 from mvcca.problem import Problem, Rows
+from mvcca.problem.units import are_unlike, correlations_in
 
 _LARGE = 10.0  # standard deviation in units of the median one
-_CORRELATED = 3.0  # n r², averaged over pairs of columns; about 1 if these are independent
-_SHARES = ((0.99, "over 99 %"), (0.9, "over 90 %"), (0.5, "over half"), (0.0, "most"))
 # Judged on a sample, so that reading rows costs little and a file is not read twice.
-_ROWS, _COLUMNS = 1000, 300
+_ROWS = 1000
 _LEAST_ROWS, _CELLS = 32, 10**6  # of wide views
 _FIRST_ROWS, _FIRST_CELLS = 8, 1000  # of a first look, which finds most views alike
 _MARGIN = 10.0  # of its variances
 _SAFE = 400  # largest exponent of numbers whose squares are added
 
 
-def warn_of_unlike_units(name: str, block: Block, labels: tuple[str | int, ...] | None) -> None:
+def warn_of_unlike_units(estimator: Any, name: str, block: Block) -> None:
     """Warn if a ridge, a distance or a covariance sees little more than some columns of a view.
 
     Rows that are not in memory are judged by their covariance once it is known.
@@ -38,19 +36,10 @@ def warn_of_unlike_units(name: str, block: Block, labels: tuple[str | int, ...] 
         if not _are_alike(block):
             sample = _sample_of(block)
             correlations = partial(_correlations, sample)
-            _warn_if_unlike(name, _variances(sample), sample.shape[0], correlations, labels)
-
-
-def _warn_of_unlike_covariance(
-    name: str, covariance: np.ndarray, n_rows: int, labels: tuple[str | int, ...] | None
-) -> None:
-    """Warn as `warn_of_unlike_units` does, by the covariance of all rows."""
-
-    def correlations(chosen: np.ndarray) -> np.ndarray:
-        roots = np.sqrt(covariance[chosen, chosen])
-        return covariance[np.ix_(chosen, chosen)] / roots / roots[:, None]
-
-    _warn_if_unlike(name, np.diag(covariance), n_rows, correlations, labels)
+            found = _variances(sample), sample.shape[0], correlations
+            _warn_if_unlike(
+                name, *found, estimator._column_names[name], estimator.if_units_are_unlike
+            )
 
 
 def warn_of_unlike_lazy_views(estimator: Any, rows: Rows, problem: Problem) -> None:
@@ -59,8 +48,9 @@ def warn_of_unlike_lazy_views(estimator: Any, rows: Rows, problem: Problem) -> N
     for name, block in rows.views.blocks.items():
         B = within.get(name) if block.is_lazy else None
         if isinstance(B, np.ndarray) and B.ndim == 2 and estimator._depends_on_units(name):
-            columns = estimator._column_names[name]
-            _warn_of_unlike_covariance(name, B, block.shape[0], columns)
+            columns, correlations = estimator._column_names[name], partial(correlations_in, B)
+            found = np.diag(B), block.shape[0], correlations
+            _warn_if_unlike(name, *found, columns, estimator.if_units_are_unlike)
 
 
 def _warn_if_unlike(
@@ -69,19 +59,16 @@ def _warn_if_unlike(
     n_rows: int,
     correlations_of: Callable[[np.ndarray], np.ndarray],
     labels: tuple[str | int, ...] | None,
+    remedy: str,
 ) -> None:
-    varying = np.flatnonzero(variances > 0)
-    if len(varying) < 3 or not variances.max() > _LARGE**2 * np.median(variances[varying]):
+    if not are_unlike(variances, n_rows, correlations_of):
         return
-    chosen = varying[:: 1 + len(varying) // _COLUMNS]
-    squares, d = np.sum(correlations_of(chosen) ** 2), len(chosen)
-    if not n_rows * (squares - d) / (d * (d - 1)) > _CORRELATED:
-        return
-    j = int(np.argmax(variances))
-    words = next(text for least, text in _SHARES if variances[j] / variances.sum() >= least)
+    j, median = int(np.argmax(variances)), np.median(variances[variances > 0])
+    ratio = 10 ** int(np.log10(variances[j] / median) / 2)  # the same for all folds
     warn(
-        f"Unlike units: column {j if labels is None else repr(labels[j])} has {words} of the "
-        f"variance of view {name!r}. Standardize its columns, or results depend on their units."
+        f"Unlike units: column {j if labels is None else repr(labels[j])} of view {name!r} has "
+        f"over {ratio:,} times the median standard deviation of its columns. "
+        f"{remedy}, or results depend on their units."
     )
 
 

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
+from mvcca.base.standardizing import STANDARDIZED
 from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
@@ -74,6 +75,13 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with holes, cells that are NaN: refuse them; or estimate the covariances from
         the pairs of features that rows do have, or by maximum likelihood. See Notes of `MVCCA`.
+    scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
+        Whether to standardize the columns of each view, so that a ridge counts alike for columns in
+        any units; weights stay in the units of the rows. "auto" standardizes views whose columns
+        are in unlike units: their largest standard deviation is above 10 times the median one, and
+        they correlate, which scores of a PCA do not. With ``reg="cv"`` folds choose, view by view,
+        in place of this rule; "cv" lets them choose for ridges that are given, too. Without a ridge
+        results do not depend on it.
 
     Attributes
     ----------
@@ -103,6 +111,8 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
     x_weights_, y_weights_, x_loadings_, y_loadings_, x_rotations_, y_rotations_, coef_, intercept_
         As in :mod:`sklearn.cross_decomposition` with ``scale=False``, after a fit to two lone
         matrices; see :doc:`/migration`.
+    scale_ : dict of str to bool
+        Which views were standardized.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -151,10 +161,12 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
     requires = Requirements(views=(2, 2), many_rows=True)
+    automatic: ClassVar = STANDARDIZED
+    if_units_are_unlike = "Set scale=True"
     _if_too_large = _IF_TOO_LARGE
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name]
-        for name in ("n_components", "reg", "cv_goal", "reg_unit", "center")
+        for name in ("n_components", "reg", "cv_goal", "reg_unit", "center", "scale")
     } | {"confounds": [str, None], **_MISSING}
 
     def __init__(
@@ -167,6 +179,7 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
         center: bool = True,
         confounds: str | None = None,
         missing: str = "error",
+        scale: bool | str | Mapping[str, bool | str] = "auto",
     ) -> None:
         self.n_components = n_components
         self.reg = reg
@@ -175,6 +188,7 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
         self.center = center
         self.confounds = confounds
         self.missing = missing
+        self.scale = scale
 
 
 class MVCCA(RankedByCorrelation, RescaledEstimator):
@@ -244,6 +258,13 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with missing cells (NaN): refuse them, estimate each covariance from the rows
         that have both features, or estimate all by maximum likelihood. See Notes.
+    scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
+        Whether to standardize the columns of each view, so that a ridge counts alike for columns in
+        any units; weights stay in the units of the rows. "auto" standardizes views whose columns
+        are in unlike units: their largest standard deviation is above 10 times the median one, and
+        they correlate, which scores of a PCA do not. With ``reg="cv"`` folds choose, view by view,
+        in place of this rule; "cv" lets them choose for ridges that are given, too. Without a ridge
+        results do not depend on it.
 
     Attributes
     ----------
@@ -269,6 +290,8 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     precisions_ : dict of str to ndarray, shape (n_features, n_features)
         Inverse covariance of each view's features; only if `missing` allows holes, which are filled
         with it before rows are projected.
+    scale_ : dict of str to bool
+        Which views were standardized.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -349,6 +372,8 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
     requires = Requirements(many_rows=True)
+    automatic: ClassVar = STANDARDIZED
+    if_units_are_unlike = "Set scale=True"
     _if_too_large = _IF_TOO_LARGE
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StatisticEstimator._parameter_constraints,
@@ -367,6 +392,7 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         center: bool = True,
         confounds: str | None = None,
         missing: str = "error",
+        scale: bool | str | Mapping[str, bool | str] = "auto",
     ) -> None:
         self.n_components = n_components
         self.reg = reg
@@ -376,6 +402,7 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         self.center = center
         self.confounds = confounds
         self.missing = missing
+        self.scale = scale
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

@@ -70,6 +70,13 @@ class GCCA(MVCCA):
         see `MVCCA`.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with holes, cells that are NaN; see `MVCCA`.
+    scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
+        Whether to standardize the columns of each view, so that a ridge counts alike for columns in
+        any units; weights stay in the units of the rows. "auto" standardizes views whose columns
+        are in unlike units: their largest standard deviation is above 10 times the median one, and
+        they correlate, which scores of a PCA do not. With ``reg="cv"`` folds choose, view by view,
+        in place of this rule; "cv" lets them choose for ridges that are given, too. Without a ridge
+        results do not depend on it.
 
     Attributes
     ----------
@@ -88,6 +95,8 @@ class GCCA(MVCCA):
         those of `MVCCA` for more than two views are.
     expected_correlations_by_pair_, expected_deviations_, confound_coefficients_, precisions_
         See `MVCCA`.
+    scale_ : dict of str to bool
+        Which views were standardized.
     reg_, ranking_, bank_, cv_results_
         What ``reg="cv"`` chose, as in `MVCCA`.
     n_components_ : int

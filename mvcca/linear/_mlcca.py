@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mvcca.base.standardizing import in_units, open_units
 from mvcca.blocks import as_block
 from mvcca.linear.label_space import in_label_space, label_counts, label_means
 from mvcca.linear.label_statistic import LabelledRows, pairs_of, shared_rows
@@ -90,6 +91,13 @@ class MLCCA(LabelWeightedEstimator):
     random_state : int, RandomState or None, default=None
         Seed for ties, label features and the rows of `covariance_error_`. Used with `n_neighbors`
         and `label_features` only.
+    scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
+        Whether to standardize the columns of each view, so that a ridge counts alike for columns in
+        any units; weights stay in the units of the rows. "auto" standardizes views whose columns
+        are in unlike units: their largest standard deviation is above 10 times the median one, and
+        they correlate, which scores of a PCA do not. With ``reg="cv"`` folds choose, view by view,
+        in place of this rule; "cv" lets them choose for ridges that are given, too. Without a ridge
+        results do not depend on it.
 
     Attributes
     ----------
@@ -102,6 +110,8 @@ class MLCCA(LabelWeightedEstimator):
         λ = 1 + ρ in decreasing order.
     expected_correlations_, expected_correlations_by_pair_, expected_deviations_
         As in `MVCCA`, if the views share objects.
+    scale_ : dict of str to bool
+        Which views were standardized.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -172,6 +182,7 @@ class MLCCA(LabelWeightedEstimator):
         label_features: str | None = None,
         n_label_features: int = 500,
         random_state: Any = None,
+        scale: bool | str | Mapping[str, bool | str] = "auto",
     ) -> None:
         self.n_components = n_components
         self.label_similarity = label_similarity
@@ -185,6 +196,7 @@ class MLCCA(LabelWeightedEstimator):
         self.label_features = label_features
         self.n_label_features = n_label_features
         self.random_state = random_state
+        self.scale = scale
 
     learns_from_rows = True
 
@@ -257,7 +269,8 @@ class MLCCA(LabelWeightedEstimator):
 
     def _learn_in_label_space(self, rows: Rows) -> None:
         sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
-        problem = self._problem_of(*in_label_space(rows, sums), shared_rows(rows))
+        turned = in_label_space(rows, sums)
+        problem = in_units(self, self._problem_of(*turned, shared_rows(rows)))
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
         self.n_label_vectors_ = len(rows.labels.distinct)
 
@@ -266,6 +279,7 @@ class MLCCA(LabelWeightedEstimator):
         views, weights = statistic.views, statistic.sample_weight
         reg = super()._ridges(views, weights, batch=False)
         rows = Rows(views, weights, statistic.labels, reg, self.n_components)
+        rows = open_units(self, rows, batch=False)
         self._check_labels(label_counts(rows))
         self._learn_rows(rows)
 

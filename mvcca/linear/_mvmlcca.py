@@ -93,6 +93,13 @@ class MVMLCCA(LabelWeightedEstimator):
     random_state : int, RandomState or None, default=None
         Seed for frequencies, landmarks and the rows of `covariance_error_`; used with
         `label_features` only.
+    scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
+        Whether to standardize the columns of each view, so that a ridge counts alike for columns in
+        any units; weights stay in the units of the rows. "auto" standardizes views whose columns
+        are in unlike units: their largest standard deviation is above 10 times the median one, and
+        they correlate, which scores of a PCA do not. With ``reg="cv"`` folds choose, view by view,
+        in place of this rule; "cv" lets them choose for ridges that are given, too. Without a ridge
+        results do not depend on it.
 
     Attributes
     ----------
@@ -105,6 +112,8 @@ class MVMLCCA(LabelWeightedEstimator):
         λ = 1 + ρ in decreasing order.
     expected_correlations_, expected_correlations_by_pair_, expected_deviations_
         As in `MVCCA`, if the views share objects.
+    scale_ : dict of str to bool
+        Which views were standardized.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -180,6 +189,7 @@ class MVMLCCA(LabelWeightedEstimator):
         label_features: str | None = None,
         n_label_features: int = 500,
         random_state: Any = None,
+        scale: bool | str | Mapping[str, bool | str] = "auto",
     ) -> None:
         self.n_components = n_components
         self.label_similarity = label_similarity
@@ -192,6 +202,7 @@ class MVMLCCA(LabelWeightedEstimator):
         self.label_features = label_features
         self.n_label_features = n_label_features
         self.random_state = random_state
+        self.scale = scale
 
     @property
     def requires(self) -> Requirements:  # type: ignore[override]
@@ -255,7 +266,7 @@ class MVMLCCA(LabelWeightedEstimator):
         self.learn(turned, replace(statistic, sums=sums))
 
     def learn(self, rows: Rows, statistic: LabelStatistic) -> None:
-        problem = self.problem(rows, statistic)
+        problem = self.posed(rows, statistic)
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
         if isinstance(statistic.sums, LabelSums):
             self.n_label_vectors_ = len(statistic.sums.labels)

@@ -188,6 +188,8 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         self.center = center
         self.cv_goal = cv_goal
 
+    if_units_are_unlike = "Set scale=True"
+
     def _depends_on_units(self, name: str) -> bool:
         return not self.scale
 
@@ -561,6 +563,7 @@ class CFA(PLS):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: PLS._parameter_constraints[name] for name in ("n_components", "cv_goal")
     }
+    if_units_are_unlike = "Standardize its columns"
     algorithm = "svd"  # parameters of PLS, not of CFA
     scale = False
 

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import RankedByCorrelation, Requirements
 from mvcca.base.label_checks import check_bandwidth, check_label_vectors
+from mvcca.base.standardizing import STANDARDIZED
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.label_features import DrawnLabelFeatures, LabelKernel, draw_label_features
 from mvcca.linear.label_space import label_counts, label_space_is_small
@@ -39,6 +40,9 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
         "n_label_features": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
+
+    automatic: ClassVar = STANDARDIZED
+    if_units_are_unlike = "Set scale=True"
 
     label_similarity: Similarity
     sigma: float

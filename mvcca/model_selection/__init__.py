@@ -37,8 +37,8 @@ from mvcca.model_selection._tuning import (
     chosen,
     fit_chosen,
     tunable,
+    tune,
     tune_by_products,
-    tuned,
 )
 
 __all__ = [
@@ -73,6 +73,6 @@ __all__ = [
     "space_of",
     "spectrum_decay",
     "tunable",
+    "tune",
     "tune_by_products",
-    "tuned",
 ]

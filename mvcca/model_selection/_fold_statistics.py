@@ -21,6 +21,7 @@ from mvcca.model_selection._goals import RankedSample, drawn
 from mvcca.model_selection.folds import make_folds, number_of_folds
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import Rows
+from mvcca.problem.units import units_of_rows
 from mvcca.statistics import Moments, PairCovariance, PairMoments
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -229,8 +230,20 @@ class Parts:
         """Rows of a training part, or all where these do not matter, and its statistic."""
         self._check_labels(self.trains[part])
         if self.cells:
-            return self.rows, self._sum(self.in_part[part])
-        return self._read(self.rows.take(self.trains[part]))
+            units = self._units_of(part)
+            return self.rows.read(units=units), self._sum(self.in_part[part])
+        rows = self.rows.take(self.trains[part])
+        return self._read(rows.read(units=self._units_of(part)))
+
+    def _units_of(self, part: int) -> Any:
+        """Units of a training part, of its rows where its statistic does not tell deviations."""
+        units, bases = self.rows.reading.units, self.rows.reading.bases
+        narrow = {name: True for name in units or {} if name not in bases}
+        is_lazy = any(self.rows.views.blocks[name].is_lazy for name in narrow)
+        if not narrow or is_lazy or not self.model.requires.labels:
+            return units
+        rows = self.rows.take(self.trains[part])
+        return {**(units or {}), **units_of_rows(rows, narrow, pairs=False)}
 
     def _check_labels(self, train: np.ndarray) -> None:
         """Refuse a training part of one class, as `fit` would."""

@@ -154,6 +154,24 @@ class Trials:
         """Keep the value of a variant on a fold."""
         self.values.setdefault(variant, {})[fold] = value
 
+    def extended(self, others: Iterable[Trials], order: Callable[[Setting], Any]) -> Trials:
+        """These and other trials of the same goal, their settings in an order that ties follow."""
+        every = [self, *others]
+        found = [(setting, own, i) for own in every for i, setting in enumerate(own.settings)]
+        found.sort(key=lambda one: order(one[0]))
+        values = {
+            variant._replace(setting=place): by_fold
+            for place, (_, own, number) in enumerate(found)
+            for variant, by_fold in own.values.items()
+            if variant.setting == number
+        }
+        return replace(self, settings=[setting for setting, _, _ in found], values=values)
+
+    def among(self, are_wanted: Callable[[Setting], bool]) -> Trials:
+        """The trials of some settings."""
+        values = {v: own for v, own in self.values.items() if are_wanted(self.settings[v.setting])}
+        return replace(self, values=values)
+
     def pooled(self, value: Callable[[list[Any]], float]) -> Trials:
         """Trials with one value of all folds, of a measure that is not a mean over them."""
         values = {}

@@ -140,8 +140,11 @@ class _OfRidges:
 
     def _ridges(self, settings: Sequence[Setting]) -> list[dict[str, float]]:
         """Ridges of each setting by view."""
-        names, given = self.rows.views.names, getattr(self.estimator, "reg", None)
-        return [reg_of_names(setting.get("reg", given), names) for setting in settings]
+        names, given = self.rows.views.names, dict(self.rows.reg)
+        return [
+            reg_of_names(setting["reg"], names) if "reg" in setting else given
+            for setting in settings
+        ]
 
     def _held_out(
         self, scores: Mapping[int, Scores], bank: Scores, maps: Maps
@@ -160,9 +163,12 @@ class FromStatistic(_OfRidges):
     ----------
     parts : Parts
         Statistics of what each model learns from.
+    reductions : dict
+        Reduced constraints by training part, which sources of the same sums share.
     """
 
     parts: Parts
+    reductions: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, estimator: Any, rows: Rows, folds: InnerFolds, *task: Any, **more: Any) -> Self:
@@ -192,7 +198,8 @@ class FromStatistic(_OfRidges):
         """The problem of all other folds, to be solved for any ridge."""
         part = [own for own, _ in self.folds.models()].index(left_out)
         try:
-            return MatrixPath.of(self.estimator.posed(*self.parts[part]))
+            known = self.reductions.setdefault(part, {})
+            return MatrixPath.of(self.estimator.posed(*self.parts[part]), known=known)
         except ValueError as error:  # more neighbours than rows, say
             raise naming_folds(error, self.folds, left_out) from error
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection._fold_statistics import Outer, naming_folds
 from mvcca.model_selection._search import Choice, Setting, Trials, search
 from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
+from mvcca.model_selection._spaces import Scales
 from mvcca.problem import WIDE, Rows, components_to_search
 
 Key = tuple[tuple[str, Any], ...]  # of a setting
@@ -48,10 +50,12 @@ class SpaceSearch:
     def choices(self) -> dict[Outer, Choice]:
         """The best setting for each outer fold."""
         space, outers = self.source.space, self.source.folds.outer
-        best: dict[Outer, Setting] = dict.fromkeys(outers, space.start)
+        best: dict[Outer, dict[str, Any]] = {outer: dict(space.start) for outer in outers}
         asked = {outer: [_key(setting)] for outer, setting in best.items()}
         if not space.values:
             self._try(asked)
+        if space.scales:
+            self._compare_scalings(best, asked)
         for name, values in space.values.items():
             lines = {outer: list(values) for outer in outers}
             new = {outer: list(values) for outer in outers}
@@ -64,15 +68,42 @@ class SpaceSearch:
                 for outer, own in keys.items():
                     asked[outer] = list(dict.fromkeys([*asked[outer], *own]))
                     chosen = self._trials(outer, asked[outer]).chosen
-                    best[outer] = {name: chosen[name] for name in space.values}
+                    best[outer] |= {name: chosen[name] for name in space.values}
                 new = {
                     outer: [value]
                     for outer in new
                     if (value := self._beyond(name, best[outer][name], lines[outer])) is not None
                 }
-        found = {outer: self._trials(outer, keys).choose() for outer, keys in asked.items()}
+        found = {}
+        for outer, tried in asked.items():
+            trials, scaling = self._trials(outer, tried), best[outer].get("scale")
+            choice = trials.among(partial(_has_scaling, scaling)).choose()
+            found[outer] = replace(choice, cv_results=trials.cv_results())
         self._warn_of_lost_folds()
         return found
+
+    def _compare_scalings(
+        self, best: dict[Outer, dict[str, Any]], asked: dict[Outer, list[Key]]
+    ) -> None:
+        """Put the best way to scale the columns into the best settings."""
+        space = self.source.space
+        names, ridges = space.scales, [{"reg": reg} for reg in space.first_ridges] or [{}]
+        groups: dict[Outer, list[Scales]] = {outer: Scales.first(names) for outer in best}
+        for name in [None, *(names if len(names) > 2 else ())]:
+            if name is not None:
+                groups = {outer: [of["scale"].flipped(name)] for outer, of in best.items()}
+            keys = {
+                outer: [
+                    _key({**best[outer], "scale": scaling, **ridge})
+                    for scaling in group
+                    for ridge in ridges
+                ]
+                for outer, group in groups.items()
+            }
+            self._try(keys)
+            for outer, added in keys.items():
+                asked[outer] = list(dict.fromkeys([*asked[outer], *added]))
+                best[outer]["scale"] = self._trials(outer, asked[outer]).chosen["scale"]
 
     def _warn_of_lost_folds(self) -> None:
         """Say that a fold has no value of any setting, so that only other folds choose."""
@@ -110,7 +141,7 @@ class SpaceSearch:
         known, folds, failures = self.found[outer], self.source.folds, self.source.failures
         prefers_all = self.source.space.prefers_all
         trials = Trials(self.source.goal, [], prefers_all=prefers_all, by_heads=self.by_heads)
-        for part in (known[key] for key in keys if key in known):
+        for part in sorted((known[key] for key in keys if key in known), key=_order):
             trials.settings.extend(part.settings)
             place = len(trials.settings) - 1
             trials.values.update({v._replace(setting=place): own for v, own in part.values.items()})
@@ -184,3 +215,13 @@ class SpaceSearch:
 
 def _key(setting: Setting) -> Key:
     return tuple(setting.items())
+
+
+def _order(trials: Trials) -> int:
+    """Place of the trials of one setting, of which the last wins a tie."""
+    scaling = trials.settings[0].get("scale")
+    return 0 if scaling is None else scaling.order
+
+
+def _has_scaling(scaling: Scales | None, setting: Setting) -> bool:
+    return setting.get("scale") == scaling

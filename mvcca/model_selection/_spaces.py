@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,8 +11,31 @@ from mvcca.views.labels_by_view import LabelsByView
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the mean variance
 LEAST_RIDGE = RIDGES[0]
+FIRST_RIDGES = (1e-2, 0.1, 1.0)  # with which ways to scale columns are compared
 SEARCHED = "cv"  # value of a parameter that folds choose
 AUTOMATIC = "auto"  # value of a parameter that folds choose if they choose another one
+
+
+class Scales(dict[str, bool]):
+    """Whether the columns of each view are standardized; a value of the parameter ``scale``."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+    @classmethod
+    def first(cls, names: Sequence[str]) -> list[Scales]:
+        """What a search compares first: all views, of two views each, none, which wins a tie."""
+        chosen = [set(names), *([{names[1]}, {names[0]}] if len(names) == 2 else []), set()]
+        return [cls((name, name in own) for name in names) for own in chosen]
+
+    def flipped(self, name: str) -> Scales:
+        """The same but for one view."""
+        return Scales(self | {name: not self[name]})
+
+    @property
+    def order(self) -> int:
+        """Place among equally good ones, of which the last wins: scaled less."""
+        return -sum(self.values())
 
 
 @dataclass(frozen=True)
@@ -42,6 +65,8 @@ class Space:
         Similarities that rows are ranked by, if not by the one that the estimator declares.
     n_folds : int
         Number of folds of a bare fit.
+    scales : tuple of str
+        Views whose columns are tried as they are and standardized, before everything else.
     """
 
     values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -53,6 +78,7 @@ class Space:
     beyond: Mapping[str, Callable[[Any, bool], Any]] = field(default_factory=dict)
     rankings: tuple[str, ...] = ()
     n_folds: int = 5
+    scales: tuple[str, ...] = ()
 
     def of(self, estimator: Any) -> Space:
         """What is searched for an estimator: its parameters that are "cv"."""
@@ -61,7 +87,8 @@ class Space:
         has_prefixes = self.has_prefixes and (
             estimator.n_components is None or "n_components" in asked
         )
-        return replace(self, values=values, has_prefixes=has_prefixes)
+        scales = self.scales if "scale" in asked else ()
+        return replace(self, values=values, has_prefixes=has_prefixes, scales=scales)
 
     @property
     def ridges(self) -> tuple[float, ...]:
@@ -76,8 +103,15 @@ class Space:
 
     @property
     def start(self) -> dict[str, Any]:
-        """The middle value of each parameter."""
-        return {name: middle(own) for name, own in self.values.items()}
+        """The middle value of each parameter, of columns as they are."""
+        found = {name: middle(own) for name, own in self.values.items()}
+        return {"scale": Scales.first(self.scales)[-1], **found} if self.scales else found
+
+    @property
+    def first_ridges(self) -> list[Any]:
+        """Ridges with which ways to scale columns are compared, if ridges are searched."""
+        ridges = self.values.get("reg", ())
+        return [reg for reg in ridges if reg in FIRST_RIDGES] or list(ridges)
 
 
 def searched(estimator: Any) -> list[str]:
@@ -109,4 +143,7 @@ def space_of(estimator: Any, views: Views, labels: LabelsByView | None) -> Space
     """What a search of an estimator tries on these rows."""
     if hasattr(estimator, "search_space"):
         return estimator.search_space(views, labels)
-    return Space({"reg": RIDGES}, solves_ridges=True, has_prefixes=True, prefers_all=True)
+    scales = views.without(estimator.confounds).names
+    return Space(
+        {"reg": RIDGES}, solves_ridges=True, has_prefixes=True, prefers_all=True, scales=scales
+    )

@@ -6,7 +6,7 @@ folds win.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection._fold_statistics import InnerFolds, Outer
 from mvcca.model_selection._goals import Goal, goal_of
-from mvcca.model_selection._search import Choice, at_edge, search
+from mvcca.model_selection._search import Choice, Setting, Trials, at_edge, search
 from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection._space_search import SpaceSearch
-from mvcca.model_selection._spaces import RIDGES, searched, space_of
-from mvcca.problem import Rows, components_to_search
+from mvcca.model_selection._spaces import FIRST_RIDGES, RIDGES, Scales, searched, space_of
+from mvcca.problem import Problem, Rows, components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Labels, Views
@@ -28,32 +28,48 @@ from mvcca.views.labels_by_view import LabelsByView
 _OF_VARIANTS = ("n_components", "ranking")  # which every search chooses beside its parameters
 
 
-# ---- ridges of fits from statistics --------------------------------------------------------------
+# ---- ridges and units of fits from statistics ----------------------------------------------------
 
 
-def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
-    """The function that fits to the same rows in any basis, with settings that folds choose.
+def tune(estimator: Any, rows: Rows) -> None:
+    """Fit with settings that folds choose, from one pass over the rows.
 
     Parameters
     ----------
     estimator : StatisticEstimator
-        Fitted by the function, with ``reg_``, ``ranking_`` and ``cv_results_``.
+        Fitted with ``reg_``, ``scale_``, ``ranking_`` and ``cv_results_``.
     rows : Rows
-        Training rows as features.
+        Training rows as features, with the units of all views that may be standardized.
     """
     goal = goal_of(estimator)
     check_goal(goal, estimator, rows)
     # Objects with equal confounds, such as those of one scanner, are no copies.
     folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
+    sums: dict[np.dtype, FromStatistic] = {}
+
+    def source(rows: Rows) -> FromStatistic:
+        if rows.reading.bases:
+            return FromStatistic.of(estimator, rows, folds, goal)
+        products = rows.reading.products
+        if products not in sums:  # the same in all units
+            sums[products] = FromStatistic.of(estimator, rows, folds, goal)
+        own = sums[products]
+        return replace(own, rows=rows, parts=replace(own.parts, rows=rows))
+
+    def tried(rows: Rows, settings: Sequence[Setting]) -> Trials:
+        found: Trials = estimator.precisely(rows, lambda own: search(source(own), settings)[()])
+        return found
+
+    if rows.reading.units is None:
+        rows = estimator.precisely(rows, lambda own: _with_units(estimator, rows, source(own)))
+    choice, rows = _choose_with_units(estimator, rows, tried)
 
     def learn(rows: Rows) -> None:
-        source = FromStatistic.of(estimator, rows, folds, goal)
-        choice = search(source, _settings())[()].choose()
-        whole, statistic = source.parts.whole()
+        whole, statistic = source(rows).parts.whole()
         estimator.learn(_with(choice, whole), statistic)
-        _keep(choice, estimator)
 
-    return learn
+    estimator.precisely(rows, learn)
+    _keep(choice, estimator)
 
 
 def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) -> bool:
@@ -62,9 +78,9 @@ def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) 
     Parameters
     ----------
     estimator : StatisticEstimator
-        Fitted with ``reg_``, ``ranking_`` and ``cv_results_``.
+        Fitted with ``reg_``, ``scale_``, ``ranking_`` and ``cv_results_``.
     rows : Rows
-        Training rows as features.
+        Training rows as features, with the units of all views that may be standardized.
     learn : callable
         Fits to rows by products, and says whether they suffice.
 
@@ -79,26 +95,84 @@ def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) 
     goal = goal_of(estimator)
     check_goal(goal, estimator, rows)
     folds = InnerFolds.of(rows.views, rows.labels)
-    source = FromProducts.of(estimator, rows, folds, goal, most_components=k)
-    trials = search(source, _settings())[()]
-    if not trials.values:  # all ridges fit the rows almost exactly
+
+    def tried(rows: Rows, settings: Sequence[Setting]) -> Trials:
+        task = rows.standardized(), folds, goal
+        return search(FromProducts.of(estimator, *task, most_components=k), settings)[()]
+
+    units = {  # products would need a copy of rows in files
+        name: own
+        for name, own in (rows.reading.units or {}).items()
+        if not rows.views.blocks[name].is_lazy
+    }
+    found = _choose_with_units(estimator, rows.read(units=units), tried)
+    if found is None:  # all ridges fit the rows almost exactly
         return False
-    choice = trials.choose()
-    whole = _with(choice, replace(rows, n_components=k))
-    if not learn(whole):
+    choice, rows = found
+    if not learn(_with(choice, replace(rows, n_components=k))):
         return False
     _keep(choice, estimator)
     return True
 
 
-def _settings() -> list[dict[str, Any]]:
-    """Ridges, the same for all views."""
-    return [{"reg": reg} for reg in RIDGES]
+def _with_units(estimator: Any, rows: Rows, source: FromStatistic) -> Rows:
+    """Rows with the units that the statistic of all of them tells."""
+    problem: Problem = estimator.posed(*source.parts.whole())
+    return rows.read(units=problem.rows.reading.units)
+
+
+def _choose_with_units(
+    estimator: Any, rows: Rows, tried: Callable[[Rows, Sequence[Setting]], Trials]
+) -> Any:
+    """The best ridge, and units of the views, and rows in these units; None if none has a value.
+
+    Ways to scale the columns are compared with a few ridges, and all ridges are tried for the best
+    of them. `tried` returns the trials of settings for rows in given units.
+    """
+    asked = searched(estimator)
+    ridges = RIDGES if "reg" in asked else (None,)
+    if "scale" not in asked or not rows.reading.units:
+        trials = tried(rows, [_setting(None, reg) for reg in ridges])
+        return (trials.choose(), rows) if trials.values else None
+    units = rows.reading.units
+    assert units is not None
+
+    def of(scaling: Scales, ridges: Sequence[float | None]) -> Trials:
+        own = rows.read(units={name: unit for name, unit in units.items() if scaling.get(name)})
+        settings = [_setting(scaling, reg) for reg in ridges]
+        return tried(own, settings)
+
+    first = [reg for reg in ridges if reg is None or reg in FIRST_RIDGES]
+    trials, names = Trials(goal_of(estimator), []), tuple(units)
+    trials = trials.extended([of(scaling, first) for scaling in Scales.first(names)], _order)
+    if not trials.values:
+        return None
+    for name in names if len(names) > 2 else ():
+        other = of(trials.chosen["scale"].flipped(name), first)
+        trials = trials.extended([other], _order)
+    best = trials.chosen["scale"]
+    rest = [reg for reg in ridges if reg not in first]
+    if rest:
+        trials = trials.extended([of(best, rest)], _order)
+    choice = trials.among(lambda setting: setting["scale"] == best).choose()
+    rows = rows.read(units={name: unit for name, unit in units.items() if best[name]})
+    return replace(choice, cv_results=trials.cv_results()), rows
+
+
+def _setting(scaling: Scales | None, reg: float | None) -> Setting:
+    setting = {} if scaling is None else {"scale": scaling}
+    return setting if reg is None else {**setting, "reg": reg}
+
+
+def _order(setting: Setting) -> tuple[float, float]:
+    """Place among equally good settings, of which the last wins: scaled less, larger ridges."""
+    return setting["scale"].order, setting.get("reg", 0.0)
 
 
 def _with(choice: Choice, rows: Rows) -> Rows:
     """Rows for a fit with the settings that were chosen."""
-    rows = replace(rows, reg=dict.fromkeys(rows.views.names, choice.params["reg"]))
+    if "reg" in choice.params:
+        rows = replace(rows, reg=dict.fromkeys(rows.views.names, choice.params["reg"]))
     if choice.n_components is None:
         return rows
     return replace(rows, n_components=choice.n_components)
@@ -106,7 +180,8 @@ def _with(choice: Choice, rows: Rows) -> Rows:
 
 def _keep(choice: Choice, estimator: Any) -> None:
     """Set the attributes of a tuned fit."""
-    estimator.reg_ = choice.params["reg"]
+    for name, value in choice.params.items():
+        setattr(estimator, f"{name}_", dict(value) if name == "scale" else value)
     estimator.ranking_ = choice.ranking
     estimator.cv_results_ = choice.cv_results
 
@@ -193,6 +268,8 @@ def tunable(estimator: Any, fixed: Collection[str] = ()) -> dict[str, Any] | Non
     allowed = getattr(estimator, "_parameter_constraints", {})
     for name in estimator.get_params(deep=False).keys() - set(fixed):
         options = allowed.get(name, [])
+        if name == "scale":  # which "auto" lets folds choose beside any other
+            continue
         if any(isinstance(own, StrOptions) and "cv" in own.options for own in options):
             found[name] = "cv"
     if found and "n_components" not in {*found, *fixed} and None in allowed.get("n_components", []):

@@ -8,7 +8,7 @@ ridge and the weights stay those of the features in every basis.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from mvcca.blocks import as_block
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem._centring import centred_rows, reciprocal, rounding_of_rows, variances_of
-from mvcca.problem.ridge import ridge_in
+from mvcca.problem.ridge import Absolute, ridge_in, ridged
 from mvcca.problem.whitened import Whitened
 from mvcca.problem.whitener import above_rounding, extreme_eigenvalues
 from mvcca.statistics import Moments, column_slices
@@ -29,6 +29,7 @@ from mvcca.statistics import Moments, column_slices
 _WELL_CONDITIONED = 1e3  # of rows with the ridge
 _ORTHONORMAL = 1e4  # of rows without it, so that their basis is orthonormal
 _EPS = np.finfo(float).eps
+_CONSTANT = 1e-12  # deviation in units of the mean, up to which a column is constant
 _BLOCK_NUMBERS = 2**20  # of columns that are centred at a time
 
 
@@ -205,6 +206,81 @@ class Span:
         """The same basis by its matrix."""
         matrix = self.scale[:, None] ** 2 * self.inverse.T
         return Explicit(self.mean, matrix, self.inverse, self.known)
+
+
+@dataclass(frozen=True, eq=False)
+class Standardized:
+    """Columns times their own factors, and a basis of these: Z = (X - origin) diag(f) E.
+
+    A ridge on the features is one on the standardized columns. E is the identity if there is no
+    `inner` basis.
+
+    Attributes
+    ----------
+    factors : ndarray, shape (d,)
+        f, the reciprocal deviations; 0 leaves a column out.
+    origin : ndarray, shape (d,)
+        Values of the columns that are left out; 0 elsewhere.
+    inner : Basis or None
+        Basis of the standardized columns.
+    """
+
+    factors: np.ndarray
+    origin: np.ndarray
+    inner: Any = None
+
+    @classmethod
+    def of(cls, mean: np.ndarray, variance: np.ndarray) -> Standardized:
+        """Factors of columns with this mean and variance."""
+        varies = np.sqrt(variance) > _CONSTANT * np.abs(mean)
+        factors = np.divide(1.0, np.sqrt(variance), out=np.zeros(len(varies)), where=varies)
+        return cls(factors, np.where(varies, 0.0, mean))
+
+    @property
+    def n_features(self) -> int:
+        return int(np.count_nonzero(self.factors))
+
+    @property
+    def divisors(self) -> np.ndarray:
+        """Deviations, 0 of columns that are left out, (d,)."""
+        return reciprocal(self.factors)
+
+    @property
+    def mean(self) -> np.ndarray:
+        inner = 0.0 if self.inner is None else self.inner.mean * self.divisors
+        return self.origin + inner
+
+    @property
+    def inverse(self) -> np.ndarray:
+        if self.inner is None:
+            return np.diag(self.divisors)
+        return np.asarray(self.inner.inverse * self.divisors)
+
+    def lift(self, W: np.ndarray) -> np.ndarray:
+        inner = W if self.inner is None else self.inner.lift(W)
+        return np.asarray((self.factors * inner.T).T)
+
+    def back(self, Z: np.ndarray) -> np.ndarray:
+        return np.asarray((Z if self.inner is None else self.inner.back(Z)) * self.divisors)
+
+    def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
+        if self.inner is not None:
+            return np.asarray(self.inner.ridged(B, ridge, share))
+        return ridged(share * B, Absolute(ridge), 1.0)
+
+    def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
+        """Of the standardized columns."""
+        if self.inner is not None:
+            return np.asarray(self.inner.variances(B, of_rows))
+        return np.diag(B) if B.ndim == 2 else B
+
+    def then(self, other: Basis) -> Standardized:
+        return replace(self, inner=other if self.inner is None else self.inner.then(other))
+
+
+def within_units(basis: Any) -> Any:
+    """The basis itself, or that of the standardized columns."""
+    return basis.inner if isinstance(basis, Standardized) else basis
 
 
 def moments_of_spans(spans: Mapping[str, Span]) -> Moments:

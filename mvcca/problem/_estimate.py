@@ -101,6 +101,22 @@ class Estimate:
         Sigma = statistic.covariance()
         return cls(statistic.mean(), (Sigma, Sigma), statistic, recovered, exactness)
 
+    def scaled(self, factors: Mapping[str, np.ndarray]) -> Self:
+        """The same of features that are multiplied by `factors`, of the views that have some.
+
+        How rows with holes were estimated stays in the units of the rows.
+        """
+        means = {name: mean * factors.get(name, 1.0) for name, mean in self.means.items()}
+        rounding = {n: own * factors.get(n, 1.0) for n, own in self.exactness.rounding.items()}
+        about = replace(self, means=means, exactness=replace(self.exactness, rounding=rounding))
+        if not isinstance(self.pairs, Moments | PairMoments | SharedRows):
+            return replace(about, pairs=[pair.scaled(factors) for pair in self.pairs])
+        pairs = self.pairs.scaled(factors)
+        if self.covariance is None or isinstance(pairs, SharedRows):
+            return replace(about, pairs=pairs)
+        Sigma = pairs.covariance()
+        return replace(about, pairs=pairs, covariance=(Sigma, Sigma))
+
     @property
     def regression(self) -> Regression | None:
         """The regression on confounds, of whose residuals this is said."""

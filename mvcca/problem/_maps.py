@@ -14,7 +14,7 @@ import numpy as np
 
 from mvcca.blocks import Block, as_block, to_host
 from mvcca.machine.warnings import warn
-from mvcca.problem._bases import Basis
+from mvcca.problem._bases import Basis, Standardized
 from mvcca.problem.directions import fixed_signs
 from mvcca.problem.expected import Expected
 from mvcca.statistics import Regression
@@ -145,9 +145,13 @@ class Maps:
         weights, means = dict(self.weights), dict(self.means)
         patterns, own_patterns = dict(self.patterns or {}), dict(self.own_patterns or {})
         regression = self.regression and self.regression.lifted(bases)
+        variances = dict(self.variances or {})
         for name, basis in bases.items():
             if name not in weights:  # confounds
                 continue
+            own = getattr(basis, "before", basis)
+            if name in variances and isinstance(own, Standardized):
+                variances[name] = variances[name] * own.divisors**2
             k, weights[name] = weights[name].shape[1], basis.lift(weights[name])
             of_rows = [found[name].T for found in (patterns, own_patterns) if found]
             centred = basis.back(np.vstack([means[name], *of_rows]))
@@ -160,6 +164,7 @@ class Maps:
             means=means,
             patterns=patterns or None,
             own_patterns=own_patterns or None,
+            variances=variances or None,
             regression=regression,
         )
 

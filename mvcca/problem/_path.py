@@ -81,7 +81,8 @@ class Axes:
         return Tridiagonal(share * B.diagonal + ridge, share * B.beside)
 
     def variances(self, B: Any, of_rows: bool = False) -> np.ndarray:
-        return np.full(self.n_features, self.unit)
+        n_columns = self.n_features if self.before is None else len(self.before.mean)
+        return np.full(n_columns, self.unit)
 
     def then(self, other: Any) -> Any:
         raise NotImplementedError
@@ -106,6 +107,8 @@ class MatrixPath:
         The regression of the rows on confounds, if the problem is that of residuals.
     bases : mapping of str to Basis
         Bases of the rows before the axes, those of confounds included.
+    units : mapping of str to Standardized
+        Units of views whose rows are features, and whose axes are those of standardized columns.
     """
 
     # Without the problem as posed: its matrices would take as much memory again.
@@ -113,10 +116,25 @@ class MatrixPath:
     means: Mapping[str, np.ndarray]
     regression: Regression | None
     bases: Mapping[str, Any]
+    units: Mapping[str, Any]
 
     @classmethod
-    def of(cls, problem: Problem, *, exact: bool = False) -> MatrixPath:
-        """Reduce the constraint of every view; if `exact`, no direction is left out."""
+    def of(
+        cls,
+        problem: Problem,
+        *,
+        exact: bool = False,
+        known: dict[tuple[str, bool], tuple[Axes, Tridiagonal]] | None = None,
+    ) -> MatrixPath:
+        """Reduce the constraint of every view; if `exact`, no direction is left out.
+
+        Reductions are kept in `known` by the name of the view and whether its columns are
+        standardized, for other problems of the same rows.
+        """
+        known = {} if known is None else known
+        units, bases = problem.units, problem.rows.reading.bases
+        means, regression = problem.about.means, problem.about.regression
+        problem = problem.standardized() if units else problem
         between, within = problem.blocks()
         about, rows = problem.about, problem.rows
         exact = exact or not (problem.is_joint or problem.between is None)  # A, where B vanishes
@@ -125,26 +143,28 @@ class MatrixPath:
         with threads_to_factorise(max(map(len, within.values()))):
             for name, B in within.items():
                 check_variance(name, B)
-                axes[name], reduced[name] = Axes.of(B, rows.reading.bases.get(name), exact)
+                own = name, name in units
+                if own not in known:
+                    known[own] = Axes.of(B, rows.reading.bases.get(name), exact)
+                axes[name], reduced[name] = known[own]
             turned = {
                 (p, q): axes[p].vectors.T @ A @ axes[q].vectors for (p, q), A in between.items()
             }
             pairs = []
             for (p, q), C, (B_p, B_q), count in about.by_pair():
-                own: tuple[Any, Any] = reduced[p], reduced[q]
+                of_pair: tuple[Any, Any] = reduced[p], reduced[q]
                 if isinstance(about.pairs, Moments):  # rows that all views share
                     C = turned[p, q]
                 else:
                     V_p, V_q = axes[p].vectors, axes[q].vectors
-                    C, own = V_p.T @ C @ V_q, (_turned(B_p, V_p), _turned(B_q, V_q))
-                pairs.append(PairCovariance((p, q), C, own, count))
-        means, regression = about.means, about.regression
-        own_means = {name: means[name] @ axes[name].vectors for name in axes}
+                    C, of_pair = V_p.T @ C @ V_q, (_turned(B_p, V_p), _turned(B_q, V_q))
+                pairs.append(PairCovariance((p, q), C, of_pair, count))
+        own_means = {name: about.means[name] @ axes[name].vectors for name in axes}
         about = replace(about, means=own_means, covariance=(turned, reduced), pairs=pairs)
         is_cca = problem.between is None
         blocks: dict[str, Any] = {} if is_cca else {"between": turned, "within": reduced}
         in_axes = replace(problem, rows=rows.read(bases=axes), about=about, **blocks)
-        return cls(in_axes, means, regression, rows.reading.bases)
+        return cls(in_axes, means, regression, bases, units)
 
     @property
     def axes(self) -> Mapping[str, Any]:
@@ -179,7 +199,7 @@ class MatrixPath:
         for name, block in views.blocks.items():
             if z is not None and name == z.name:
                 continue
-            V = self.axes[name].vectors
+            V = self._vectors(name)
             if self.problem.about.recovered is not None:
                 block = as_block(self.problem.about.recovered.filled(name, block))
             found[name] = np.asarray(block.project(np.zeros(len(V)), V))
@@ -195,16 +215,21 @@ class MatrixPath:
         """
         maps = self.problem.with_patterns(maps) if patterns else maps
         lifted, means = maps.lifted(self.axes), dict(self.means)
-        for name, axes in self.axes.items():  # the axes may leave out a part of the mean
-            if axes.before is not None:
-                means[name] = axes.mean + axes.before.back(means[name][None])[0]
+        for name, basis in self.bases.items():  # the axes may leave out a part of the mean
+            if name in self.axes:
+                means[name] = basis.mean + basis.back(means[name][None])[0]
         regression = self.regression and self.regression.lifted(self.bases)
         return replace(lifted, means=means, regression=regression)
 
     def correlations(self, maps: Maps, pairs: Iterable[PairCovariance]) -> np.ndarray:
         """Correlations of the scores of rows with these covariances as posed, (n_pairs, k)."""
-        weights = {name: axes.vectors @ maps.weights[name] for name, axes in self.axes.items()}
+        weights = {name: self._vectors(name) @ maps.weights[name] for name in self.axes}
         return score_correlations(weights, pairs)
+
+    def _vectors(self, name: str) -> np.ndarray:
+        """The axes of a view as weights of the columns of its rows, (d, r)."""
+        V: np.ndarray = self.axes[name].vectors
+        return self.units[name].lift(V) if name in self.units else V
 
 
 def _turned(B: np.ndarray, V: np.ndarray) -> np.ndarray:

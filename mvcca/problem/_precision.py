@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from mvcca.machine.warnings import warn
-from mvcca.problem._bases import Explicit, principal_components
+from mvcca.problem._bases import Explicit, principal_components, within_units
 from mvcca.problem._rows import Rows
 from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.whitener import AnyWhitener, Bidiagonal, rounding_of
@@ -138,7 +138,7 @@ def _decomposed(rows: Rows, names: Collection[str]) -> Rows:
         }
     )
     for name in names:
-        basis, Z = rows.reading.bases[name], rows.views[name]
+        basis, Z = within_units(rows.reading.bases[name]), rows.views[name]
         assert isinstance(basis, Explicit)
         lengths = np.linalg.norm(Z, axis=0)
         rounding = np.sqrt(len(Z) * rounding_of(basis.mean) ** 2 @ basis.matrix**2)

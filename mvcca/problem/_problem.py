@@ -17,6 +17,7 @@ from sklearn.exceptions import DataDimensionalityWarning
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
+from mvcca.problem._bases import Standardized, within_units
 from mvcca.problem._estimate import Blocks, Estimate, counted, n_lost
 from mvcca.problem._maps import Maps
 from mvcca.problem._precision import KnownRank, check_precision
@@ -34,7 +35,13 @@ from mvcca.problem.whitener import (
     Whitener,
     rounding_of,
 )
-from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
+from mvcca.statistics import (
+    Moments,
+    PairCovariance,
+    PairMoments,
+    column_slices,
+    scaled_block,
+)
 
 _ROWS_PER_RANK = 5  # below, a ridge chosen by folds retrieves much better; above, hardly
 _LEAST_SHARE = 1e-8  # of the largest correlation, up to which one is rounding
@@ -108,6 +115,10 @@ class Problem:
         ValueError
             If a view never varies, or overflows.
         """
+        if self.units:
+            return self.standardized().solve(
+                n_components, expected=expected, patterns=patterns, lift=lift
+            )
         between, within = self.blocks()
         rows, about, is_cca = self.rows, self.about, self.between is None
         with_diagonal = self.with_diagonal
@@ -157,12 +168,35 @@ class Problem:
                 maps = self.with_patterns(maps)
         return maps.lifted(rows.reading.bases) if lift and rows.reading.bases else maps
 
+    @property
+    def units(self) -> dict[str, Standardized]:
+        """Units of the views that are posed in their features, and are to be standardized."""
+        known, bases = self.rows.reading.units or {}, self.rows.reading.bases
+        return {n: own for n, own in known.items() if n in self.about.means and n not in bases}
+
+    def standardized(self) -> Problem:
+        """The same problem of the columns in their units, which become bases of the rows."""
+        units, reading = self.units, self.rows.reading
+        factors = {name: own.factors for name, own in units.items()}
+        rows = self.rows.read(bases={**reading.bases, **units}, units={})
+        problem = replace(self, rows=rows, about=self.about.scaled(factors))
+        if self.between is None or self.within is None:
+            return problem
+        between, within = self.blocks()
+        f = factors.get
+        return replace(
+            problem,
+            between={(p, q): scaled_block(A, f(p), f(q)) for (p, q), A in between.items()},
+            within={name: scaled_block(B, f(name), f(name)) for name, B in within.items()},
+        )
+
     def _maps(
         self, found: Directions, variances: Mapping[str, np.ndarray], own_value: float
     ) -> Maps:
         """Maps of these directions; `own_value` is what the diagonal of A adds to eigenvalues."""
         about, bases = self.about, self.rows.reading.bases.items()
-        ranks_of_rows = {name: own.rank for name, own in bases if isinstance(own, Reduced)}
+        inner = {name: within_units(own) for name, own in bases}
+        ranks_of_rows = {n: own.rank for n, own in inner.items() if isinstance(own, Reduced)}
         known = None if about.recovered is None else about.recovered.precisions
         return Maps(
             weights=found.weights,
@@ -212,7 +246,7 @@ class Problem:
         whiteners: dict[str, Any] = {}
         for name, B in within.items():
             if self.rows.reg[name]:
-                B = self.rows.ridged(name, B, variances[name].mean())
+                B = self.rows.ridged(name, B, self.rows.unit(name, variances[name]))
             if isinstance(B, Tridiagonal):  # checked by its `MatrixPath`
                 whiteners[name] = Bidiagonal.of(B, name)
                 continue
@@ -284,7 +318,7 @@ class Problem:
         assert maps.variances is not None
         reg, freedom = self.rows.reg, {}
         for name, whitener in whiteners.items():  # tr B (B + r I)⁻¹: the rank without a ridge
-            basis = self.rows.reading.bases.get(name)
+            basis = within_units(self.rows.reading.bases.get(name))
             if isinstance(basis, Reduced):
                 freedom[name] = basis.freedom
             elif isinstance(reg[name], Shrinkage) and reg[name]:
@@ -292,7 +326,7 @@ class Problem:
             else:
                 lost = 0.0
                 if reg[name]:
-                    ridge = ridge_in(reg[name], maps.variances[name].mean())
+                    ridge = ridge_in(reg[name], self.rows.unit(name, maps.variances[name]))
                     lost = ridge * whitener.squared_norm()
                 freedom[name] = max(whitener.rank - lost, 0.0)
         if isinstance(shared := self.about.pairs, SharedRows):

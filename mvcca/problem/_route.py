@@ -142,8 +142,10 @@ def by_products(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
     if route.reads_rows:
         rows = replace(rows, views=rows.views.in_memory())
     # With too small a ridge, steps are many where few rows span few directions.
+    rows = rows.standardized() if rows.reading.units else rows
     path = ProductPath(rows, with_patterns, not is_read, refuses=len(rows.views) <= _FEW_ROWS)
-    return path.solve(rows.reg, rows.n_components)
+    maps = path.solve(rows.reg, rows.n_components)
+    return maps if maps is None else maps.lifted(rows.reading.bases)
 
 
 def operator_route(rows: Rows) -> Route | None:
@@ -151,6 +153,8 @@ def operator_route(rows: Rows) -> Route | None:
     views, k = rows.views, rows.n_components
     if k is None or not _may_take_products(views, k) or not all(rows.reg.values()):
         return None
+    if any(views.blocks[name].is_lazy for name in rows.reading.units or {}):
+        return None  # products would need a copy in other units
     found = routes(views, k)
     chosen = cheapest(found)
     of_each = (f"{r.name} {r.seconds:.2g} s, {r.n_bytes / 1e9:.2g} GB" for r in found.values())

@@ -13,8 +13,10 @@ from mvcca.blocks import as_block, to_host
 from mvcca.problem._bases import (
     Basis,
     Span,
+    Standardized,
     moments_of_spans,
     row_space,
+    within_units,
 )
 from mvcca.problem._reduced import reduced
 from mvcca.problem.ridge import Shrinkage, ridge_in, ridged
@@ -33,6 +35,9 @@ class Reading:
     ----------
     bases : mapping of str to Basis
         Basis of each view; the features themselves if it is missing.
+    units : mapping of str to Standardized, or None
+        Units of the columns of views whose ridge is one on standardized columns. None if the
+        statistic of all rows is to tell them.
     center : bool
         Whether bases are those of centred rows.
     products : dtype
@@ -44,6 +49,7 @@ class Reading:
     """
 
     bases: Mapping[str, Basis] = field(default_factory=dict)
+    units: Mapping[str, Standardized] | None = field(default_factory=dict)
     center: bool = True
     products: np.dtype = _FLOAT64
     dtype: np.dtype | None = None
@@ -97,11 +103,11 @@ class Rows:
         moments_of = partial(Moments.of, dtype=self.reading.products)
         if not self.views.is_paired:
             return PairMoments.of(self.views, self.sample_weight, moments_of)
-        spans = {
-            name: basis
-            for name, basis in self.reading.bases.items()
-            if isinstance(basis, Span) and len(basis.normal) == len(self.views)
-        }
+        spans = {}
+        for name, basis in self.reading.bases.items():
+            own = within_units(basis)
+            if isinstance(own, Span) and len(own.normal) == len(self.views):
+                spans[name] = own
         if len(spans) == len(self.views.names):
             return moments_of_spans(spans)
         return moments_of(self.views, self.sample_weight)
@@ -127,7 +133,7 @@ class Rows:
 
     def widths(self) -> dict[str, int]:
         """Number of features of each view, in whatever basis its rows are."""
-        return self.views.widths | {name: E.n_features for name, E in self.reading.bases.items()}
+        return self.views.widths | {name: len(E.mean) for name, E in self.reading.bases.items()}
 
     def variances(self, name: str, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
         """Diagonal over the features of a view, (d,), of a matrix B in its basis.
@@ -137,6 +143,13 @@ class Rows:
         if name in self.reading.bases:
             return self.reading.bases[name].variances(B, of_rows)
         return np.diag(B) if B.ndim == 2 else B
+
+    def unit(self, name: str, variances: np.ndarray) -> float:
+        """What a relative ridge of a view is multiplied by: the mean of its `variances`."""
+        basis = self.reading.bases.get(name)
+        if isinstance(basis, Standardized):  # columns that are left out do not count
+            return float(variances.sum() / basis.n_features)
+        return float(variances.mean())
 
     def ridged(self, name: str, B: np.ndarray, unit: float) -> np.ndarray:
         """A matrix B in the basis of a view with the ridge of its features.
@@ -169,6 +182,15 @@ class Rows:
         }
         return self.rotated(find) if find else self
 
+    def standardized(self) -> Self:
+        """The same rows, those of views with units in these, as bases."""
+        units = {n: own for n, own in (self.reading.units or {}).items() if n in self.views.names}
+        blocks = {
+            name: _standardized(block, units[name]) if name in units else block
+            for name, block in self.views.items()
+        }
+        return replace(self, views=self.views.replace(blocks)).read(bases=units, units={})
+
     def in_directions_of(self, combinations: Mapping[str, np.ndarray]) -> Self:
         """The same rows, those of some views in the directions of a problem of low rank.
 
@@ -189,13 +211,21 @@ class Rows:
     def rotated(self, find: Mapping[str, Callable[..., tuple[Basis, np.ndarray]]]) -> Self:
         """The same rows, those of some views in the basis that is found for them, in float64."""
         blocks, bases = dict(self.views.items()), dict(self.reading.bases)
+        units = self.reading.units or {}
         for name, basis_of in find.items():
             weights = None if self.sample_weight is None else self.sample_weight_of(name)
+            if name in units and name not in bases:
+                blocks[name], bases[name] = _standardized(blocks[name], units[name]), units[name]
             basis, blocks[name] = basis_of(to_host(blocks[name]), weights)
             if not blocks[name].shape[1]:
                 check_variance(name, np.zeros(1))
             bases[name] = bases[name].then(basis) if name in bases else basis
         return replace(self, views=self.views.replace(blocks)).read(bases=bases)
+
+
+def _standardized(X: Any, units: Standardized) -> Any:
+    """Columns in their units, in float64 and in memory."""
+    return as_block(X).plain().promoted(_FLOAT64).scaled(units.factors).matrix
 
 
 def check_variance(name: str, B: np.ndarray) -> None:

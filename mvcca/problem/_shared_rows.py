@@ -7,7 +7,7 @@ to project the rows once a few maps are found.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,9 +20,13 @@ from mvcca.statistics.passes import not_kept
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
-    """Rows of views that share objects; they do not add, but their moments do."""
+    """Rows of views that share objects; they do not add, but their moments do.
+
+    Covariances are those of features that are multiplied by `factors`, of the views that have some.
+    """
 
     rows: Rows
+    factors: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def is_cheaper(self) -> bool:
         """Whether scores of as many components as are wanted take less than moments of features."""
@@ -39,7 +43,11 @@ class SharedRows:
 
     def by_pair(self) -> Iterator[PairCovariance]:
         """Covariances of the features of each two views that share objects."""
-        return self.moments.by_pair()
+        return (pair.scaled(self.factors) for pair in self.moments.by_pair())
+
+    def scaled(self, factors: Mapping[str, np.ndarray]) -> SharedRows:
+        """The same rows, with covariances of features that are multiplied by `factors`."""
+        return replace(self, factors=factors)
 
     def scores_by_pair(
         self, weights: Mapping[str, np.ndarray], means: Mapping[str, np.ndarray]

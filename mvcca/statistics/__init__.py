@@ -18,7 +18,7 @@ from mvcca.statistics._moments import (
     column_slices,
     moments_of_block,
 )
-from mvcca.statistics._pair_covariance import PairCovariance
+from mvcca.statistics._pair_covariance import PairCovariance, scaled_block
 from mvcca.statistics._pair_moments import PairMoments
 from mvcca.statistics._patterns import PatternMoments
 from mvcca.statistics._regression import Regression
@@ -53,6 +53,7 @@ __all__ = [
     "StandardizedRows",
     "column_slices",
     "moments_of_block",
+    "scaled_block",
 ]
 
 if not TYPE_CHECKING:  # it would hide misspelt names

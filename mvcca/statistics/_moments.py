@@ -12,7 +12,7 @@ by algebra.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate as accumulated
@@ -257,6 +257,16 @@ class Moments:
                 block *= max(count - 1, 0) / max(count, 1e-300)  # means are known, not estimated
         zeros = np.zeros_like(self.means)
         return Moments(self.widths, self.counts, zeros, zeros, scatter)
+
+    def scaled(self, factors: Mapping[str, np.ndarray]) -> Moments:
+        """The moments of features that are multiplied by `factors`, of the views that have some."""
+        f = np.concatenate([factors.get(n, np.ones(width)) for n, width in self.widths.items()])
+        scatter = f[:, None] * self.scatter
+        scatter *= f
+        regression = self.regression and self.regression.scaled(factors)
+        return Moments(
+            self.widths, self.counts, f * self.means, f * self.residues, scatter, regression
+        )
 
     def by_pair(self, Sigma: np.ndarray | None = None) -> Iterator[PairCovariance]:
         """Yield the covariances of each pair of paired views, if there is more than one object.

@@ -83,6 +83,10 @@ class PairMoments:
         """The moments about zero; see `Moments.about_zero`."""
         return PairMoments({pair: own.about_zero() for pair, own in self.pairs.items()})
 
+    def scaled(self, factors: Mapping[str, np.ndarray]) -> PairMoments:
+        """The moments of features that are multiplied by `factors`; see `Moments.scaled`."""
+        return PairMoments({pair: own.scaled(factors) for pair, own in self.pairs.items()})
+
     @property
     def widths(self) -> dict[str, int]:
         """Number of features of each view."""

@@ -59,6 +59,11 @@ class Regression:
                 found.append(PairCovariance((p, q), less(p, q, between), residual, count))
         return found
 
+    def scaled(self, factors: Mapping[str, np.ndarray]) -> Regression:
+        """The same regression of features that are multiplied by `factors`."""
+        coefficients = {n: B * factors.get(n, 1.0) for n, B in self.coefficients.items()}
+        return replace(self, coefficients=coefficients)
+
     def lifted(self, bases: Mapping[str, Any]) -> Regression:
         """The same regression of the features, from coordinates in `bases`."""
         mean, coefficients = self.mean, dict(self.coefficients)

@@ -1,0 +1,320 @@
+"""The parameter `scale`: units of columns do not matter where views are standardized."""
+
+from __future__ import annotations
+
+import pickle
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import mvcca
+from mvcca import CCA, GCCA, MLCCA, MVCCA, MVMLCCA, FoldSearchCV, Views
+from mvcca.model_selection import InnerFolds, Trials, choices
+from mvcca.model_selection._goals import Value
+from mvcca.model_selection._search import Variant
+from mvcca.model_selection._spaces import Scales
+from mvcca.statistics import CellMoments, Moments
+
+N = 150
+RNG = np.random.default_rng(0)
+SHARED = RNG.normal(size=(N, 3))
+CLASSES = np.arange(N) % 5
+
+
+def view(width: int) -> np.ndarray:
+    return SHARED @ RNG.normal(size=(3, width)) + RNG.normal(size=(N, width))
+
+
+PLAIN = {"a": view(7), "b": view(5)}
+UNITS = {
+    n: 10 ** RNG.uniform(-3, 3, X.shape[1]) * RNG.choice([-1, 1], X.shape[1])
+    for n, X in PLAIN.items()
+}
+SHIFTS = {n: RNG.normal(size=X.shape[1]) * np.abs(UNITS[n]) for n, X in PLAIN.items()}
+ORDERS = {n: RNG.permutation(X.shape[1]) for n, X in PLAIN.items()}
+MIXED = {n: X * UNITS[n] + SHIFTS[n] for n, X in PLAIN.items()}
+LINEAR = [CCA, MVCCA, GCCA, MLCCA, MVMLCCA]
+
+
+def standardized(blocks):
+    return {n: (X - X.mean(0)) / X.std(0, ddof=1) for n, X in blocks.items()}
+
+
+def same_scores(model, views, other, others, tol=1e-6):
+    for name, S in model.transform(views).items():
+        T = other.transform(others)[name]
+        signs = np.sign(np.sum(S * T, axis=0))
+        assert_allclose(S, T * signs, atol=tol * np.abs(T).max())
+
+
+@pytest.mark.parametrize("method", LINEAR)
+@pytest.mark.parametrize("reg", [0.1, 1e-3, "auto"])
+def test_standardizing_equals_a_fit_to_standardized_columns(method, reg):
+    blocks = standardized(PLAIN)
+    expected = method(3, reg=reg, scale=False).fit(blocks, CLASSES)
+    found = method(3, reg=reg, scale=True).fit(MIXED, CLASSES)
+    assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
+    same_scores(found, MIXED, expected, blocks)
+    assert found.scale_ == {"a": True, "b": True}
+    assert expected.scale_ == {"a": False, "b": False}
+
+
+@pytest.mark.parametrize(
+    ("method", "goal"), [*((own, "object") for own in LINEAR), (CCA, "class"), (MLCCA, "class")]
+)
+def test_folds_of_standardized_columns_do_not_depend_on_units(method, goal):
+    views = {n: X[:, ORDERS[n]] for n, X in MIXED.items()}
+    first, second = (
+        method(None, reg="cv", cv_goal=goal, scale=True).fit(own, CLASSES) for own in (PLAIN, views)
+    )
+    for key, values in first.cv_results_.items():
+        if key.endswith("score"):
+            assert_allclose(values, second.cv_results_[key], atol=1e-6)
+    assert first.reg_ == second.reg_
+    assert first.ranking_ == second.ranking_
+    same_scores(first, PLAIN, second, views)
+
+
+@pytest.mark.parametrize("method", [CCA, MVMLCCA])
+def test_folds_choose_scales_by_view(method):
+    views = {"a": MIXED["a"], "b": PLAIN["b"]}
+    model = method(None, reg="cv").fit(views, CLASSES)
+    table = model.cv_results_
+    tried = {tuple(own.values()) for own in table["param_scale"]}
+    assert tried == {(False, False), (False, True), (True, False), (True, True)}
+    assert model.scale_["a"]
+    best = table["mean_test_score"].max()
+    of_chosen = [own == model.scale_ for own in table["param_scale"]]
+    assert table["mean_test_score"][of_chosen].max() == best
+    again = method(None, reg=model.reg_, scale=model.scale_).fit(views, CLASSES)
+    same_scores(model, views, again, views, 1e-9)
+    always = method(None, reg="cv", scale=True).fit(views, CLASSES).cv_results_
+    values = dict(zip(map(_key, always["params"]), always["mean_test_score"], strict=True))
+    both = [all(own.values()) for own in table["param_scale"]]
+    for params, value in zip(table["params"], table["mean_test_score"], strict=True):
+        if all(params["scale"].values()):
+            assert value == pytest.approx(values[_key(params)], abs=1e-9)
+    assert any(both)
+
+
+def _key(params):
+    return params["reg"], params["ranking"], params["n_components"]
+
+
+def test_a_view_times_a_constant_changes_nothing():
+    first = CCA(None, reg="cv").fit(PLAIN)
+    second = CCA(None, reg="cv").fit({"a": 1e4 * PLAIN["a"], "b": 1e-3 * PLAIN["b"]})
+    assert_allclose(first.cv_results_["mean_test_score"], second.cv_results_["mean_test_score"])
+    assert first.scale_ == second.scale_
+
+
+def test_of_three_views_all_none_and_flipped_ones_are_tried():
+    views = {"a": MIXED["a"], "b": PLAIN["b"], "c": view(4)}
+    model = MVCCA(None, reg="cv").fit(views)
+    assert model.scale_["a"]
+    assert len({tuple(own.values()) for own in model.cv_results_["param_scale"]}) == 5
+
+
+def test_of_equally_good_scales_the_fewest_win():
+    """Columns of two values, of which all deviations are 1."""
+    signs = {n: np.sign(X - np.median(X, axis=0)) for n, X in PLAIN.items()}
+    twice = {n: np.vstack([X, -X]) for n, X in signs.items()}
+    scalings = Scales.first(["a", "b"])
+    assert [sum(own.values()) for own in scalings] == [2, 1, 1, 0]
+    trials = Trials("object", [{"scale": own, "reg": 0.1} for own in scalings])
+    for place in range(4):
+        trials.add(0, Variant(place), Value(0.5, 0.5))
+    assert not any(trials.chosen["scale"].values())
+    assert CCA(2, reg=0.1).fit(twice).scale_ == {"a": False, "b": False}
+
+
+@pytest.mark.parametrize("scale", [False, True, "auto", {"a": True, "b": False}])
+def test_without_a_ridge_scales_change_nothing(scale):
+    expected = CCA(4, scale=False).fit(PLAIN).canonical_correlations_
+    assert_allclose(CCA(4, scale=scale).fit(MIXED).canonical_correlations_, expected, rtol=1e-9)
+
+
+def batches(views):
+    return [{n: X[rows] for n, X in views.items()} for rows in np.array_split(np.arange(N), 4)]
+
+
+@pytest.mark.parametrize("scale", [True, "auto", {"a": True, "b": False}])
+@pytest.mark.parametrize(
+    "model",
+    [
+        CCA(3, reg=0.1),
+        CCA(3, reg=0.1, center=False),
+        CCA(2, reg=0.1, confounds="z"),
+        CCA(3, reg=0.1, missing="pairwise"),
+        CCA(3, reg=0.1, missing="em"),
+        GCCA(3, reg=0.1),
+        MLCCA(3, reg=0.1),
+        MVMLCCA(3, reg=0.1),
+    ],
+    ids=repr,
+)
+def test_batches_and_moments_give_what_a_fit_gives(model, scale):
+    views = {"a": MIXED["a"], "b": PLAIN["b"]}
+    if model.confounds:
+        views["z"] = view(2)
+    if model.missing != "error":
+        views["a"] = np.where(RNG.random(views["a"].shape) < 0.05, np.nan, views["a"])
+    whole, parts = (clone(model).set_params(scale=scale) for _ in range(2))
+    whole.fit(views, CLASSES)
+    of_parts = np.array_split(CLASSES, 4)
+    for batch, y in zip(batches(views), of_parts, strict=True):
+        parts.partial_fit(batch, y)
+    assert parts.scale_ == whole.scale_
+    assert whole.scale_["a"]
+    for name, W in whole.weights_.items():
+        assert_allclose(parts.weights_[name], W, atol=1e-7 * np.abs(W).max())
+    if model.requires.labels or model.missing == "em":
+        return
+    kind = CellMoments if model.missing == "pairwise" else Moments
+    moments = clone(whole).fit_statistic(kind.of(Views(views)))
+    for name, W in whole.weights_.items():
+        assert_allclose(moments.weights_[name], W, atol=1e-7 * np.abs(W).max())
+
+
+def test_confounds_leave_residuals_whose_deviations_count():
+    z = view(2)
+    views = {"a": MIXED["a"], "b": MIXED["b"]}
+    design = np.c_[np.ones(N), z]
+    left = {n: X - design @ np.linalg.lstsq(design, X, rcond=None)[0] for n, X in views.items()}
+    expected = CCA(2, reg=0.1, scale=True).fit(left)
+    found = CCA(2, reg=0.1, scale=True, confounds="z").fit({**views, "z": z})
+    assert_allclose(found.canonical_correlations_, expected.canonical_correlations_, rtol=1e-8)
+
+
+STORED = {
+    "csr": lambda X: sp.csr_array(np.where(np.abs(X) > np.median(np.abs(X)), X, 0)),
+    "dask": lambda X: da.from_array(X, chunks=(40, -1)),
+    "float32": lambda X: X.astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("storage", STORED)
+@pytest.mark.parametrize("model", [CCA(3, reg=0.1, scale=True), CCA(3, reg="cv")], ids=repr)
+def test_rows_of_any_storage_are_standardized(storage, model):
+    views = {n: STORED[storage](X) for n, X in MIXED.items()}
+    found = clone(model).fit(views)
+    dense = {
+        n: X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float) for n, X in views.items()
+    }
+    expected = clone(model).fit(dense)
+    assert found.scale_ == expected.scale_ == {"a": True, "b": True}
+    tol = 1e-3 if storage == "float32" else 1e-8
+    assert_allclose(found.canonical_correlations_, expected.canonical_correlations_, rtol=tol)
+
+
+@pytest.mark.parametrize("reg", [0.1, "cv"])
+@pytest.mark.parametrize("method", [CCA, MLCCA, MVMLCCA])
+def test_wide_views_are_standardized(method, reg):
+    wide = SHARED[:60] @ RNG.normal(size=(3, 200)) + RNG.normal(size=(60, 200))
+    units = 10 ** RNG.uniform(-3, 3, 200)
+    narrow, y = PLAIN["b"][:60], CLASSES[:60]
+    options = {"reg": reg, "scale": {"a": True, "b": False}}
+    found = method(2, **options).fit({"a": wide * units, "b": narrow}, y)
+    blocks = {"a": (wide - wide.mean(0)) / wide.std(0, ddof=1), "b": narrow}
+    expected = method(2, reg=reg, scale=False).fit(blocks, y)
+    assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-6)
+    same_scores(found, {"a": wide * units, "b": narrow}, expected, blocks)
+
+
+def test_products_standardize_wide_sparse_rows():
+    rng = np.random.default_rng(1)
+    X, Y = (sp.random_array((400, 1500), density=0.03, rng=rng).tocsr() for _ in range(2))
+    units = np.where(np.arange(1500) % 9, 1.0, 1e3)
+    views = {"a": sp.csr_array(X.multiply(units)), "b": Y}
+    factors = {n: 1 / np.asarray(B.todense()).std(0, ddof=1) for n, B in views.items()}
+    blocks = {n: sp.csr_array(B.multiply(factors[n])) for n, B in views.items()}
+    found = CCA(4, reg=3.0, scale=True).fit(views)
+    expected = CCA(4, reg=3.0, scale=False).fit(blocks)
+    assert_allclose(found.canonical_correlations_, expected.canonical_correlations_, rtol=1e-6)
+    same_scores(found, views, expected, blocks, 1e-4)
+
+
+def test_constant_columns_are_left_out():
+    with_constant = {**MIXED, "a": np.c_[MIXED["a"], np.full(N, 7.1)]}
+    found = CCA(3, reg=0.1, scale=True).fit(with_constant)
+    expected = CCA(3, reg=0.1, scale=True).fit(MIXED)
+    assert_allclose(found.canonical_correlations_, expected.canonical_correlations_, rtol=1e-9)
+    assert_array_equal(found.weights_["a"][-1], 0)
+    assert found.means_["a"][-1] == pytest.approx(7.1)
+
+
+@pytest.mark.parametrize("scale", [True, "auto"])
+@pytest.mark.parametrize("model", [CCA(reg=0.1), MLCCA(), MVMLCCA()], ids=repr)
+def test_one_pass_over_folds_finds_what_refits_find(model, scale):
+    model, grid = clone(model).set_params(scale=scale), {"reg": [0.01, 0.1, 1.0]}
+    views = Views(MIXED)
+    found, expected = (
+        search(model, grid, cv=3).fit(views, CLASSES) for search in (FoldSearchCV, GridSearchCV)
+    )
+    key = "mean_test_score"
+    assert_allclose(found.cv_results_[key], expected.cv_results_[key], atol=1e-8)
+    assert found.best_estimator_.scale_["a"]
+
+
+def test_outer_folds_choose_scales_without_their_own_rows():
+    views = Views(PLAIN).with_ids(np.arange(1, N + 1))
+    folds = InnerFolds(np.arange(N) % 4, nested=True)
+    rng = np.random.default_rng(1)
+    other = views.replace(
+        {
+            n: np.where(folds.codes[:, None] == 2, 9 * rng.random(X.shape), X)
+            for n, X in PLAIN.items()
+        }
+    )
+    one, two = (
+        choices(CCA(None, reg="cv"), own, None, folds, "object")[2,] for own in (views, other)
+    )
+    assert one.parameters == two.parameters
+    assert_allclose(one.cv_results["mean_test_score"], two.cv_results["mean_test_score"])
+
+
+def test_a_saved_model_keeps_its_scales(tmp_path):
+    model = CCA(2, reg="cv").fit(MIXED)
+    mvcca.save(model, tmp_path / "m.mvcca")
+    for other in (mvcca.load(tmp_path / "m.mvcca"), pickle.loads(pickle.dumps(model))):
+        assert other.scale_ == model.scale_
+        assert_array_equal(other.transform(MIXED)["a"], model.transform(MIXED)["a"])
+    assert mvcca.load(tmp_path / "m.mvcca").get_params()["scale"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"scale": "cv", "reg": 0.0}, "compares fits with a ridge"),
+        ({"scale": "cv", "reg": "auto"}, "compares fits with a ridge"),
+        ({"scale": {"a": "cv", "b": True}, "reg": 0.1}, "chooses one value for all views"),
+        ({"scale": {"a": True}, "reg": 0.1}, "scale names the views"),
+        ({"scale": "yes"}, "The 'scale' parameter of CCA must be"),
+    ],
+)
+def test_scales_that_cannot_be_are_refused(options, says):
+    with pytest.raises(ValueError, match=says):
+        CCA(2, **options).fit(PLAIN)
+
+
+def test_batches_cannot_choose_scales_nor_shrink_standardized_columns():
+    with pytest.raises(ValueError, match='scale="cv" looks at all rows at once'):
+        CCA(2, reg=0.1, scale="cv").partial_fit(PLAIN)
+    model = CCA(2, reg="auto", scale=True).partial_fit(PLAIN)
+    with pytest.raises(AttributeError, match="looks at all rows twice"):
+        _ = model.weights_
+
+
+@pytest.mark.parametrize("exponent", [-150, 150])
+def test_units_at_the_edges_of_floats(exponent):
+    units = np.where(np.arange(7) % 2, 1.0, 10.0**exponent)
+    views = {"a": PLAIN["a"] * units, "b": PLAIN["b"]}
+    found = CCA(2, reg=0.1, scale=True).fit(views)
+    expected = CCA(2, reg=0.1, scale=True).fit(PLAIN)
+    assert_allclose(found.canonical_correlations_, expected.canonical_correlations_, rtol=1e-8)
+    same_scores(found, views, expected, PLAIN)
