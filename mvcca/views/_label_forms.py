@@ -154,6 +154,8 @@ def _encode_classes(values: np.ndarray) -> Encoded:
 
 
 def _is_indicator(values: np.ndarray) -> bool:
+    if values.dtype.kind in "iuf":
+        return bool(((values == 0) | (values == 1)).all())
     return values.dtype.kind == "b" or bool(np.isin(values, (0, 1)).all())
 
 
@@ -166,7 +168,10 @@ def _encode_matrix(matrix: Any, values: np.ndarray, names: np.ndarray | None = N
         raise ValueError("Complex data not supported as labels.")
     _require_finite(values)
     if _is_indicator(values):
-        vectors, codes = distinct_sets(own_csr(matrix, dtype=np.uint8))
+        if matrix is values:
+            vectors, codes = _distinct_indicators(values)
+        else:
+            vectors, codes = distinct_sets(own_csr(matrix, dtype=np.uint8))
     else:
         _require_squares(values)
         vectors, codes = distinct_rows(as_block(matrix).dense().matrix.astype(float))
@@ -192,6 +197,14 @@ def distinct_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct rows of an array, and each row's code."""
     first, codes = _first_of_each([row.tobytes() for row in matrix + 0.0])  # -0.0 becomes 0.0
     return matrix[first], codes
+
+
+def _distinct_indicators(values: np.ndarray) -> tuple[csr_array, np.ndarray]:
+    """Distinct rows of a dense indicator matrix, compared by their bits, and each row's code."""
+    bits = np.packbits(values != 0, axis=1)
+    buffer, step = bits.tobytes(), max(1, bits.shape[1])
+    first, codes = _first_of_each([buffer[i : i + step] for i in range(0, step * len(bits), step)])
+    return own_csr(values[first], dtype=np.uint8), codes
 
 
 def distinct_sets(matrix: csr_array) -> tuple[csr_array, np.ndarray]:
