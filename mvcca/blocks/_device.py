@@ -192,7 +192,7 @@ def sums_by_code(X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[np.nda
     order = np.argsort(codes, kind="stable")
     grouping = _grouping(X, codes, order, weights)
     if grouping is not None:
-        return np.unique(codes), grouping @ xp.astype(X, xp.float64)
+        return np.flatnonzero(np.bincount(codes)), grouping @ xp.astype(X, xp.float64)
     codes = codes[order].astype(np.int64)
     rows = xp.astype(xp.take(X, beside(order.astype(np.int64), X), axis=0), xp.float64)
     rows = rows * beside(weights[order].astype(np.float64), X)[:, None]

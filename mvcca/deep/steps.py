@@ -119,11 +119,11 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor, device: torch.device
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     gradients = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
-    is_finite = torch.isfinite(loss.detach())
     if device.type != "cpu":
-        is_finite = _zero_unless_finite(gradients, is_finite)
+        is_finite = _zero_unless_finite(gradients, loss.detach())
         optimizer.step()
         return is_finite
+    is_finite = torch.isfinite(loss.detach())
     if gradients:
         norms = torch._foreach_norm(gradients, 2)  # torch's fast path
         is_finite = is_finite & torch.isfinite(torch.stack(norms)).all()
@@ -132,17 +132,17 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor, device: torch.device
     return is_finite
 
 
-def _zero_unless_finite(gradients: list[Tensor], is_finite: Tensor) -> Tensor:
+def _zero_unless_finite(gradients: list[Tensor], loss: Tensor) -> Tensor:
     """Set gradients to 0 if one of them, or the loss, is not finite; return if all are.
 
     They are taken as one vector, because on a GPU a call takes longer than most gradients.
     """
     if not gradients:
-        return is_finite
-    together = torch.cat([gradient.reshape(-1) for gradient in gradients])
-    is_finite = is_finite & torch.isfinite(torch.linalg.vector_norm(together))
-    together = torch.where(is_finite, together, 0)
-    parts = together.split([gradient.numel() for gradient in gradients])
+        return torch.isfinite(loss)
+    parts = [loss.to(gradients[0].device), *gradients]
+    together = torch.cat([part.reshape(-1) for part in parts])
+    is_finite = torch.linalg.vector_norm(together, float("inf")) < float("inf")
+    _, *parts = torch.where(is_finite, together, 0).split([part.numel() for part in parts])
     torch._foreach_copy_(
         gradients, [part.view_as(own) for part, own in zip(parts, gradients, strict=True)]
     )

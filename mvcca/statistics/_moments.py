@@ -29,7 +29,7 @@ from mvcca.machine.config import block_size, get_config, is_plain
 from mvcca.machine.threads import one_by_one
 from mvcca.statistics._pair_covariance import PairCovariance
 from mvcca.statistics._regression import Regression
-from mvcca.statistics.passes import accumulate
+from mvcca.statistics.passes import accumulate, row_bytes_of
 from mvcca.views import Views
 
 _ULPS = 32  # a deviation of so many units in the last place is rounding
@@ -37,6 +37,7 @@ ROUNDING = _ULPS * np.finfo(np.float64).eps
 
 _FEATURES_PER_ROW = 4  # adding a (D, D) scatter costs as much as multiplying D / 4 rows
 _DEVICE_BLOCKS = 32  # times as many rows: a GPU waits for Python between blocks
+_DEVICE_BYTES = 2**27  # of a block in memory, at least
 _MEMORY_BLOCKS = 32  # times as many rows: they are cut into pieces later
 
 _SAMPLE_STEP = 16  # every 16th row of a piece estimates its mean
@@ -115,6 +116,8 @@ class Moments:
         least = views.shape[1] // _FEATURES_PER_ROW
         if views.on_device or get_config().device:
             least *= _DEVICE_BLOCKS
+            if not views.is_lazy:
+                least = max(least, _DEVICE_BYTES // max(1, row_bytes_of(views)))
         elif views.is_paired and not (views.is_lazy or views.is_sparse):
             least *= _MEMORY_BLOCKS
         of_block = partial(_block_function(), dtype=np.dtype(dtype))
@@ -217,7 +220,7 @@ class Moments:
             self.counts[np.ix_(views, views)],
             self.means[np.ix_(views, kept)],
             self.residues[np.ix_(views, kept)],
-            self.scatter[np.ix_(kept, kept)],
+            np.block([[self.scatter[columns[p], columns[q]] for q in names] for p in names]),
         )
 
     def split(self, name: str) -> tuple[Moments, np.ndarray, np.ndarray]:
