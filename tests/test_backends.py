@@ -541,7 +541,7 @@ def test_wide_views_on_a_device_are_solved_there(which, lacking, place, monkeypa
     monkeypatch.setattr(_on_device, "_WIDE", 5)
     monkeypatch.setattr("mvcca.problem._problem.DeviceWhitener", Spy)
     model = fitted(which, moved(views, place))
-    assert seen[-len(views.names) :] == list(views.widths.values())
+    assert seen[: len(views.names)] == list(views.widths.values())
     assert model.ranks_ == expected.ranks_
     assert_same_model(model, expected, views, rtol=1e-9, angle=1e-6)
     if hasattr(expected, "expected_correlations_"):
@@ -692,11 +692,11 @@ def test_rows_pass_through_two_pinned_buffers_per_thread(rows, n_threads, monkey
 
     def buffer(n_bytes):
         event = SimpleNamespace(synchronize=lambda: waited.append(n_bytes))
-        made.append(_devices._Buffer(np.empty(n_bytes, np.uint8), event, None))
+        made.append((np.empty(n_bytes, np.uint8), event))
         return made[-1]
 
     def send(part, staged, event):
-        assert event is made[len(sent) % 2].event
+        assert event is made[len(sent) % 2][1]
         sent.append(part)
         there[part] = staged
 

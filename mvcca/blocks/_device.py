@@ -185,8 +185,8 @@ def sums_by_code(X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[np.nda
     """Sorted codes of device rows, and the weighted sum of the rows of each, in float64.
 
     It is the product with a sparse matrix if the library has one. Else rows of a code are added
-    pairwise, since the array API standard has no grouped sum: as much as two passes over the rows.
-    The result is deterministic.
+    pairwise, since the array API standard has no grouped sum: deterministic, and as much as two
+    passes over the rows.
     """
     xp = namespace(X)
     order = np.argsort(codes, kind="stable")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
@@ -309,14 +309,10 @@ class Trainer:
 
     def _loss(self, batch: Batch) -> Loss:
         """The loss of a batch with the present networks."""
-        with self._precision():
+        is_mixed = self.mixed_precision
+        with torch.autocast(self.device.type, torch.bfloat16) if is_mixed else nullcontext():
             scores = self.encoders(batch.views)
         return self.objective({name: F.float() for name, F in scores.items()}, batch)
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        if not self.mixed_precision:  # entering torch's context takes as long as two kernels
-            return nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16)
 
     def _evaluate(self, rows: Batches) -> dict[str, float]:
         """The loss of all rows as one batch, in evaluation mode."""

@@ -13,13 +13,14 @@ from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from threading import local
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mvcca.machine.threads import n_threads_of_blocks
 
 Mover = Callable[[np.ndarray], Any]
+_Buffer = tuple[np.ndarray, Any]  # bytes of pinned memory, and the event after the last copy
 
 _NAMES = re.compile(r"(?:(?P<library>cuda|cupy|torch:cuda)(?::(?P<number>\d+))?|torch:cpu)")
 _PIECE_BYTES = 16 * 2**20  # of rows in a pinned buffer
@@ -73,7 +74,7 @@ def _to_torch(module: Any, number: int) -> Mover:
 
     def buffer(n_bytes: int) -> _Buffer:
         pinned = module.empty(n_bytes, dtype=module.uint8, pin_memory=True)
-        return _Buffer(pinned.numpy(), module.cuda.Event(), pinned)
+        return pinned.numpy(), module.cuda.Event()
 
     def move(rows: np.ndarray) -> Any:
         with module.cuda.stream(copying):
@@ -101,7 +102,7 @@ def _to_cupy(module: Any, number: int) -> Mover:
 
     def buffer(n_bytes: int) -> _Buffer:
         pinned = module.cuda.alloc_pinned_memory(n_bytes)
-        return _Buffer(np.frombuffer(pinned, np.uint8, n_bytes), module.cuda.Event(), pinned)
+        return np.frombuffer(pinned, np.uint8, n_bytes), module.cuda.Event()
 
     def move(rows: np.ndarray) -> Any:
         with module.cuda.Device(number), copying:
@@ -116,14 +117,6 @@ def _to_cupy(module: Any, number: int) -> Mover:
 
     staging = _Staging(buffer)
     return move
-
-
-class _Buffer(NamedTuple):
-    """Pinned memory, from which the GPU copies by itself."""
-
-    memory: np.ndarray  # of bytes
-    event: Any  # after the last copy from it
-    owner: Any
 
 
 class _Staging:
@@ -147,18 +140,18 @@ class _Staging:
         buffers = self._buffers(height * row_bytes)
         for number, start in enumerate(range(0, len(rows), height)):
             part = rows[start : start + height]
-            memory, event, _ = buffers[number % 2]
+            memory, event = buffers[number % 2]
             event.synchronize()
             staged = memory[: part.nbytes].view(part.dtype).reshape(part.shape)
             self._fill(staged, part)
             send(slice(start, start + len(part)), staged, event)
-        for _, event, _ in buffers:
+        for _, event in buffers:
             event.synchronize()
 
     def _buffers(self, n_bytes: int) -> list[_Buffer]:
         """Those of this thread, of at least this size."""
         found = getattr(self._own, "buffers", None)
-        if found is None or len(found[0].memory) < n_bytes:
+        if found is None or len(found[0][0]) < n_bytes:
             found = self._own.buffers = [self._buffer(n_bytes) for _ in range(2)]
         return found
 

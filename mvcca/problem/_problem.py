@@ -17,6 +17,7 @@ from sklearn.exceptions import DataDimensionalityWarning
 
 from mvcca.blocks import to_host
 from mvcca.machine import lapack
+from mvcca.machine.config import is_plain
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._estimate import Blocks, Estimate, counted, n_lost
@@ -125,7 +126,7 @@ class Problem:
         with threads_to_factorise(max(widths)):
             matrices = [*between.values(), *within.values()]
             is_dense = all(isinstance(M, np.ndarray) and M.ndim == 2 for M in matrices)
-            like = device_of(rows.views) if is_dense else None
+            like = None if is_plain(rows.views) or not is_dense else device_of(rows.views)
             whiteners, slopes = self._whiteners(within, variances, like)
             check_precision(rows, whiteners, about.exactness, self.ranks)
             found = canonical_directions(

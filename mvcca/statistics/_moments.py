@@ -512,7 +512,7 @@ def _merge(
     scatter: np.ndarray, totals: np.ndarray, a: _Centers, b: _Centers, eps: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn the sum of scatters about shifts into scatter about the means, in place; the means."""
-    (means_a, deviations_a), (means_b, deviations_b) = (_joint_mean(totals, c) for c in (a, b))
+    (mean_a, deviations_a), (mean_b, deviations_b) = (_joint_mean(totals, c) for c in (a, b))
     if len(totals) > 1:
         _add_product(scatter, totals[:, None] * deviations_a, deviations_b)
     left = totals @ a.residues**2
@@ -521,16 +521,18 @@ def _merge(
     if a is b:  # scatter as small as the rounding of the mean is that of a constant column
         constant = np.diag(scatter) <= _ULPS * eps * left
         scatter[constant] = scatter[:, constant] = 0
-    return means_a, means_b
+    return _exact_sum(*mean_a), _exact_sum(*mean_b)
 
 
-def _joint_mean(totals: np.ndarray, centers: _Centers) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of all pieces, (2, d), as `_exact_sum`, and what each deviates from it, (P, d)."""
+def _joint_mean(
+    totals: np.ndarray, centers: _Centers
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Two terms of the mean of all pieces, (d,), and what each deviates from it, (P, d)."""
     shifts, residues = centers
     origin = shifts[0]  # differences of means that are close to each other are exact
     moved = (shifts - origin) + residues
     center = totals / (totals.sum() or 1) @ moved
-    return _exact_sum(origin, center), moved - center
+    return (origin, center), moved - center
 
 
 def _leaves_range(squares: np.ndarray, columns: Callable[[np.ndarray], np.ndarray]) -> bool:
@@ -596,8 +598,7 @@ def _scatter_on_device(
         return np.zeros((2, A.shape[1])), np.zeros((2, sides[-1].shape[1])), scatter
     found = _in_one_copy([fact for of_side in facts for fact in of_side])
     if dtype_of_A == np.float32 and any(
-        _leaves_range(squares, lambda small, sizes=sizes: sizes[small])
-        for *_, squares, sizes in found
+        _leaves_range(own[-2], own[-1].__getitem__) for own in found
     ):
         return _scatter_on_device(left, right, weights, np.dtype(np.float64))
     a = b = _centers_of(found[: len(totals)])
@@ -648,7 +649,7 @@ def _merge_on_device(
         limit = _ULPS * eps * (totals @ a.residues**2)
         varies = xp.astype(xp.linalg.diagonal(scatter) > placed(limit), xp.float64)
         scatter = scatter * varies[:, None] * varies
-    return mean_a, mean_b, scatter
+    return _exact_sum(*mean_a), _exact_sum(*mean_b), scatter
 
 
 def _in_one_copy(arrays: list[Any]) -> list[np.ndarray]:
