@@ -673,6 +673,12 @@ def test_rows_that_are_read_only_or_run_backwards_are_copied_to_a_device(device)
     )
 
 
+@pytest.mark.parametrize("rows", [RNG.random((1, 3))[::-1], RNG.random((3, 1))[:, ::-1]])
+def test_an_axis_of_length_one_may_run_backwards(rows):
+    there = pytest.importorskip("torch").asarray(_devices.writable(rows))
+    np.testing.assert_array_equal(to_host(there), rows)
+
+
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize(
     "rows",

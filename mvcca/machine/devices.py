@@ -61,7 +61,9 @@ def working_on(name: str | None) -> AbstractContextManager[Any]:
 
 def writable(values: np.ndarray) -> np.ndarray:
     """Values that torch accepts; read-only and reversed rows are copied."""
-    return np.require(values, requirements=["C", "W"])
+    values = np.require(values, requirements=["C", "W"])
+    # A reversed axis of length 1 passes for contiguous.
+    return values if min(values.strides, default=0) >= 0 else values.copy()
 
 
 # ---- copies through pinned memory ----------------------------------------------------------------
