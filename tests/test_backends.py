@@ -32,6 +32,7 @@ from mvcca import (
 )
 from mvcca.blocks import as_block, namespace, to_host
 from mvcca.machine import devices as _devices
+from mvcca.problem import _on_device
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, top_k
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments, _moments
@@ -510,6 +511,85 @@ def test_numpy_rows_are_no_device_blocks():
     assert not any(as_block(value).on_device for value in values)
 
 
+# ---- wide views, which are solved on the device --------------------------------------------------
+
+LACKING = {  # columns in place of those of the first view
+    "full rank": lambda X: X,
+    "collinear": lambda X: np.hstack([X, X[:, :1] - 2 * X[:, 1:2]]),
+    "constant": lambda X: np.hstack([X, np.full((N, 1), 3.0)]),
+}
+
+
+@everywhere
+@pytest.mark.parametrize("lacking", LACKING)
+@pytest.mark.parametrize("which", ["CCA", "MVCCA", "GCCA", "MVMLCCA sets", "MVMLCCA exp", "MLCCA"])
+def test_wide_views_on_a_device_are_solved_there(which, lacking, place, monkeypatch):
+    parts = blocks()
+    parts["a"] = LACKING[lacking](parts["a"])
+    if which == "MVCCA":
+        parts["c"] = parts["b"] @ RNG.normal(size=(4, 3)) + RNG.normal(size=(N, 3))
+    views = Views(parts)
+    expected = fitted(which, views)
+    seen = []
+
+    class Spy(_on_device.DeviceWhitener):
+        @classmethod
+        def beside(cls, like, B, rounding=0.0):
+            seen.append(len(B))
+            return super().beside(like, B, rounding)
+
+    monkeypatch.setattr(_on_device, "_WIDE", 5)
+    monkeypatch.setattr("mvcca.problem._problem.DeviceWhitener", Spy)
+    model = fitted(which, moved(views, place))
+    assert seen[: len(views.names)] == list(views.widths.values())
+    assert model.ranks_ == expected.ranks_
+    assert_same_model(model, expected, views, rtol=1e-9, angle=1e-6)
+    if hasattr(expected, "expected_correlations_"):
+        np.testing.assert_allclose(
+            model.expected_correlations_, expected.expected_correlations_, rtol=1e-8
+        )
+
+
+@everywhere
+@pytest.mark.parametrize("n_components", [1, 4, None])
+def test_any_number_of_components_is_found_on_a_device(n_components, place, monkeypatch):
+    wide = {"a": RNG.normal(size=(N, 12)), "b": RNG.normal(size=(N, 9))}
+    wide["b"][:, :6] += wide["a"][:, 3:9]
+    expected = CCA(n_components, reg=0.01).fit(wide)
+    monkeypatch.setattr(_on_device, "_WIDE", 5)
+    model = CCA(n_components, reg=0.01).fit(moved(Views(wide), place))
+    assert_same_model(model, expected, Views(wide), rtol=1e-9, angle=1e-6)
+
+
+@everywhere
+def test_a_ridge_is_chosen_by_folds_on_a_device(place):
+    expected = CCA(2, reg="cv").fit(blocks())
+    model = CCA(2, reg="cv").fit(moved(Views(blocks()), place))
+    assert model.reg_ == expected.reg_
+    assert_same_model(model, expected, Views(blocks()), rtol=1e-9, angle=1e-6)
+
+
+@everywhere
+def test_sums_on_a_device_stay_there_until_the_pass_ends_or_a_checkpoint_holds_them(
+    place, tmp_path, monkeypatch
+):
+    views, copied = moved(Views(blocks()), place), []
+    whole = _moments.DeviceMoments.to_host
+
+    def spy(self):
+        copied.append(self)
+        return whole(self)
+
+    monkeypatch.setattr(_moments.DeviceMoments, "to_host", spy)
+    with config_context(block_rows=50):
+        moments = Moments.of(views)
+    assert len(copied) == 1
+    np.testing.assert_allclose(moments.scatter, Moments.of(Views(blocks())).scatter, rtol=1e-9)
+    with config_context(block_rows=50, checkpoint=tmp_path / "pass"):
+        model = CCA(3).fit(views)
+    assert_same_model(model, fitted("CCA", Views(blocks())), Views(blocks()), 1e-9, 1e-6)
+
+
 # ---- rows on the host, a device by name ----------------------------------------------------------
 
 DEVICES = [
@@ -591,6 +671,48 @@ def test_rows_that_are_read_only_or_run_backwards_are_copied_to_a_device(device)
     np.testing.assert_allclose(
         model.canonical_correlations_, CCA(2).fit(parts).canonical_correlations_, rtol=1e-9
     )
+
+
+@pytest.mark.parametrize("rows", [RNG.random((1, 3))[::-1], RNG.random((3, 1))[:, ::-1]])
+def test_an_axis_of_length_one_may_run_backwards(rows):
+    there = pytest.importorskip("torch").asarray(_devices.writable(rows))
+    np.testing.assert_array_equal(to_host(there), rows)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        RNG.random((777, 13)),
+        RNG.random((777, 26)).astype(np.float32)[::-1, ::2],
+        RNG.random((2, 3000)),
+        np.zeros((0, 3)),
+        np.zeros((4, 0)),
+    ],
+    ids=lambda rows: str(rows.shape),
+)
+def test_rows_pass_through_two_pinned_buffers_per_thread(rows, n_threads, monkeypatch):
+    monkeypatch.setattr(_devices, "_PIECE_BYTES", 5_000)
+    monkeypatch.setattr(_devices, "n_threads_of_blocks", lambda: n_threads)
+    made, waited = [], []
+
+    def buffer(n_bytes):
+        event = SimpleNamespace(synchronize=lambda: waited.append(n_bytes))
+        made.append((np.empty(n_bytes, np.uint8), event))
+        return made[-1]
+
+    def send(part, staged, event):
+        assert event is made[len(sent) % 2][1]
+        sent.append(part)
+        there[part] = staged
+
+    staging = _devices._Staging(buffer)
+    for _ in range(2):
+        there, sent = np.full(rows.shape, np.nan, rows.dtype), []
+        staging.copy(rows, send)
+        np.testing.assert_array_equal(there, rows)
+    assert len(made) == (2 if rows.size else 0)
+    assert len(waited) == (2 * (len(sent) + 2) if rows.size else 0)
 
 
 @pytest.fixture

@@ -19,12 +19,14 @@ from torch import nn  # noqa: E402
 
 from mvcca import Views, config_context  # noqa: E402
 from mvcca.deep import DCCA, DSDCCA, L0CCA, EncoderCCA, SoftCCA  # noqa: E402
+from mvcca.deep._training.figures import LossSums  # noqa: E402
+from mvcca.deep._training.rows import Batches, Sample  # noqa: E402
 from mvcca.deep.callbacks import Callback, EarlyStopping, Refinement, TotalCorrelation  # noqa: E402
 from mvcca.deep.encoders import Encoders, mlp  # noqa: E402
 from mvcca.deep.layers import StochasticGates  # noqa: E402
 from mvcca.deep.objectives import TraceNormLoss  # noqa: E402
 from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
-from mvcca.deep.steps import parameter_groups  # noqa: E402
+from mvcca.deep.steps import descend, parameter_groups  # noqa: E402
 from mvcca.deep.trainer import Trainer, encoded  # noqa: E402
 
 N = 120
@@ -126,6 +128,29 @@ def test_the_form_of_rows_does_not_change_the_steps(change):
     plain.train(views(), 2)
     other.train(Views({name: change(X) for name, X in views().items()}), 2)
     assert_equal_weights(weights_of(plain), weights_of(other))
+
+
+def test_rows_held_on_a_device_give_the_same_batches(monkeypatch):
+    codes = np.arange(N) % 7
+    p, q = views().names
+    sample = Sample(views(), {p: codes, q: codes[::-1].copy()})
+    encoders = new_trainer().encoders
+    plain, held = (Batches(sample, torch.device("cpu"), encoders) for _ in range(2))
+    held.hold()
+    monkeypatch.setattr("mvcca.deep._training.rows._MOST_POSITIONS", 100)  # several copies
+
+    def drawn(rows):
+        rng = np.random.default_rng(0)
+        unequal = ({n: rng.permutation(N)[:30] for n in (p, q)} for _ in range(5))
+        equal = ShuffledBatches(40)(rows.objects, rng)
+        return list(rows.batches([*unequal, *equal], 1, 1))
+
+    for ours, theirs in zip(drawn(held), drawn(plain), strict=True):
+        for kind in ("views", "labels"):
+            one, other = getattr(ours, kind), getattr(theirs, kind)
+            assert one.keys() == other.keys()
+            assert all(torch.equal(one[name], other[name]) for name in one)
+        np.testing.assert_equal(ours.rows, theirs.rows)
 
 
 def test_rows_on_disk_give_the_same_steps(tmp_path):
@@ -648,6 +673,41 @@ def test_gradients_that_are_not_finite_are_skipped_where_the_loss_is():
     with pytest.raises(ValueError, match="not finite from the first epoch"):
         trainer.train(views(), 3)
     assert all(w.isfinite().all() for w in weights_of(trainer))
+
+
+@pytest.mark.parametrize("bad", [None, "loss", "gradient"])
+def test_a_step_on_a_gpu_without_finite_numbers_has_no_gradient(bad):
+    weights = [torch.ones(3, 2, requires_grad=True), torch.ones(4, requires_grad=True)]
+    optimizer = torch.optim.SGD(weights, lr=0.5)
+    x = torch.tensor([1.0, 2, 3, np.inf if bad == "gradient" else 4])
+    loss = weights[0].sum() + (weights[1] * x)[: 3 if bad == "gradient" else 4].sum()
+    if bad == "gradient":
+        loss = loss + (weights[1][3] - 1).abs().sqrt()  # finite, with an infinite slope
+    if bad == "loss":
+        loss = loss * torch.tensor(np.nan)
+    is_finite = descend(optimizer, loss, torch.device("cuda"))  # whose name decides
+    assert bool(is_finite) == (bad is None)
+    expected = [torch.full((3, 2), 0.5), 1 - 0.5 * x] if bad is None else [torch.ones(3, 2), 1]
+    for weight, value in zip(weights, expected, strict=True):
+        assert (weight == value).all()
+
+
+def test_losses_are_added_up_at_the_end_as_one_by_one(monkeypatch):
+    monkeypatch.setattr("mvcca.deep._training.figures._MOST", 3)
+    sums, expected, buffer = LossSums(), {"loss": 0.0, "loss_a": 0.0, "loss_b": 0.0}, torch.ones(())
+    for number, value in enumerate(np.random.default_rng(0).random(8).astype(np.float32)):
+        loss = torch.tensor(value) if number % 4 == 1 else {"a": torch.tensor(value), "b": buffer}
+        is_finite = number != 4
+        sums.add(loss, torch.tensor(is_finite))
+        total = loss if number % 4 == 1 else torch.tensor(value) + buffer
+        expected["loss"] += float(total) * is_finite
+        if number % 4 != 1:
+            expected["loss_a"] += float(value) * is_finite
+            expected["loss_b"] += float(buffer) * is_finite
+        buffer += 1  # terms may be buffers that change
+    means, n_steps, n_finite = sums.means()
+    assert (n_steps, n_finite) == (8, 7)
+    assert means == {name: total / 7 for name, total in expected.items()}
 
 
 def test_an_epoch_without_a_finite_step_is_done_again_at_half_the_rate():

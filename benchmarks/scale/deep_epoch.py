@@ -3,6 +3,7 @@
     python -m benchmarks.scale.deep_epoch [--methods dcca ranking ...] [--rows 9000] [--repeats 4]
     python -m benchmarks.scale.deep_epoch --scaled
     python -m benchmarks.scale.deep_epoch --peer
+    python -m benchmarks.scale.deep_epoch --device cuda --rows 50000 [--methods dcca msds ...]
 
 Networks, losses, optimizers and batches are like those of `DCCA`, `LearnedRanking`, `CCAL`, `MSDS`
 and `SAM`, for views of 392 features and 50 components, on one thread. Prints the CPU seconds of
@@ -13,6 +14,9 @@ each row by networks with one hidden layer of 128, in float32 and with mixed_pre
 parts of the former: the three products of each batch and view that the definition asks for, (750,
 800) × (800, 50 · 128) and its gradients, and the steps of the optimizer. The floor is the epoch of
 DCCA and the products.
+
+With --device, wall seconds of an epoch on a GPU: the least of several in turn. The bare loop has
+rows on the device, copies positions once per epoch, and never waits within it.
 
 With --peer, the trainer's epoch of DCCA beside that of cca-zoo's DCCA in its own environment, which
 `make bench-peers` installs: the same network and batches, Adam, squared correlations as objective.
@@ -39,6 +43,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=9000)
     parser.add_argument("--repeats", type=int, default=4)
     parser.add_argument("--scaled", action="store_true", help="beside dynamically scaled layers")
+    parser.add_argument("--device", help="a GPU, such as cuda, for epochs there")
     parser.add_argument("--peer", action="store_true", help="beside cca-zoo")
     return parser.parse_args()
 
@@ -196,6 +201,45 @@ def ours(
     return time.process_time() - start, trainer.history[0]["loss"]
 
 
+def on_device(method: Method, X: dict[str, np.ndarray], device: str, n: int) -> tuple[float, float]:
+    """Least seconds of n epochs on a GPU in a bare loop and in the trainer, in turn."""
+    bare_epochs, our_epochs = _bare_there(method, X, device), _ours_there(method, X, device)
+    seconds = [(next(bare_epochs), next(our_epochs)) for _ in range(1 + n)]
+    least = np.min(seconds[1:], axis=0)  # the first ones load kernels
+    return float(least[0]), float(least[1])
+
+
+def _bare_there(method: Method, X: dict[str, np.ndarray], device: str) -> Iterator[float]:
+    encoders, objective = (module.to(device) for module in method.new())
+    optimizer = method.optimizer([*encoders.parameters(), *objective.parameters()])
+    there = {name: torch.from_numpy(block).to(device) for name, block in X.items()}
+    objects = Objects({name: len(block) for name, block in X.items()})
+    sampler, rng, epoch = ShuffledBatches(method.batch_size), np.random.default_rng(0), 0
+    while True:
+        torch.cuda.synchronize()
+        start, losses, epoch = time.perf_counter(), [], epoch + 1
+        batches = [rows["a"] for rows in sampler(objects, rng)]
+        moved = torch.from_numpy(np.concatenate(batches)).to(device).split(method.batch_size)
+        for rows, places in zip(batches, moved, strict=True):
+            views = {name: block.index_select(0, places) for name, block in there.items()}
+            optimizer.zero_grad()
+            loss = objective(encoders(views), Batch(views, rows, epoch, epoch))
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        torch.stack(losses).mean().item()
+        yield time.perf_counter() - start
+
+
+def _ours_there(method: Method, X: dict[str, np.ndarray], device: str) -> Iterator[float]:
+    encoders, objective = method.new()
+    sampler = ShuffledBatches(method.batch_size)
+    trainer = Trainer(encoders, objective, method.optimizer, sampler=sampler, device=device)
+    while True:
+        trainer.train(Views(X), 1)
+        yield trainer.history[-1]["seconds"]
+
+
 def products(n_rows: int) -> float:
     """Seconds of the products of an epoch of DS-DCCA."""
     Z, M, G = torch.rand(750, 800), torch.rand(800, 6400), torch.rand(750, 6400)
@@ -267,6 +311,13 @@ def main(options: argparse.Namespace) -> None:
     rng = np.random.default_rng(0)
     X = {name: rng.random((options.rows, 392), dtype=np.float32) for name in "ab"}
     codes = np.arange(options.rows) % _CLASSES
+    for name in names_in(options.methods, METHODS) if options.device else ():
+        floor, trainer = on_device(METHODS[name], X, options.device, options.repeats)
+        print(
+            f"{name}: bare loop {floor:.3f} s, trainer {trainer:.3f} s, ratio {trainer / floor:.2f}"
+        )
+    if options.device:
+        return
     if options.peer:
         beside_peer(X, codes, options.repeats)
         return

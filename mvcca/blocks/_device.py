@@ -9,6 +9,7 @@ JAX and Dask arrays, which NumPy converts, are not device blocks.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -183,11 +184,15 @@ def _is_beside(block: Block, like: Any) -> bool:
 def sums_by_code(X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Any]:
     """Sorted codes of device rows, and the weighted sum of the rows of each, in float64.
 
-    Rows of a code are added pairwise, since the array API standard has no grouped sum. The result
-    is deterministic, and costs as much as two passes over the rows.
+    It is the product with a sparse matrix if the library has one. Else rows of a code are added
+    pairwise, since the array API standard has no grouped sum: deterministic, and as much as two
+    passes over the rows.
     """
     xp = namespace(X)
     order = np.argsort(codes, kind="stable")
+    grouping = _grouping(X, codes, order, weights)
+    if grouping is not None:
+        return np.flatnonzero(np.bincount(codes)), grouping @ xp.astype(X, xp.float64)
     codes = codes[order].astype(np.int64)
     rows = xp.astype(xp.take(X, beside(order.astype(np.int64), X), axis=0), xp.float64)
     rows = rows * beside(weights[order].astype(np.float64), X)[:, None]
@@ -202,3 +207,22 @@ def sums_by_code(X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[np.nda
         rows = xp.take(rows, beside(left, X), axis=0) + partners
         codes = codes[left]
     return codes, rows
+
+
+def _grouping(X: Any, codes: np.ndarray, order: np.ndarray, weights: np.ndarray) -> Any:
+    """Matrix of weights with a line per code, sparse on the device of X; None if it has none."""
+    xp, counts = namespace(X), np.bincount(codes)
+    starts = np.concatenate([[0], np.cumsum(counts[counts > 0])])
+    shape = (len(starts) - 1, len(codes))
+    parts = (beside(own, X) for own in (weights[order].astype(np.float64), order, starts))
+    if compat.is_cupy_array(X):
+        from cupyx.scipy.sparse import csr_matrix
+
+        return csr_matrix(tuple(parts), shape=shape)
+    is_cpu = str(compat.device(X)) == "cpu"
+    if not compat.is_torch_array(X) or (is_cpu and not xp.backends.mkl.is_available()):
+        return None
+    values, columns, starts = parts
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that such tensors are new
+        return xp.sparse_csr_tensor(starts, columns, values, shape)

@@ -2,7 +2,8 @@
 
 A sampler is any callable ``(objects, rng) -> iterator of {view: positions}``. With the same array
 for all views a batch is paired; with an array per view it may be unpaired, or hold several rows of
-one view for each row of another.
+one view for each row of another. On a GPU, positions are drawn for a whole epoch before its first
+step.
 """
 
 from __future__ import annotations

@@ -119,17 +119,33 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor, device: torch.device
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     gradients = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+    if device.type != "cpu":
+        is_finite = _zero_unless_finite(gradients, loss.detach())
+        optimizer.step()
+        return is_finite
     is_finite = torch.isfinite(loss.detach())
     if gradients:
         norms = torch._foreach_norm(gradients, 2)  # torch's fast path
         is_finite = is_finite & torch.isfinite(torch.stack(norms)).all()
-    if device.type == "cpu":
-        if is_finite:
-            optimizer.step()
-        return is_finite
-    for gradient in gradients:
-        gradient.copy_(torch.where(is_finite, gradient, 0))
-    optimizer.step()
+    if is_finite:
+        optimizer.step()
+    return is_finite
+
+
+def _zero_unless_finite(gradients: list[Tensor], loss: Tensor) -> Tensor:
+    """Set gradients to 0 if one of them, or the loss, is not finite; return if all are.
+
+    They are taken as one vector, because on a GPU a call takes longer than most gradients.
+    """
+    if not gradients:
+        return torch.isfinite(loss)
+    parts = [loss.to(gradients[0].device), *gradients]
+    together = torch.cat([part.reshape(-1) for part in parts])
+    is_finite = torch.linalg.vector_norm(together, float("inf")) < float("inf")
+    _, *parts = torch.where(is_finite, together, 0).split([part.numel() for part in parts])
+    torch._foreach_copy_(
+        gradients, [part.view_as(own) for part, own in zip(parts, gradients, strict=True)]
+    )
     return is_finite
 
 

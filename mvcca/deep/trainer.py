@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
@@ -19,11 +20,12 @@ from torch import Tensor, nn
 
 from mvcca.deep._losses.batch import Batch
 from mvcca.deep._training.checkpoint import Checkpoint
+from mvcca.deep._training.figures import LossSums, figures_of
 from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_denormals
 from mvcca.deep._training.rows import Batches, Sample, as_array
 from mvcca.deep.encoders import Encoders, row_dtype, scores_of
 from mvcca.deep.samplers import Sampler
-from mvcca.deep.steps import Loss, Optimizer, Step, total
+from mvcca.deep.steps import Loss, Optimizer, Step
 from mvcca.machine.config import block_slices
 from mvcca.machine.deadline import tick
 from mvcca.machine.warnings import warn
@@ -298,27 +300,17 @@ class Trainer:
 
     def _take_steps(self) -> tuple[dict[str, float], int, int]:
         """Step once per batch; return mean figures, and the numbers of all and of finite steps."""
-        sums: dict[str, Tensor] = {}
-        n_taken, n_steps = torch.zeros(()), 0
-        chosen = self.sampler(self.rows.objects, self.rng)
+        chosen, taken = self.sampler(self.rows.objects, self.rng), LossSums()
         for batch in self.rows.batches(chosen, self.epoch, self.planned_epochs):
-            loss, is_finite = self.step.take(partial(self._loss, batch), self.device)
-            for name, value in _figures(loss).items():
-                value = torch.where(is_finite, value, 0)
-                # A float64 sum, which Apple's devices do not have.
-                value = value if self.device.type == "mps" else value.double()
-                sums[name] = sums[name] + value if name in sums else value
-            n_taken = is_finite + n_taken.to(is_finite.device)
-            n_steps += 1
+            taken.add(*self.step.take(partial(self._loss, batch), self.device))
             for callback in self.callbacks:
                 callback.on_batch_end(self)
-        n_finite = int(n_taken)
-        means = {name: float(value) / max(n_finite, 1) for name, value in sums.items()}
-        return means, n_steps, n_finite
+        return taken.means()
 
     def _loss(self, batch: Batch) -> Loss:
         """The loss of a batch with the present networks."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed_precision):
+        is_mixed = self.mixed_precision
+        with torch.autocast(self.device.type, torch.bfloat16) if is_mixed else nullcontext():
             scores = self.encoders(batch.views)
         return self.objective({name: F.float() for name, F in scores.items()}, batch)
 
@@ -330,7 +322,7 @@ class Trainer:
                 name: _in_blocks(self.encoders.trained[name], name, X).float()
                 for name, X in batch.views.items()
             }
-            figures = _figures(self.objective(scores, batch))
+            figures = figures_of(self.objective(scores, batch))
         return {f"valid_{name}": float(value) for name, value in figures.items()}
 
     def _note_best(self, figures: dict[str, float]) -> None:
@@ -454,12 +446,3 @@ def _blocks(n_rows: int, n_features: int) -> Iterator[slice]:
     """Blocks of rows whose activations fit in little memory."""
     row_bytes = max(_ROW_BYTES, 4 * _ACTIVATIONS * n_features)
     return block_slices(n_rows, row_bytes, at_least=64)
-
-
-def _figures(loss: Loss) -> dict[str, Tensor]:
-    """The loss and its named terms, as columns of a history."""
-    terms = loss if isinstance(loss, Mapping) else {}
-    return {
-        "loss": total(loss).detach(),
-        **{f"loss_{name}": term.detach() for name, term in terms.items()},
-    }

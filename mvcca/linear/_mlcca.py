@@ -26,6 +26,7 @@ from mvcca.similarity import LabelGram, Similarity, similarity_function
 from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, PairMoments
 from mvcca.views import Views
 
+_STRIP_ROWS = 128  # of a matrix that is changed while they are in cache
 _NEVER_NEGATIVE = ("sqexp", "exp", "equal")
 
 
@@ -401,4 +402,8 @@ def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray, dtype: np.dtyp
     shift = moments.means[0] - mean
     rounding = max(ROUNDING, 4 * len(weights) * np.finfo(as_block(X).dtype).eps ** 2)  # of a mean
     shift[np.abs(shift) <= rounding * np.abs(mean)] = 0  # a constant column has not moved
-    return moments.scatter + moments.counts[0, 0] * np.outer(shift, shift)
+    scatter = moments.scatter  # of these rows only
+    for start in range(0, len(shift), _STRIP_ROWS):
+        own = slice(start, start + _STRIP_ROWS)
+        scatter[own] += moments.counts[0, 0] * np.outer(shift[own], shift)
+    return scatter

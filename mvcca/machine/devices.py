@@ -7,16 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
+from threading import local
 from typing import Any
 
 import numpy as np
 
+from mvcca.machine.threads import n_threads_of_blocks
+
 Mover = Callable[[np.ndarray], Any]
+_Buffer = tuple[np.ndarray, Any]  # bytes of pinned memory, and the event after the last copy
 
 _NAMES = re.compile(r"(?:(?P<library>cuda|cupy|torch:cuda)(?::(?P<number>\d+))?|torch:cpu)")
+_PIECE_BYTES = 16 * 2**20  # of rows in a pinned buffer
+_MOST_THREADS = 8  # that fill a buffer; one fills it a few times slower than a GPU copies it
 _EXTRAS = {"CuPy": "gpu", "torch": "deep"}
 
 
@@ -53,7 +61,12 @@ def working_on(name: str | None) -> AbstractContextManager[Any]:
 
 def writable(values: np.ndarray) -> np.ndarray:
     """Values that torch accepts; read-only and reversed rows are copied."""
-    return np.require(values, requirements=["C", "W"])
+    values = np.require(values, requirements=["C", "W"])
+    # A reversed axis of length 1 passes for contiguous.
+    return values if min(values.strides, default=0) >= 0 else values.copy()
+
+
+# ---- copies through pinned memory ----------------------------------------------------------------
 
 
 def _to_torch(module: Any, number: int) -> Mover:
@@ -61,26 +74,96 @@ def _to_torch(module: Any, number: int) -> Mover:
     # In a separate stream, a copy does not wait for products of the previous block.
     copying, working = module.cuda.Stream(device), module.cuda.current_stream(device)
 
+    def buffer(n_bytes: int) -> _Buffer:
+        pinned = module.empty(n_bytes, dtype=module.uint8, pin_memory=True)
+        return pinned.numpy(), module.cuda.Event()
+
     def move(rows: np.ndarray) -> Any:
         with module.cuda.stream(copying):
-            moved = module.asarray(writable(rows)).to(device)  # returns when the copy is complete
+            moved = module.empty(rows.shape, dtype=_of_torch(module, rows.dtype), device=device)
+
+            def send(part: slice, staged: np.ndarray, event: Any) -> None:
+                moved[part].copy_(module.from_numpy(staged), non_blocking=True)
+                event.record(copying)
+
+            staging.copy(rows, send)
         moved.record_stream(working)  # its memory is not reused before that work is done
         return moved
 
+    staging = _Staging(buffer)
     return move
+
+
+def _of_torch(module: Any, dtype: np.dtype) -> Any:
+    return module.from_numpy(np.empty(0, dtype)).dtype
 
 
 def _to_cupy(module: Any, number: int) -> Mover:
     with module.cuda.Device(number):
         copying = module.cuda.Stream(non_blocking=True)
 
+    def buffer(n_bytes: int) -> _Buffer:
+        pinned = module.cuda.alloc_pinned_memory(n_bytes)
+        return np.frombuffer(pinned, np.uint8, n_bytes), module.cuda.Event()
+
     def move(rows: np.ndarray) -> Any:
         with module.cuda.Device(number), copying:
-            moved = module.asarray(rows)
-            copying.synchronize()
+            moved = module.empty(rows.shape, rows.dtype)
+
+            def send(part: slice, staged: np.ndarray, event: Any) -> None:
+                moved[part].set(staged, stream=copying)
+                event.record(copying)
+
+            staging.copy(rows, send)
         return moved
 
+    staging = _Staging(buffer)
     return move
+
+
+class _Staging:
+    """Two reused buffers for each thread that copies: one is filled while the other is copied.
+
+    From memory that is not pinned, the driver copies by itself, and kernels wait until it is done.
+    """
+
+    def __init__(self, buffer: Callable[[int], _Buffer]) -> None:
+        self._buffer, self._own = buffer, local()
+        n_threads = min(_MOST_THREADS, n_threads_of_blocks())
+        self._pool = ThreadPoolExecutor(n_threads, "mvcca-fill") if n_threads > 1 else None
+        self._n_threads = n_threads
+
+    def copy(self, rows: np.ndarray, send: Callable[[slice, np.ndarray, Any], None]) -> None:
+        """Send pieces of the rows from pinned memory, and wait until they have arrived."""
+        if not rows.size:
+            return
+        row_bytes = rows.nbytes // len(rows)
+        height = min(len(rows), max(1, _PIECE_BYTES // row_bytes))
+        buffers = self._buffers(height * row_bytes)
+        for number, start in enumerate(range(0, len(rows), height)):
+            part = rows[start : start + height]
+            memory, event = buffers[number % 2]
+            event.synchronize()
+            staged = memory[: part.nbytes].view(part.dtype).reshape(part.shape)
+            self._fill(staged, part)
+            send(slice(start, start + len(part)), staged, event)
+        for _, event in buffers:
+            event.synchronize()
+
+    def _buffers(self, n_bytes: int) -> list[_Buffer]:
+        """Those of this thread, of at least this size."""
+        found = getattr(self._own, "buffers", None)
+        if found is None or len(found[0][0]) < n_bytes:
+            found = self._own.buffers = [self._buffer(n_bytes) for _ in range(2)]
+        return found
+
+    def _fill(self, staged: np.ndarray, part: np.ndarray) -> None:
+        if self._pool is None or len(part) < self._n_threads:
+            np.copyto(staged, part)
+            return
+        edges = np.linspace(0, len(part), self._n_threads + 1).astype(int)
+        slices = [slice(*edge) for edge in pairwise(edges.tolist())]
+        list(self._pool.map(lambda own: np.copyto(staged[own], part[own]), slices))
 
 
 # ---- libraries -----------------------------------------------------------------------------------

@@ -112,5 +112,10 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
+def n_threads_of_blocks() -> int:
+    """Number of threads on which `each` may run here."""
+    return _block_threads.get() or _n_blas_threads()
+
+
 def _n_blas_threads() -> int:
     return max((library["num_threads"] for library in _blas().info()), default=1)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block
+from mvcca.blocks import as_block, to_host
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem._maps import Maps
 from mvcca.problem._precision import check_precision
@@ -202,10 +202,10 @@ class MatrixPath:
             V = self._vectors(name)
             if self.problem.about.recovered is not None:
                 block = as_block(self.problem.about.recovered.filled(name, block))
-            found[name] = np.asarray(block.project(np.zeros(len(V)), V))
+            found[name] = to_host(block.project(np.zeros(len(V)), V))
             if z is not None:
                 confounds = views.rows_beside(z.name, name)
-                found[name] -= confounds.project(z.mean, z.coefficients[name] @ V)
+                found[name] -= to_host(confounds.project(z.mean, z.coefficients[name] @ V))
         return found
 
     def lifted(self, maps: Maps, *, patterns: bool = False) -> Maps:

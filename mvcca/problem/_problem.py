@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import DataDimensionalityWarning
 
+from mvcca.blocks import to_host
 from mvcca.machine import lapack
+from mvcca.machine.config import is_plain
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Standardized, within_units
 from mvcca.problem._estimate import Blocks, Estimate, counted, n_lost
 from mvcca.problem._maps import Maps
+from mvcca.problem._on_device import DeviceWhitener, device_of
 from mvcca.problem._precision import KnownRank, check_precision
 from mvcca.problem._reduced import Reduced
 from mvcca.problem._rows import Rows, check_variance
@@ -131,7 +135,10 @@ class Problem:
         variances = {n: rows.variances(n, B, of_rows) for n, B in within.items()}
         widths = [len(mean) for mean in about.means.values()]
         with threads_to_factorise(max(widths)):
-            whiteners, slopes = self._whiteners(within, variances)
+            matrices = [*between.values(), *within.values()]
+            is_dense = all(isinstance(M, np.ndarray) and M.ndim == 2 for M in matrices)
+            like = None if is_plain(rows.views) or not is_dense else device_of(rows.views)
+            whiteners, slopes = self._whiteners(within, variances, like)
             check_precision(rows, whiteners, about.exactness, self.ranks)
             found = canonical_directions(
                 between,
@@ -240,9 +247,9 @@ class Problem:
         return between, within
 
     def _whiteners(
-        self, within: Mapping[str, np.ndarray], variances: Mapping[str, np.ndarray]
+        self, within: Mapping[str, np.ndarray], variances: Mapping[str, np.ndarray], like: Any
     ) -> tuple[dict[str, AnyWhitener], list[float]]:
-        """Factors of every constraint with its ridge, and the share of B_p in each."""
+        """Factors of every constraint with its ridge, `beside` an array, and the share of B_p."""
         whiteners: dict[str, Any] = {}
         for name, B in within.items():
             if self.rows.reg[name]:
@@ -255,7 +262,8 @@ class Problem:
                 whiteners[name] = Scaling.of(B)
             else:
                 of_mean = rounding_of(self.about.means[name])
-                whiteners[name] = Whitener.of(B, self.about.exactness.rounding.get(name, of_mean))
+                of = Whitener.of if like is None else partial(DeviceWhitener.beside, like)
+                whiteners[name] = of(B, self.about.exactness.rounding.get(name, of_mean))
         regs = [self.rows.reg[name] for name in whiteners]
         slopes = [1.0 - reg if isinstance(reg, Shrinkage) else 1.0 for reg in regs]
         if not any(isinstance(reg, Shrinkage) for reg in regs):
@@ -359,4 +367,4 @@ def _largest_variance(B: np.ndarray, whitener: AnyWhitener) -> float:
 
 def _whitened(B: np.ndarray, whitener: AnyWhitener) -> np.ndarray:
     """WᵀBW."""
-    return whitener.project(whitener.project(B).T)
+    return to_host(whitener.project(whitener.project(B).T))

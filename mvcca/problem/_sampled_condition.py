@@ -36,7 +36,7 @@ def is_ill_conditioned(
     """Whether the condition number of a view, ridge included, is probably above `limit`.
 
     Products are taken in `dtype`. False where a sample would cost too much compared with a pass
-    over all rows.
+    over all rows, such as one on a device.
     """
     n_objects = len(views)
     needed = _JUDGES + max(
@@ -45,6 +45,8 @@ def is_ill_conditioned(
     )
     n_products = n_objects * float(sum(views.widths.values())) ** 2
     if needed * _SHARE > n_objects or n_products < _LEAST_PRODUCTS:
+        return False
+    if all(X.on_device for X in views.blocks.values()):  # a pass takes less than the sample
         return False
     sampled = _spread(n_objects, needed, _RUNS if views.is_lazy else needed)
     sample = views[sampled].in_memory()

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from mvcca.blocks import beside, to_host
 from mvcca.machine import lapack
+from mvcca.problem import _on_device
 from mvcca.problem.whitener import AnyWhitener
 from mvcca.statistics import DigitsLost
 
@@ -104,7 +106,8 @@ def canonical_directions(
     if len(names) == 2 and not has_diagonal:
         # The eigenvalues are plus and minus the singular values of the block between two views.
         T = white[names[0], names[1]]
-        U, values, V = lapack.top_singular(T, n_components)
+        solver = lapack if isinstance(T, np.ndarray | LinearOperator) else _on_device
+        U, values, V = solver.top_singular(T, n_components)
         n_components = max(n_components, U.shape[1]) if with_others else n_components
         directions = dict(zip(names, (U, V), strict=True))
         limit = min(seen)
@@ -147,11 +150,17 @@ def _top_symmetric(
     ends = np.cumsum([0, *ranks.values()])
     place = {name: slice(*ends[i : i + 2]) for i, name in enumerate(ranks)}
     n = int(ends[-1])
-    whole = np.zeros((n, n))
+    whole, like = np.zeros((n, n)), next(iter(white.values()))
+    is_on_host = isinstance(like, np.ndarray)
     for (p, q), block in white.items():
+        block = block if is_on_host else to_host(block)
         whole[place[p], place[q]] = block if p != q else (block + block.T) / 2
         whole[place[q], place[p]] = whole[place[p], place[q]].T
-    values, vectors = lapack.top_eigenpairs(whole, k)
+    if is_on_host:
+        values, vectors = lapack.top_eigenpairs(whole, k)
+    else:
+        values, vectors = _on_device.top_eigenpairs(beside(whole, like), k)
+        values, vectors = values[-k:], to_host(vectors)
     # Unit variance on average over the views, as the two singular vectors of two views have.
     vectors *= np.sqrt(len(ranks))
     return values[::-1], {name: vectors[rows, ::-1] for name, rows in place.items()}

@@ -54,8 +54,7 @@ class DeviceGram:
             if start:
                 product = product + self._tile(rows, slice(0, start)) @ S[:start, :]
             half = half + xp.astype(xp.matrix_transpose(S[rows, :]) @ product, xp.float64)
-        half = to_host(half)
-        return half + half.T
+        return to_host(half + xp.matrix_transpose(half))
 
     def times(self, V: Any) -> np.ndarray:
         """GV in host memory, for a narrow V of shape (U, v)."""
@@ -81,5 +80,6 @@ class DeviceGram:
             tile = xp.exp(-self._scale * distances)
         if not self._has_unit_diagonal or columns.stop <= rows.start:
             return tile
-        diagonal = np.arange(rows.start, rows.stop)[:, None] == np.arange(self._n)[columns]
-        return xp.where(as_block(tile).placed(diagonal) > 0, xp.ones_like(tile), tile)
+        places = (xp.arange(own.start, own.stop, device=tile.device) for own in (rows, columns))
+        is_diagonal = xp.equal(next(places)[:, None], next(places))
+        return xp.where(is_diagonal, xp.ones_like(tile), tile)

@@ -29,14 +29,15 @@ from mvcca.machine.config import block_size, get_config, is_plain
 from mvcca.machine.threads import one_by_one
 from mvcca.statistics._pair_covariance import PairCovariance
 from mvcca.statistics._regression import Regression
-from mvcca.statistics.passes import accumulate
+from mvcca.statistics.passes import accumulate, row_bytes_of
 from mvcca.views import Views
 
 _ULPS = 32  # a deviation of so many units in the last place is rounding
 ROUNDING = _ULPS * np.finfo(np.float64).eps
 
 _FEATURES_PER_ROW = 4  # adding a (D, D) scatter costs as much as multiplying D / 4 rows
-_DEVICE_BLOCKS = 32  # times as many rows: scatter is copied to the host for every block
+_DEVICE_BLOCKS = 32  # times as many rows: a GPU waits for Python between blocks
+_DEVICE_BYTES = 2**27  # of a block in memory, at least
 _MEMORY_BLOCKS = 32  # times as many rows: they are cut into pieces later
 
 _SAMPLE_STEP = 16  # every 16th row of a piece estimates its mean
@@ -115,11 +116,14 @@ class Moments:
         least = views.shape[1] // _FEATURES_PER_ROW
         if views.on_device or get_config().device:
             least *= _DEVICE_BLOCKS
+            if not views.is_lazy:
+                least = max(least, _DEVICE_BYTES // max(1, row_bytes_of(views)))
         elif views.is_paired and not (views.is_lazy or views.is_sparse):
             least *= _MEMORY_BLOCKS
-        of_block = partial(moments_of_block, dtype=np.dtype(dtype))
+        of_block = partial(_block_function(), dtype=np.dtype(dtype))
         start = cls.of_nothing(views.widths)
-        return accumulate(of_block, start, views, weights, at_least=least, on_device=True)
+        total = accumulate(of_block, start, views, weights, at_least=least, on_device=True)
+        return total.to_host()
 
     @classmethod
     def of_features(
@@ -147,8 +151,8 @@ class Moments:
             Precision of products, and of float32 rows that are passed to `features`.
         """
         n_features = sum(widths.values())
-        return accumulate(
-            partial(_moments_of_features, features, dtype=np.dtype(dtype)),
+        total = accumulate(
+            partial(_moments_of_features, features, _block_function(), dtype=np.dtype(dtype)),
             cls.of_nothing(widths),
             views,
             weights,
@@ -156,6 +160,7 @@ class Moments:
             row_bytes=8 * n_features,
             on_device=on_device,
         )
+        return total.to_host()
 
     @classmethod
     def of_nothing(cls, widths: dict[str, int]) -> Moments:
@@ -201,6 +206,10 @@ class Moments:
         rest.scatter[rounding] = rest.scatter[:, rounding] = 0
         return rest
 
+    def to_host(self) -> Moments:
+        """Return the same moments with their scatter in host memory."""
+        return self
+
     def select(self, names: Sequence[str]) -> Moments:
         """The moments of some of the views."""
         columns, order = column_slices(self.widths), list(self.widths)
@@ -211,7 +220,7 @@ class Moments:
             self.counts[np.ix_(views, views)],
             self.means[np.ix_(views, kept)],
             self.residues[np.ix_(views, kept)],
-            self.scatter[np.ix_(kept, kept)],
+            np.block([[self.scatter[columns[p], columns[q]] for q in names] for p in names]),
         )
 
     def split(self, name: str) -> tuple[Moments, np.ndarray, np.ndarray]:
@@ -285,6 +294,34 @@ class Moments:
             yield PairCovariance((p, q), Sigma[x, y], within, n_objects)
 
 
+class DeviceMoments(Moments):
+    """`Moments` of paired views during a pass, whose scatter stays on a device."""
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, DeviceMoments):
+            return self.to_host() + other
+        if not self.counts.any():
+            return other
+        counts, count = self.counts + other.counts, float(self.counts[0, 0])
+        share = float(other.counts[0, 0]) / (float(counts[0, 0]) or 1.0)
+        shift = (other.means - self.means) + (other.residues - self.residues)
+        means, residues = _exact_sum(self.means, shift * share + self.residues)
+        across = as_block(self.scatter).placed(shift[:1])
+        scatter = self.scatter + other.scatter
+        scatter = scatter + count * share * across * namespace(across).matrix_transpose(across)
+        return DeviceMoments(self.widths, counts, means, residues, scatter)
+
+    def __radd__(self, other: Moments) -> Moments:
+        return other + self.to_host() if other.counts.any() else self
+
+    def to_host(self) -> Moments:
+        """The moments in host memory, where constant columns have no scatter."""
+        moments = Moments(
+            self.widths, self.counts, self.means, self.residues, to_host(self.scatter)
+        )
+        return _without_rounding(moments)
+
+
 def column_slices(widths: dict[str, int]) -> dict[str, slice]:
     """The columns of each view in a matrix of all views side by side."""
     edges = pairwise(accumulated(widths.values(), initial=0))
@@ -292,9 +329,31 @@ def column_slices(widths: dict[str, int]) -> dict[str, slice]:
 
 
 def _moments_of_features(
-    features: Callable[[Views], Views], views: Views, weights: np.ndarray | None, dtype: np.dtype
+    features: Callable[[Views], Views],
+    of_block: Callable[..., Moments],
+    views: Views,
+    weights: np.ndarray | None,
+    dtype: np.dtype,
 ) -> Moments:
-    return moments_of_block(features(views.promoted(dtype)), weights, dtype)
+    return of_block(features(views.promoted(dtype)), weights, dtype)
+
+
+def _block_function() -> Callable[..., Moments]:
+    """What computes the moments of a block; a checkpoint holds arrays in host memory only."""
+    return _moments_where_rows_are if get_config().checkpoint is None else moments_of_block
+
+
+def _moments_where_rows_are(views: Views, weights: np.ndarray | None, dtype: DTypeLike) -> Moments:
+    """The same as `moments_of_block`, on the device of the rows if they are paired and dense."""
+    if not views.on_device or views.is_sparse or not views.is_paired:
+        return moments_of_block(views, weights, dtype)
+    blocks = list(views.blocks.values())
+    total = float(len(views)) if weights is None else float(weights.sum())
+    counts = np.full((len(blocks), len(blocks)), total)
+    with np.errstate(under="ignore"):
+        mean, _, scatter = _scatter_on_device(blocks, blocks, weights, np.dtype(dtype))
+    means, residues = np.repeat(mean[:, None], len(blocks), axis=1)
+    return DeviceMoments(views.widths, counts, means, residues, scatter)
 
 
 def moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike) -> Moments:
@@ -372,7 +431,8 @@ def _scatter(
     """
     blocks = left if right is left else [*left, *right]
     if any(block.on_device for block in blocks):
-        return _scatter_on_device(left, right, weights, dtype)
+        means, other_means, on_device = _scatter_on_device(left, right, weights, dtype)
+        return means, other_means, to_host(on_device)
     matrices = [block.matrix for block in blocks]
     dtype, height = np.result_type(dtype, *matrices), len(matrices[0])
     width = sum(matrix.shape[1] for matrix in matrices)
@@ -462,23 +522,27 @@ def _merge(
     scatter: np.ndarray, totals: np.ndarray, a: _Centers, b: _Centers, eps: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn the sum of scatters about shifts into scatter about the means, in place; the means."""
-    share = totals / (totals.sum() or 1)
-    means, deviations = [], []
-    for shifts, residues in (a, b):
-        origin = shifts[0]  # differences of means that are close to each other are exact
-        moved = (shifts - origin) + residues
-        center = share @ moved
-        means.append(_exact_sum(origin, center))
-        deviations.append(moved - center)
+    (mean_a, deviations_a), (mean_b, deviations_b) = (_joint_mean(totals, c) for c in (a, b))
     if len(totals) > 1:
-        _add_product(scatter, totals[:, None] * deviations[0], deviations[1])
+        _add_product(scatter, totals[:, None] * deviations_a, deviations_b)
     left = totals @ a.residues**2
     if a is not b or np.any(left > eps * np.diag(scatter)):
         _add_product(scatter, -totals[:, None] * a.residues, b.residues)
     if a is b:  # scatter as small as the rounding of the mean is that of a constant column
         constant = np.diag(scatter) <= _ULPS * eps * left
         scatter[constant] = scatter[:, constant] = 0
-    return means[0], means[1]
+    return _exact_sum(*mean_a), _exact_sum(*mean_b)
+
+
+def _joint_mean(
+    totals: np.ndarray, centers: _Centers
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Two terms of the mean of all pieces, (d,), and what each deviates from it, (P, d)."""
+    shifts, residues = centers
+    origin = shifts[0]  # differences of means that are close to each other are exact
+    moved = (shifts - origin) + residues
+    center = totals / (totals.sum() or 1) @ moved
+    return (origin, center), moved - center
 
 
 def _leaves_range(squares: np.ndarray, columns: Callable[[np.ndarray], np.ndarray]) -> bool:
@@ -512,58 +576,96 @@ def _add_product(scatter: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
 
 def _scatter_on_device(
     left: list[Block], right: list[Block], weights: np.ndarray | None, dtype: np.dtype
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means (2, d) of blocks side by side, and their scatter with `right`, which may be `left`."""
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Means (2, d) of blocks side by side, and their scatter with `right`, which may be `left`.
+
+    The scatter stays on the device, in float64, and the host waits for the device once.
+    """
     blocks = in_one_place(left if right is left else [*left, *right]) or []
     blocks = [block.promoted(dtype) for block in blocks]
     A = stack(blocks[: len(left)], axis=1)
-    B = A if right is left else stack(blocks[len(left) :], axis=1)
-    n_rows, height = A.shape[0], max(_STACKED_ROWS, A.shape[1], B.shape[1])
+    sides = [A] if right is left else [A, stack(blocks[len(left) :], axis=1)]
+    xp, n_rows, dtype_of_A = namespace(A), A.shape[0], as_block(A).dtype
+    height = max(_STACKED_ROWS, *(X.shape[1] for X in sides))
     whole = n_rows // height * height
-    scatter, single = np.zeros((A.shape[1], B.shape[1])), as_block(A).dtype == np.float32
-    totals, centers_a, centers_b = [], [], []
+    scatter = xp.zeros((A.shape[1], sides[-1].shape[1]), dtype=xp.float64, device=A.device)
+    totals: list[np.ndarray] = []
+    facts: list[list[Any]] = [[] for _ in sides]
     for start, stop, size in ((0, whole, height), (whole, n_rows, n_rows - whole)):
         if start == stop:
             continue
         w = None if weights is None else weights[start:stop].reshape(-1, size)
-        a, centred_a = _centred(A[start:stop, :], w, size)
-        b, centred_b = (a, centred_a) if A is B else _centred(B[start:stop, :], w, size)
+        pieces = [_centred(X[start:stop, :], w, size) for X in sides]
+        for of_side, piece in zip(facts, pieces, strict=True):
+            of_side.append(_facts(*piece))
+        centred_a, centred_b = pieces[0][2], pieces[-1][2]
         if w is not None:
             centred_b = centred_b * as_block(A).placed(w)[..., None]
-        if single and (_leave_range_on_device(centred_a) or _leave_range_on_device(centred_b)):
-            return _scatter_on_device(left, right, weights, np.dtype(np.float64))
-        xp = namespace(A)
         products = xp.matmul(xp.matrix_transpose(centred_a), centred_b)
-        scatter += to_host(xp.sum(products, axis=0, dtype=xp.float64))
+        scatter = scatter + xp.sum(products, axis=0, dtype=xp.float64)
         totals.append(np.full((stop - start) // size, float(size)) if w is None else w.sum(axis=1))
-        centers_a.append(a)
-        centers_b.append(b)
     if not totals:
-        return np.zeros((2, A.shape[1])), np.zeros((2, B.shape[1])), scatter
-    of_a = _Centers(*map(np.concatenate, zip(*centers_a, strict=True)))
-    of_b = of_a if A is B else _Centers(*map(np.concatenate, zip(*centers_b, strict=True)))
-    means = _merge(scatter, np.concatenate(totals), of_a, of_b, np.finfo(as_block(A).dtype).eps)
-    return *means, scatter
+        return np.zeros((2, A.shape[1])), np.zeros((2, sides[-1].shape[1])), scatter
+    found = _in_one_copy([fact for of_side in facts for fact in of_side])
+    if dtype_of_A == np.float32 and any(
+        _leaves_range(own[-2], own[-1].__getitem__) for own in found
+    ):
+        return _scatter_on_device(left, right, weights, np.dtype(np.float64))
+    a = b = _centers_of(found[: len(totals)])
+    if len(sides) > 1:
+        b = _centers_of(found[len(totals) :])
+    return _merge_on_device(scatter, np.concatenate(totals), a, b, np.finfo(dtype_of_A).eps)
 
 
-def _centred(X: Any, w: np.ndarray | None, size: int) -> tuple[_Centers, Any]:
-    """Pieces of `size` rows less their (weighted) mean, (P, size, d), and what was subtracted."""
+def _centred(X: Any, w: np.ndarray | None, size: int) -> tuple[Any, Any, Any]:
+    """Shift of each piece of `size` rows, what it left of the mean, (P, d); the centred pieces."""
     xp = namespace(X)
     pieces = xp.reshape(X, (X.shape[0] // size, size, X.shape[1]))
     shifts = xp.astype(xp.sum(pieces, axis=1, keepdims=True, dtype=xp.float64) / size, X.dtype)
     if w is None:
         centred = pieces - shifts
-        residues = xp.mean(centred, axis=1)
-    else:
-        totals = w.sum(axis=1, keepdims=True)
-        share = as_block(X).placed(w / np.where(totals > 0, totals, 1))[:, None, :]
-        shifts = shifts + xp.matmul(share, pieces - shifts)
-        centred = pieces - shifts
-        residues = xp.matmul(share, centred)[:, 0, :]
-    centers = (to_host(part).astype(np.float64) for part in (shifts[:, 0, :], residues))
-    return _Centers(*centers), centred
+        return shifts[:, 0, :], xp.mean(centred, axis=1), centred
+    totals = w.sum(axis=1, keepdims=True)
+    share = as_block(X).placed(w / np.where(totals > 0, totals, 1))[:, None, :]
+    shifts = shifts + xp.matmul(share, pieces - shifts)
+    centred = pieces - shifts
+    return shifts[:, 0, :], xp.matmul(share, centred)[:, 0, :], centred
 
 
-def _leave_range_on_device(pieces: Any) -> bool:
-    squares = to_host(namespace(pieces).sum(pieces * pieces, axis=(0, 1)))
-    return _leaves_range(squares, lambda small: to_host(pieces[..., small]))
+def _facts(shifts: Any, residues: Any, centred: Any) -> Any:
+    """Shifts and residues of P pieces, and squares and sizes of columns, (2 P + 2, d)."""
+    xp = namespace(centred)
+    squares = xp.sum(centred * centred, axis=(0, 1))
+    sizes = xp.max(xp.abs(centred), axis=(0, 1))
+    return xp.concat([shifts, residues, squares[None, :], sizes[None, :]], axis=0)
+
+
+def _centers_of(facts: list[np.ndarray]) -> _Centers:
+    """Shifts and residues of all pieces, from the facts of a few at a time."""
+    halves = [np.split(own[:-2], 2) for own in facts]
+    return _Centers(*map(np.concatenate, zip(*halves, strict=True)))
+
+
+def _merge_on_device(
+    scatter: Any, totals: np.ndarray, a: _Centers, b: _Centers, eps: float
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Means, and the sum of scatters about shifts turned into scatter about them, as `_merge`."""
+    (mean_a, deviations_a), (mean_b, deviations_b) = (_joint_mean(totals, c) for c in (a, b))
+    U = np.concatenate([totals[:, None] * deviations_a, -totals[:, None] * a.residues])
+    V = np.concatenate([deviations_b, b.residues])
+    xp, placed = namespace(scatter), as_block(scatter).placed
+    scatter = scatter + xp.matrix_transpose(placed(U)) @ placed(V)
+    if a is b:
+        limit = _ULPS * eps * (totals @ a.residues**2)
+        varies = xp.astype(xp.linalg.diagonal(scatter) > placed(limit), xp.float64)
+        scatter = scatter * varies[:, None] * varies
+    return _exact_sum(*mean_a), _exact_sum(*mean_b), scatter
+
+
+def _in_one_copy(arrays: list[Any]) -> list[np.ndarray]:
+    """Arrays of a device in host memory, as float64."""
+    xp = namespace(arrays[0])
+    flat = to_host(xp.concat([xp.reshape(xp.astype(own, xp.float64), (-1,)) for own in arrays]))
+    ends = np.cumsum([np.prod(own.shape, dtype=int) for own in arrays])
+    parts = np.split(flat, ends[:-1])
+    return [part.reshape(own.shape) for part, own in zip(parts, arrays, strict=True)]

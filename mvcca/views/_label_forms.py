@@ -154,6 +154,10 @@ def _encode_classes(values: np.ndarray) -> Encoded:
 
 
 def _is_indicator(values: np.ndarray) -> bool:
+    if values.dtype.kind in "iu" and values.size:
+        return bool(values.min() >= 0 and values.max() <= 1)
+    if values.dtype.kind == "f":
+        return bool(((values == 0) | (values == 1)).all())
     return values.dtype.kind == "b" or bool(np.isin(values, (0, 1)).all())
 
 
@@ -166,7 +170,10 @@ def _encode_matrix(matrix: Any, values: np.ndarray, names: np.ndarray | None = N
         raise ValueError("Complex data not supported as labels.")
     _require_finite(values)
     if _is_indicator(values):
-        vectors, codes = distinct_sets(own_csr(matrix, dtype=np.uint8))
+        if matrix is values:
+            vectors, codes = _distinct_indicators(values)
+        else:
+            vectors, codes = distinct_sets(own_csr(matrix, dtype=np.uint8))
     else:
         _require_squares(values)
         vectors, codes = distinct_rows(as_block(matrix).dense().matrix.astype(float))
@@ -192,6 +199,27 @@ def distinct_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct rows of an array, and each row's code."""
     first, codes = _first_of_each([row.tobytes() for row in matrix + 0.0])  # -0.0 becomes 0.0
     return matrix[first], codes
+
+
+def _distinct_indicators(values: np.ndarray) -> tuple[csr_array, np.ndarray]:
+    """Distinct rows of a dense indicator matrix, compared by their bits, and each row's code."""
+    is_one = values != 0
+    bits = np.packbits(is_one, axis=1)
+    words = np.zeros((len(bits), max(8, -(-bits.shape[1] // 8) * 8)), np.uint8)
+    words[:, : bits.shape[1]] = bits
+    words = words.view(np.uint64)
+    order = np.lexsort(words.T)
+    ordered = words[order]
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    first = order[is_new]  # of equal rows, since the sort is stable
+    codes = np.empty(len(order), np.intp)
+    codes[order] = np.argsort(np.argsort(first))[np.cumsum(is_new) - 1]
+    is_one = is_one[np.sort(first)]
+    columns = np.nonzero(is_one)[1].astype(np.int32)
+    ends = np.append(0, np.cumsum(is_one.sum(axis=1))).astype(np.int32)
+    vectors = csr_array((np.ones(len(columns), np.uint8), columns, ends), shape=is_one.shape)
+    return vectors, codes
 
 
 def distinct_sets(matrix: csr_array) -> tuple[csr_array, np.ndarray]:

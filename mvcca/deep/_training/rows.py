@@ -25,6 +25,7 @@ from mvcca.views.labels import rows_by_code
 
 _SHARE = 0.4  # of the free GPU memory, up to which views are held there
 _FEW = 8
+_MOST_POSITIONS = 2**22  # copied to the device at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +62,22 @@ class Batches:
         # On the CPU, where all devices have float64.
         self._inputs = {n: deepcopy(layer).cpu() for n, layer in encoders.inputs.items()}
         self._held: dict[str, Tensor] | None = None
+        self._held_labels: dict[str, Tensor] = {}
         if device.type == "cuda" and not self.views.is_lazy:
             needed = 4 * sum(sizes[name] * width for name, width in self.views.widths.items())
             if needed < _SHARE * torch.cuda.mem_get_info(device)[0]:
-                self._held = {n: self._whole(n, X) for n, X in self.views.items()}
+                self.hold()
 
     def __len__(self) -> int:
         """Number of objects."""
         return len(self.views)
+
+    def hold(self) -> None:
+        """Keep all rows and labels on the device, where batches are then selected."""
+        self._held = {n: self._whole(n, X) for n, X in self.views.items()}
+        self._held_labels = {
+            n: self._moved(torch.from_numpy(codes)) for n, codes in self.labels.items()
+        }
 
     def take(self, chosen: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
         """Rows of views at the given positions."""
@@ -93,13 +102,15 @@ class Batches:
         epoch: int,
         n_epochs: int,
         taken: dict[str, Tensor] | None = None,
+        labels: dict[str, Tensor] | None = None,
     ) -> Batch:
         """A batch of the rows at the given positions, which may have been taken before."""
         taken = self.take(chosen) if taken is None else taken
-        labels = {
-            name: self._moved(torch.from_numpy(codes[chosen[name]]))
-            for name, codes in self.labels.items()
-        }
+        if labels is None:
+            labels = {
+                name: self._moved(torch.from_numpy(codes[chosen[name]]))
+                for name, codes in self.labels.items()
+            }
         first, *others = chosen.values()
         if self.objects.paired and all(rows is first for rows in others):
             return Batch(taken, self.positions[next(iter(chosen))][first], epoch, n_epochs, labels)
@@ -109,8 +120,15 @@ class Batches:
     def batches(
         self, positions: Iterable[Mapping[str, np.ndarray]], epoch: int, n_epochs: int
     ) -> Iterator[Batch]:
-        """Batches, read one ahead where reading takes time."""
-        if self._held is not None or not (self.views.is_lazy or self.device.type == "cuda"):
+        """Batches, read one ahead where reading takes time.
+
+        Of rows held on the device, positions are copied there for many batches at once.
+        """
+        if self._held is not None:
+            for some in _together(positions):
+                yield from self._held_batches(self._held, some, epoch, n_epochs)
+            return
+        if not (self.views.is_lazy or self.device.type == "cuda"):
             yield from (self.batch(chosen, epoch, n_epochs) for chosen in positions)
             return
         with ThreadPoolExecutor(1, "mvcca-read") as reader:
@@ -122,6 +140,24 @@ class Batches:
                     yield self.batch(first, epoch, n_epochs, future.result())
             for last, future in ahead:
                 yield self.batch(last, epoch, n_epochs, future.result())
+
+    def _held_batches(
+        self,
+        held: Mapping[str, Tensor],
+        positions: list[Mapping[str, np.ndarray]],
+        epoch: int,
+        n_epochs: int,
+    ) -> Iterator[Batch]:
+        arrays = {id(rows): rows for chosen in positions for rows in chosen.values()}
+        moved = self._moved(torch.from_numpy(np.concatenate(list(arrays.values()))))
+        parts = moved.split([len(rows) for rows in arrays.values()])
+        places = dict(zip(arrays, parts, strict=True))
+        for chosen in positions:
+            taken, labels = (
+                {n: X.index_select(0, places[id(chosen[n])]) for n, X in whole.items()}
+                for whole in (held, self._held_labels)
+            )
+            yield self.batch(chosen, epoch, n_epochs, taken, labels)
 
     def _whole(self, name: str, block: Any) -> Tensor:
         """All rows of a view, moved in blocks: float64 ones take twice the memory."""
@@ -139,6 +175,22 @@ class Batches:
         if self.device.type == "cuda":  # an asynchronous copy
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor.to(self.device)
+
+
+def _together(
+    positions: Iterable[Mapping[str, np.ndarray]],
+) -> Iterator[list[Mapping[str, np.ndarray]]]:
+    """Batches whose positions are copied at once: usually all of an epoch."""
+    some: list[Mapping[str, np.ndarray]] = []
+    n_positions = 0
+    for chosen in positions:
+        some.append(chosen)
+        n_positions += sum(len(rows) for rows in chosen.values())
+        if n_positions > _MOST_POSITIONS:
+            yield some
+            some, n_positions = [], 0
+    if some:
+        yield some
 
 
 def split(sample: Sample, fraction: float, seed: int) -> tuple[Sample, Sample]:
