@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,8 @@ from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
 from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
-from mvcca.model_selection import Goal
+from mvcca.model_selection import SEARCHED, Goal, Questions, goal_of
+from mvcca.problem import SHRINKAGES, Problem, Rows
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
 
@@ -21,6 +23,7 @@ _IF_TOO_LARGE = (
     "Products with the rows suffice for a few components with a ridge: set n_components and "
     "reg > 0. Or reduce the features first, as by PerView(TruncatedSVD(300))."
 )
+_MOST_FEATURES = 3000  # of all views, above which covariances of folds are not kept unasked
 _MISSING: dict[str, list[Any]] = {"missing": [StrOptions({"error", *OF_HOLES})]}
 
 
@@ -354,7 +357,10 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         **StatisticEstimator._parameter_constraints,
         "confounds": [str, None],
         **_MISSING,
+        "solve": [StrOptions({"auto", "shared", "conditional"})],
     }
+
+    questions_: Questions
 
     def __init__(
         self,
@@ -367,6 +373,7 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         center: bool = True,
         confounds: str | None = None,
         missing: str = "error",
+        solve: str = "auto",
     ) -> None:
         self.n_components = n_components
         self.reg = reg
@@ -376,6 +383,58 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         self.center = center
         self.confounds = confounds
         self.missing = missing
+        self.solve = solve
+
+    @property
+    def query_views_used_(self) -> dict[tuple[tuple[str, ...], str], tuple[str, ...]]:
+        """Query views that count, by the query views and the target of each question so far."""
+        if not hasattr(self, "questions_"):
+            raise AttributeError(
+                f"{type(self).__name__} ranks in the shared space, which uses all query views: "
+                'questions are solved with solve="conditional", or reg="cv" of three views or more.'
+            )
+        chosen = self.questions_.chosen.items()
+        return {(query, "+".join(target)): own.query for (query, target, _), own in chosen}
+
+    @property
+    def takes_products(self) -> bool:
+        """Whether products with the rows suffice; questions need covariances."""
+        return self.solve != "conditional" and super().takes_products
+
+    def open_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
+    ) -> Rows:
+        """Checked rows with their weights, labels and ridge."""
+        if self.solve == "conditional":
+            if self.reg in SHRINKAGES:
+                raise ValueError(
+                    f'solve="conditional" takes a ridge that adds, reg="cv" or a number; got '
+                    f'reg="{self.reg}". Use solve="shared" with it.'
+                )
+            if self.reg == SEARCHED and goal_of(self) != "object":
+                raise ValueError(
+                    'solve="conditional" ranks by the likelihood of the same object, '
+                    f'cv_goal="object"; got cv_goal="{self.cv_goal}". Use solve="shared" with it.'
+                )
+        return super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
+
+    def keep_questions(self, problem: Problem, source: Any = None) -> None:
+        """Keep the covariances of all views, unless the shared space is to rank."""
+        vars(self).pop("questions_", None)
+        within = problem.blocks()[1]
+        if self.solve == "shared" or len(within) < 3 or (self.reg == SEARCHED) != bool(source):
+            return
+        if self.solve == "auto":
+            n_features = sum(map(len, within.values()))
+            if source is None or source.goal != "object" or n_features > _MOST_FEATURES:
+                return
+        self.questions_ = Questions.of(self, problem, source)
+
+    def _question_rows_of(self, views: Views) -> dict[str, Any]:
+        """Rows of checked views in the coordinates of questions."""
+        own = self.questions_
+        maps = replace(self.maps_, weights=own.weights, means=own.means, power=0.0)
+        return self.scores_of(views, maps)
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

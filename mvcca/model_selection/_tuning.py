@@ -50,8 +50,11 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
         source = FromStatistic.of(estimator, rows, folds, goal)
         choice = search(source, _settings())[()].choose()
         whole, statistic = source.parts.whole()
-        estimator.learn(_with(choice, whole), statistic)
+        whole = _with(choice, whole)
+        estimator.learn(whole, statistic)
         _keep(choice, estimator)
+        if hasattr(estimator, "solve"):  # which asks for questions between views
+            estimator.keep_questions(estimator.problem(whole, statistic), source)
 
     return learn
 

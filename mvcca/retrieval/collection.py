@@ -58,6 +58,7 @@ class Collection:
         per_view = is_mapping(labels)
         empty: Mapping[str, np.ndarray] = {}
         objects: dict[str, np.ndarray] | None = None
+        is_projected = isinstance(scores, Projected)
         if isinstance(scores, Projected):
             scores, empty = scores.rows, scores.empty
         else:
@@ -73,7 +74,7 @@ class Collection:
         objects = objects or {name: views.objects(name) for name in views.names}
         rows = {name: checked_rows(block, f"view {name!r}") for name, block in views.items()}
         widths = {name: block.shape[1] for name, block in rows.items()}
-        if len(set(widths.values())) > 1:
+        if project is None and not is_projected and len(set(widths.values())) > 1:
             raise ValueError(f"Views must be projected into one space, got widths {widths}.")
         if per_view:
             by_name = _labels_of_views(labels, views, label_vectors)

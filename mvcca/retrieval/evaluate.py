@@ -192,6 +192,7 @@ def evaluate_retrieval(
         and any(own.vocabulary is None for own in collection.labels.values())
     ):
         notes.append("labels: columns without names, matched by position in all views")
+    notes += [text for task in tasks for text in ranking.notes(task.query, task.target)]
     empty = {"+".join(task.query): task.queries.are_empty for task in tasks}
     for query, own in empty.items():
         if own is not None:

@@ -400,13 +400,15 @@ class Contents:
         return {"views": views, "n_added": self.n_added}
 
     @classmethod
-    def of_state(cls, similarity: InnerProduct, state: Mapping[str, Any]) -> Contents:
+    def of_state(
+        cls, similarity: InnerProduct, state: Mapping[str, Any], *, one_space: bool = True
+    ) -> Contents:
         """Restore contents."""
         contents = cls(similarity)
         for name, stored in state["views"].items():
             contents = contents._plus_stored(name, **stored)
         widths = {view.n_components for view in contents.views.values()}
-        if len(widths) > 1:
+        if one_space and len(widths) > 1:
             raise ValueError(f"rows of widths {sorted(widths)} are not of one space")
         return replace(contents, n_added=state["n_added"])
 
