@@ -14,7 +14,8 @@ from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
 from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
-from mvcca.model_selection import SEARCHED, Goal, Questions, goal_of
+from mvcca.model_selection import SEARCHED, Goal, goal_of
+from mvcca.model_selection.questions import Questions
 from mvcca.problem import SHRINKAGES, Problem, Rows
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
@@ -420,9 +421,9 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
 
     def keep_questions(self, problem: Problem, source: Any = None) -> None:
         """Keep the covariances of all views, unless the shared space is to rank."""
-        vars(self).pop("questions_", None)
+        self.__dict__.pop("questions_", None)
         within = problem.blocks()[1]
-        if self.solve == "shared" or len(within) < 3 or (self.reg == SEARCHED) != bool(source):
+        if self.solve == "shared" or len(within) < 3 or (self.reg == SEARCHED and not source):
             return
         if self.solve == "auto":
             n_features = sum(map(len, within.values()))

@@ -2,16 +2,16 @@
 
 `folds` and `groups` split the objects. `search` tries settings on folds, with the models of a
 `ModelSource`: those of `_sources` are solved from statistics of the folds (`_fold_statistics`), by
-products, or fitted anew, and `_goals` ranks held-out rows under them. `_questions` chooses
-evidence for each question of some views about another. `_space_search` searches several parameters (`_spaces`), and `_tuning` fits with what was chosen. `FoldSearchCV` is
-scikit-learn's interface to such searches. `_sample_size` plans studies.
+products, or fitted anew, and `_goals` ranks held-out rows under them. `_space_search` searches
+several parameters (`_spaces`), and `_tuning` fits with what was chosen. `questions` chooses how to
+answer queries of any views about another. `FoldSearchCV` is scikit-learn's interface to such
+searches. `_sample_size` plans studies.
 """
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._fold_search import FoldSearchCV
 from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.model_selection._goals import GOALS, MEASURES, Goal, goal_of
-from mvcca.model_selection._questions import Evidence, Questions, TrainingPart
 from mvcca.model_selection._sample_size import (
     decay_of_variances,
     held_out_sample_size,
@@ -51,14 +51,11 @@ __all__ = [
     "SEARCHED",
     "Choice",
     "ClassDisjointSplit",
-    "Evidence",
     "FoldSearchCV",
     "Goal",
     "InnerFolds",
-    "Questions",
     "RetrievalScorer",
     "Space",
-    "TrainingPart",
     "Trials",
     "choice_of",
     "choices",

@@ -31,7 +31,6 @@ from mvcca.problem._route import (
 from mvcca.problem._rows import Reading, Rows, check_variance, mean_and_variance
 from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem._shrinkage import SHRINKAGES, Shrunk, shrinkages
-from mvcca.problem.question import Answer, JointGaussian, Ratio, SharedSpace, coordinates_of
 from mvcca.problem.ridge import Absolute, Reg, Shrinkage, reg_of_names
 from mvcca.problem.whitened import Whitened, canonical, canonical_of_covariances
 

@@ -110,7 +110,8 @@ class Answer:
 
     def query_vectors(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
         """Vectors of query rows; their products with `item_vectors` are the scores."""
-        parts, total = [], 0.0
+        parts: list[np.ndarray] = []
+        total: Any = 0.0
         for ratio in self.ratios:
             a = ratio.variates(rows)
             lengths = ratio.lengths(a)
@@ -348,8 +349,13 @@ def coordinates_of(
     for name, B in within.items():
         rounding = about.exactness.rounding.get(name, rounding_of(about.means[name]))
         whitener = Whitener.of(B, rounding)
-        W = maps[name] = whitener.lift(np.eye(whitener.rank))
+        W = whitener.lift(np.eye(whitener.rank))
         back[name] = (B @ W).T
+        if whitener.rank < len(whitener.columns):
+            # Of collinear columns, a ridge is least with the smallest weights of the same scores.
+            Q, R = linalg.qr(back[name].T, mode="economic")
+            W = linalg.solve_triangular(R, Q.T).T
+        maps[name] = W
         own = bases[name].ridged(np.zeros_like(B), 1.0, 0.0) @ W if name in bases else W
         ridges[name] = W.T @ own
     return maps, back, ridges

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mvcca.problem import Answer
+from mvcca.problem.question import Answer
 from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.search import Gallery, padded
 from mvcca.retrieval.search.gallery import ChunkedRows

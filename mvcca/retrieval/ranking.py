@@ -20,9 +20,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.blocks import as_block, namespace
-from mvcca.problem import Answer
 from mvcca.problem.expected import LARGEST_CORRELATION, Expected, component_weights
-from mvcca.problem.question import LIKELIHOOD, PROFILE
+from mvcca.problem.question import LIKELIHOOD, PROFILE, Answer
 from mvcca.retrieval.collection import Collection, Projected, summed
 from mvcca.retrieval.hubs import (
     CSLS,
@@ -409,8 +408,7 @@ class Conditional(Ranking):
 
     def __str__(self) -> str:
         text = f"conditional {self.asked}".rstrip()
-        is_shown = self.hubs is not None and self.hubs.is_asked
-        return f"{text}, {self.hubs.correction}" if is_shown else text
+        return f"{text}, {self.hubs.correction}" if self.hubs and self.hubs.is_asked else text
 
 
 def _asks_questions(model: Any, weighting: Weighting | None) -> bool:

@@ -18,8 +18,17 @@ from mvcca.model_selection._goals import BANK_ROWS, Goal, Value, hub_terms, reci
 from mvcca.model_selection._search import Setting, search
 from mvcca.model_selection._sources import FromStatistic
 from mvcca.model_selection._spaces import RIDGES
-from mvcca.problem import Answer, JointGaussian, Maps, Problem, Ratio, SharedSpace, coordinates_of
-from mvcca.problem.question import LIKELIHOOD, PROFILE, rows_in_coordinates
+from mvcca.problem import Maps, Problem
+from mvcca.problem.question import (
+    LIKELIHOOD,
+    PROFILE,
+    Answer,
+    JointGaussian,
+    Ratio,
+    SharedSpace,
+    coordinates_of,
+    rows_in_coordinates,
+)
 from mvcca.retrieval.ranking import CORRECTED, chosen_ranking
 from mvcca.views import Views
 
@@ -115,9 +124,11 @@ class Questions:
     is_given: bool = False
     chosen: dict[tuple[Names, Names, str], Evidence] = field(default_factory=dict)
     _searches: dict[tuple[Names, Names, str], list[Evidence]] = field(
-        default_factory=dict, repr=False
+        default_factory=dict, init=False, repr=False
     )
-    _answers: dict[tuple[Names, Names, str], Answer] = field(default_factory=dict, repr=False)
+    _answers: dict[tuple[Names, Names, str], Answer] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def of(cls, estimator: Any, problem: Problem, source: FromStatistic | None = None) -> Self:
@@ -235,15 +246,15 @@ class Questions:
 
     def _best(self, query: Names, target: Names, ranking: str) -> Evidence | None:
         """The best evidence of all of these query views; None if folds hold no such objects."""
-        return max(self._tried(query, target, ranking), key=_value, default=None)
+        return max(self.best_of_each_kind(query, target, ranking), key=_value, default=None)
 
-    def _tried(self, query: Names, target: Names, ranking: str) -> list[Evidence]:
+    def best_of_each_kind(self, query: Names, target: Names, ranking: str = "") -> list[Evidence]:
         """The best evidence of each kind; of equally good kinds, the first is better."""
         key = query, target, ranking
         if key not in self._searches:
             evidence = [Evidence(query, JOINT, dict.fromkeys(query, reg)) for reg in RIDGES]
             if len(query) > 1:
-                of_each = [self._tried((name,), target, ranking) for name in query]
+                of_each = [self.best_of_each_kind((name,), target, ranking) for name in query]
                 if all(of_each):
                     reg = {own[0].query[0]: own[0].reg[own[0].query[0]] for own in of_each}
                     evidence.append(Evidence(query, PAIRS, reg))
@@ -357,7 +368,7 @@ def _sides(
     views: Views, query: Names, target: Names, means: Mapping[str, np.ndarray]
 ) -> tuple[Rows, np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """Rows of the queries that have an item, those of all items, and positions of both."""
-    seen = {name: column for name, column in zip(views.names, views.seen.T, strict=True)}
+    seen = dict(zip(views.names, views.seen.T, strict=True))
     items = np.flatnonzero(np.all([seen[name] for name in target], axis=0))
     asked = np.flatnonzero(np.all([seen[name] for name in (*query, *target)], axis=0))
     own = _rows_at(views, target, items, means)
