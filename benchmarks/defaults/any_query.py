@@ -51,10 +51,15 @@ Question = tuple[tuple[str, ...], str]
 
 
 def emoji() -> Views:
-    from emoji import EMOJI_DATA
+    from emoji import EMOJI_DATA, config
 
     languages = ("de", "es", "fr", "it")
-    known = [own for own in EMOJI_DATA.values() if all(name in own for name in languages)]
+    config.load_language(list(languages))
+    known = [
+        own
+        for own in EMOJI_DATA.values()
+        if all(name in own for name in languages) and "skin_tone" not in own["en"]
+    ]
     names = {n: [own[n].strip(":").replace("_", " ") for own in known] for n in languages}
     words = {n: TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4)) for n in languages}
     tables = {n: words[n].fit_transform(texts) for n, texts in names.items()}

@@ -22,9 +22,9 @@ from mvcca.problem import Maps, Problem
 from mvcca.problem.question import (
     LIKELIHOOD,
     PROFILE,
-    Answer,
     JointGaussian,
     Ratio,
+    RatioSum,
     SharedSpace,
     coordinates_of,
     rows_in_coordinates,
@@ -38,10 +38,12 @@ _GAIN = 0.005  # of the mean over folds, above which a query view is left out
 Names = tuple[str, ...]
 Rows = dict[str, np.ndarray]  # (n_rows, r_v) by view
 Ratios = Mapping[str, tuple[Ratio, ...]]  # by ranking
+# What evidence of one training part compares: the query views, and rankings to try.
+_Model = tuple["TrainingCovariance", Names, Ratios, list[str]]
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingPart:
+class TrainingCovariance:
     """What the rows outside some folds say, in the coordinates of all rows.
 
     Attributes
@@ -103,7 +105,7 @@ class Questions:
         The space that all views share.
     ranking : str
         How it ranks.
-    parts : tuple of TrainingPart
+    parts : tuple of TrainingCovariance
         Training parts of folds, to choose by; none if the ridge was given.
     samples : tuple of Views
         Coordinates of rows of each fold, in float32; they also correct for hubs.
@@ -119,14 +121,14 @@ class Questions:
     reg: dict[str, float]
     shared: SharedSpace
     ranking: str
-    parts: tuple[TrainingPart, ...] = ()
+    parts: tuple[TrainingCovariance, ...] = ()
     samples: tuple[Views, ...] = ()
     is_given: bool = False
     chosen: dict[tuple[Names, Names, str], Evidence] = field(default_factory=dict)
     _searches: dict[tuple[Names, Names, str], list[Evidence]] = field(
         default_factory=dict, init=False, repr=False
     )
-    _answers: dict[tuple[Names, Names, str], Answer] = field(
+    _answers: dict[tuple[Names, Names, str], RatioSum] = field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -141,7 +143,7 @@ class Questions:
         shared = _shared_space(estimator, problem, back)
         to_rows = Maps(maps, {n: about.means[n] for n in maps})
         of_features = estimator.in_given_units(to_rows.lifted(rows.reading.bases))
-        parts: list[TrainingPart] = []
+        parts: list[TrainingCovariance] = []
         samples: dict[int, Views] = {}
         for number, (left_out, _) in enumerate([] if source is None else source.folds.models()):
             assert source is not None
@@ -150,7 +152,7 @@ class Questions:
             gaussian = JointGaussian.of(own, maps, ridges).in_float32()
             shifts = {n: (own.about.means[n] - about.means[n]) @ W for n, W in maps.items()}
             parts.append(
-                TrainingPart(left_out, gaussian, shifts, _shared_space(estimator, own, back))
+                TrainingCovariance(left_out, gaussian, shifts, _shared_space(estimator, own, back))
             )
             others = range(source.folds.n_folds, len(source.samples))  # of no fold
             for fold in [*left_out, *others]:
@@ -177,10 +179,10 @@ class Questions:
 
     # ---- answers ---------------------------------------------------------------------------------
 
-    def answer(self, query: Collection[str], target: Sequence[str], ranking: str = "") -> Answer:
+    def answer(self, query: Collection[str], target: Sequence[str], ranking: str = "") -> RatioSum:
         """How items of the target are ranked for rows of the query, in any order of its views.
 
-        A view that is asked about itself, or several views at once, are compared in the shared
+        A view that is asked about itself, and several target views, are compared in the shared
         space. `ranking` names one to use, by default the best on held-out rows.
         """
         asked = tuple(name for name in self.views if name in query)
@@ -189,22 +191,22 @@ class Questions:
             self._answers[key] = self._solved(*key)
         return self._answers[key]
 
-    def in_shared_space(self, query: Collection[str], target: Sequence[str]) -> Answer:
+    def in_shared_space(self, query: Collection[str], target: Sequence[str]) -> RatioSum:
         """How the shared space ranks them, whatever is better."""
         asked = [name for name in self.views if name in query]
-        return Answer(self.shared.ratios(asked, target, self.ranking), self.ranking)
+        return RatioSum(self.shared.ratios(asked, target, self.ranking), self.ranking)
 
-    def _solved(self, query: Names, target: Names, ranking: str) -> Answer:
-        if set(query) & set(target):
+    def _solved(self, query: Names, target: Names, ranking: str) -> RatioSum:
+        if len(target) > 1 or target[0] in query:
             return self.in_shared_space(query, target)
         choice = self.choice(query, target, ranking)
         if choice is None:
             name = ranking or PROFILE
             of_likelihood, of_profile = self.gaussian.solve(query, target, self.reg)
             ratio = of_likelihood if name.startswith(LIKELIHOOD) else of_profile
-            return Answer((ratio,), name)
+            return RatioSum((ratio,), name)
         of_all = self.ratios(self.gaussian, self.shared, choice, target)
-        return Answer(of_all[choice.ranking.removesuffix(CORRECTED)], choice.ranking)
+        return RatioSum(of_all[choice.ranking.removesuffix(CORRECTED)], choice.ranking)
 
     def ratios(
         self, gaussian: JointGaussian, shared: SharedSpace, evidence: Evidence, target: Names
@@ -309,20 +311,20 @@ class _FromQuestions:
                 names = [questions.ranking]
             if self.ranking:
                 names = [name for name in names if name == self.ranking]
-            yield number, _Model(part, evidence.query, ratios, names)
+            yield number, (part, evidence.query, ratios, names)
 
     def values(self, model: _Model, fold: int) -> Iterator[tuple[str, None, Value]]:
         """Values by ranking; none on a fold without objects that show all of the views."""
-        samples, part = self.questions.samples, model.part
-        queries, items, pairs = _sides(samples[fold], model.query, self.target, part.means)
+        samples, (part, query, by_ranking, rankings) = self.questions.samples, model
+        queries, items, pairs = _sides(samples[fold], query, self.target, part.means)
         if not len(pairs[0]):
             return
         others = [own for n, own in enumerate(samples) if n not in part.left_out]
         each = -(-BANK_ROWS // max(len(others), 1))
-        bank = [_rows_of(own[:each], model.query, part.means) for own in others]
-        for plain, ratios in model.ratios.items():
-            names = [name for name in model.rankings if name.removesuffix(CORRECTED) == plain]
-            answer = Answer(ratios, plain)
+        bank = [_rows_of(own[:each], query, part.means) for own in others]
+        for plain, ratios in by_ranking.items():
+            names = [name for name in rankings if name.removesuffix(CORRECTED) == plain]
+            answer = RatioSum(ratios, plain)
             vectors = _single(answer.item_vectors(items, answer.item_terms(items))).T
             similarities = _single(answer.query_vectors(queries)) @ vectors
             if plain in names:
@@ -332,16 +334,6 @@ class _FromQuestions:
                 terms = hub_terms(of_bank @ vectors)
                 if terms is not None:
                     yield f"{plain}{CORRECTED}", None, _mrr(similarities - terms, pairs)
-
-
-@dataclass(frozen=True, eq=False)
-class _Model:
-    """What evidence of one training part compares, under some rankings."""
-
-    part: TrainingPart
-    query: Names
-    ratios: Ratios
-    rankings: list[str]
 
 
 def _shared_space(estimator: Any, problem: Problem, back: Mapping[str, np.ndarray]) -> SharedSpace:

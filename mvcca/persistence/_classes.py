@@ -33,7 +33,7 @@ from mvcca.model_selection import (
     RetrievalScorer,
     retrieval_scorer,
 )
-from mvcca.model_selection.questions import Evidence, Questions, TrainingPart
+from mvcca.model_selection.questions import Evidence, Questions, TrainingCovariance
 from mvcca.persistence._estimators import (
     ClassOf,
     make_estimator,
@@ -128,7 +128,7 @@ CLASSES: Mapping[str, ClassOf] = {
             LabelSums, LabelFeatureSums, Moments, PairMoments, CellMoments, PatternMoments, Shrunk,
             DrawnLabelFeatures, LabelKernel, FourierFeatures, LandmarkFeatures, Kernel, HeldOut,
             Smoother, LogisticModel, GivenClassifiers,
-            Questions, TrainingPart, Evidence, JointGaussian, SharedSpace,
+            Questions, TrainingCovariance, Evidence, JointGaussian, SharedSpace,
         )
     },
 }  # fmt: skip

@@ -2,7 +2,7 @@ r"""Questions between views, solved from the covariance of all views: which item
 
 If views are jointly Gaussian, the rows x_Q of some views and x_t of another show the same object as
 likely as the density ratio p(x_t | x_Q) / p(x_t) says. `JointGaussian` solves CCA of the views Q,
-side by side, against t; a `Ratio` is what ranks then, and an `Answer` is one ratio, or the sum of
+side by side, against t; a `Ratio` is what ranks then, and a `RatioSum` is one ratio, or the sum of
 several whose queries are independent given x_t. Nothing here chooses between them.
 """
 
@@ -85,7 +85,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class RatioSum:
     """How the items of a target are ranked for the rows of query views.
 
     The likelihood is the sum of the ratios; the profile likelihood, which knows no scale of a row,

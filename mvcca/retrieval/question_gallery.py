@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mvcca.problem.question import Answer
-from mvcca.retrieval.hubs import CSLS
+from mvcca.problem.question import RatioSum
+from mvcca.retrieval.hubs import CSLS, Bank
 from mvcca.retrieval.search import Gallery, padded
 from mvcca.retrieval.search.gallery import ChunkedRows
 from mvcca.retrieval.similarity import InnerProduct
@@ -22,7 +22,7 @@ from mvcca.retrieval.similarity import InnerProduct
 class ItemVectors(ChunkedRows):
     """Item vectors that are made of stored rows, those of the fields, when they are asked for."""
 
-    answer: Answer
+    answer: RatioSum
     terms: ChunkedRows
 
     def of(self, rows: np.ndarray, terms: np.ndarray) -> np.ndarray:
@@ -51,36 +51,16 @@ class ItemVectors(ChunkedRows):
         return self.of(rows, self.terms.take(positions))
 
 
-@dataclass(frozen=True, eq=False)
-class BankVectors:
-    """Training rows as queries and as items of a question, and the correction that needs them."""
-
-    correction: CSLS
-    queries: Gallery  # [b, 0]
-    items: Gallery
-
-    @classmethod
-    def of(
-        cls, correction: CSLS, answer: Answer, queries: np.ndarray, items: np.ndarray
-    ) -> BankVectors:
-        """Those of query vectors and of rows of items."""
-        of_queries = np.pad(queries, ((0, 0), (0, 1)))
-        of_items = answer.item_vectors(items, answer.item_terms(items))
-        return cls(
-            correction,
-            Gallery.of(of_queries, InnerProduct()),
-            Gallery.of(of_items.astype(queries.dtype), InnerProduct()),
-        )
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QuestionGallery(Gallery):
     """Gallery of the rows of another one, ranked by the answer to a question."""
 
     base: Gallery
-    answer: Answer
+    answer: RatioSum
     terms: ChunkedRows = field(default_factory=ChunkedRows)
-    bank: BankVectors | None = None
+    correction: CSLS | None = None  # for hubs, with training rows as queries and items:
+    bank_queries: Gallery | None = None  # [b, 0]
+    bank_items: Gallery | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,9 +78,9 @@ class QuestionGallery(Gallery):
 
     def _terms_of(self, rows: np.ndarray) -> np.ndarray:
         terms = self.answer.item_terms(rows)
-        if self.bank is not None:
+        if self.correction is not None and self.bank_queries is not None:
             vectors = self.answer.item_vectors(rows, terms).astype(rows.dtype)
-            terms[:, -1:] += self.bank.correction.item_terms(vectors, self.bank.queries)
+            terms[:, -1:] += self.correction.item_terms(vectors, self.bank_queries)
         return terms
 
     def tiles(self, width: int) -> Iterator[tuple[int, np.ndarray, int]]:
@@ -114,15 +94,18 @@ class QuestionGallery(Gallery):
         self, queries: np.ndarray, products: np.ndarray, items: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores and items of ranked lists."""
-        if self.bank is None:
+        if self.correction is None or self.bank_items is None:
             return products, items
-        return self.bank.correction.scores(products, queries, self, self.bank.items), items
+        return self.correction.scores(products, queries, self, self.bank_items), items
 
 
 def gallery_of_question(
-    base: Gallery, answer: Answer, bank: BankVectors | None, before: Gallery | None = None
+    base: Gallery, answer: RatioSum, bank: Bank | None, before: Gallery | None = None
 ) -> QuestionGallery:
-    """The gallery of a question; `before` is an earlier one, whose numbers are kept."""
+    """The gallery of a question, corrected for hubs by a bank of query vectors and of items.
+
+    `before` is an earlier one with the same bank, whose numbers are kept.
+    """
     if (
         isinstance(before, QuestionGallery)
         and before.base.lineage is base.lineage
@@ -130,6 +113,15 @@ def gallery_of_question(
     ):
         return replace(before, base=base).of_all()
     empty = QuestionGallery(
-        InnerProduct(), base.rows, lineage=base.lineage, base=base, answer=answer, bank=bank
+        InnerProduct(), base.rows, lineage=base.lineage, base=base, answer=answer
     )
+    if bank is not None:
+        queries = np.pad(bank.queries, ((0, 0), (0, 1))).astype(base.dtype)
+        items = answer.item_vectors(bank.items, answer.item_terms(bank.items)).astype(base.dtype)
+        empty = replace(
+            empty,
+            correction=bank.correction,
+            bank_queries=Gallery.of(queries, InnerProduct()),
+            bank_items=Gallery.of(items, InnerProduct()),
+        )
     return empty.of_all()

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.blocks import as_block, namespace
 from mvcca.problem.expected import LARGEST_CORRELATION, Expected, component_weights
-from mvcca.problem.question import LIKELIHOOD, PROFILE, Answer
+from mvcca.problem.question import LIKELIHOOD, PROFILE, RatioSum
 from mvcca.retrieval.collection import Collection, Projected, summed
 from mvcca.retrieval.hubs import (
     CSLS,
@@ -31,7 +31,7 @@ from mvcca.retrieval.hubs import (
     checked_correction,
     corrected,
 )
-from mvcca.retrieval.question_gallery import BankVectors, gallery_of_question
+from mvcca.retrieval.question_gallery import gallery_of_question
 from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.similarity import (
     SIMILARITIES,
@@ -125,6 +125,11 @@ class Ranking:
         """The ranking for a search of several views at once, whose scores are comparable."""
         return self
 
+    @property
+    def widths(self) -> Mapping[str, int]:
+        """Numbers of columns of the rows to compare, of views that have no common space."""
+        return {}
+
     def project(self, X: Any, unpaired: bool = False) -> Projected:
         """Project the rows of a container of views, and note which are empty.
 
@@ -161,7 +166,7 @@ class Ranking:
             rows = Views.of(compared, seen, ids)
         if empty or views.is_sparse or hasattr(model, "rows_without_words"):
             empty = _empty_rows(model, views, empty)
-        return Projected(as_scores, rows, empty)
+        return Projected(as_scores, rows, empty, in_one_space=not self.is_by_question)
 
     def project_matrices(self, X: Any, *second: Any) -> list[Any]:
         """Rows to compare of one matrix without a name, or of two."""
@@ -340,11 +345,17 @@ class Conditional(Ranking):
             asked=asked,
         )
 
+    @property
+    def widths(self) -> Mapping[str, int]:
+        """Numbers of coordinates of the views."""
+        widths: Mapping[str, int] = self.questions.gaussian.widths
+        return widths
+
     def of_several_targets(self) -> Conditional:
         """The ranking in the shared space, whose scores of different targets are comparable."""
         return replace(self, in_shared_space=True)
 
-    def answer(self, query: Names[str], target: tuple[str, ...]) -> Answer:
+    def answer(self, query: Names[str], target: tuple[str, ...]) -> RatioSum:
         """What ranks items of the target for rows of these query views."""
         if self.in_shared_space:
             return self.questions.in_shared_space(query, target)
@@ -389,9 +400,8 @@ class Conditional(Ranking):
         is_corrected = answer.ranking.endswith(CORRECTED) or (hubs is not None and hubs.is_asked)
         if is_corrected and hubs is not None and hubs.suffices(used, target):
             of_query, of_target = hubs.rows_between(used, target)
-            vectors = answer.query_vectors(of_query).astype(gallery.dtype)
             items = np.hstack([of_target[name] for name in target])
-            bank = BankVectors.of(hubs.correction, answer, vectors, items)
+            bank = Bank(hubs.correction, answer.query_vectors(of_query), items)
         return gallery_of_question(gallery, answer, bank, before)
 
     def notes(self, query: tuple[str, ...], target: tuple[str, ...]) -> list[str]:

@@ -114,7 +114,7 @@ class RetrievalIndex(ShownAsTables):
         self.hubness = hubness
         self._given_hubs = None if bank is None else ranking.hubs  # that a user chose
         self._corrected: dict[tuple[tuple[str, ...], bool, Searched, bool], Gallery] = {}
-        self._contents = Contents(ranking.similarity)
+        self._contents = Contents(ranking.similarity, widths=ranking.widths)
         self._changing = Lock()  # held by writers; a search reads `_contents` once, and keeps it
         self._faiss: dict[Any, FaissIndex] = {}
         self._using_faiss = Lock()  # faiss cannot be searched while rows are added
@@ -291,13 +291,14 @@ class RetrievalIndex(ShownAsTables):
         contents = self._contents
         searched = contents.searched(target, normalize)
         is_joint = isinstance(joint := searched[0], JointTarget)
-        if self._ranking.is_by_target and (normalize or is_joint):
+        ranking = self._ranking
+        if ranking.is_by_target and (normalize or (is_joint and not ranking.is_by_question)):
             raise ValueError(
-                "The likelihood weights components by the correlations of each pair of views, and "
-                "solve='conditional' solves each question by itself, so "
-                "that scores can neither be normalized nor summed over views. Search one view, "
-                "or all with target=None, without normalize; or rank by weighting="
-                "'profile-likelihood' of a model with solve='shared'."
+                "The likelihood weights components by the correlations of each pair of views, so "
+                "that its scores can neither be normalized nor summed over views, and questions "
+                "that are solved by themselves have no common space to normalize in. Search one "
+                "view, or all with target=None, without normalize; or rank by "
+                "weighting='profile-likelihood'."
             )
         if isinstance(joint, JointTarget) and joint not in contents.joints:
             with self._changing:
@@ -323,7 +324,8 @@ class RetrievalIndex(ShownAsTables):
             views = self._searched(target, k, normalize)
             ranking = self._ranking.of_several_targets() if len(views) > 1 else self._ranking
             for searched, view in views.items():
-                of_target = ranking.queries(rows, (str(searched),), places, len(scores), normalize)
+                names = searched.names if isinstance(searched, JointTarget) else (searched,)
+                of_target = ranking.queries(rows, names, places, len(scores), normalize)
                 key: Any = searched
                 gallery: Gallery = view
                 if ranking.hubs is not None or ranking.is_by_question:
@@ -479,8 +481,8 @@ class RetrievalIndex(ShownAsTables):
             hubs = BankOfViews.of_state(state["hubs"])
             parameters |= {"hubness": hubs.correction, "bank": hubs}
         self.__init__(**parameters)  # type: ignore[misc]
-        one_space = not self._ranking.is_by_question
-        self._contents = Contents.of_state(self._contents.similarity, state, one_space=one_space)
+        empty = self._contents
+        self._contents = Contents.of_state(empty.similarity, state, empty.widths)
 
 
 def _of_objects(views: Any, opened: Views, objects: slice) -> Any:
