@@ -15,7 +15,7 @@ from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.model_selection import SEARCHED, Goal, goal_of
-from mvcca.model_selection.questions import Questions
+from mvcca.model_selection.questions import Questions, asks_questions
 from mvcca.problem import SHRINKAGES, Problem, Rows
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
@@ -24,7 +24,6 @@ _IF_TOO_LARGE = (
     "Products with the rows suffice for a few components with a ridge: set n_components and "
     "reg > 0. Or reduce the features first, as by PerView(TruncatedSVD(300))."
 )
-_MOST_FEATURES = 3000  # of all views, above which covariances of folds are not kept unasked
 _MISSING: dict[str, list[Any]] = {"missing": [StrOptions({"error", *OF_HOLES})]}
 
 
@@ -248,6 +247,13 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with missing cells (NaN): refuse them, estimate each covariance from the rows
         that have both features, or estimate all by maximum likelihood. See Notes.
+    solve : {"auto", "shared", "conditional"}, default="auto"
+        What ranks in retrieval; scores and weights are those of the shared space in any case.
+        "shared" ranks in it, and adds scores of several query views. "conditional" solves each
+        question, of some views about another, from the covariance of all views, when it is first
+        asked. "auto" does so with ``reg="cv"`` for three views or more, unless the shared space
+        ranks held-out rows better or there are more than 3,000 features; "shared" otherwise. Two
+        views are the same either way. See Notes.
 
     Attributes
     ----------
@@ -282,6 +288,13 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         Scores of training rows that correct for hubs; if ``ranking_`` ends in "+csls".
     cv_results_ : dict of str to array
         Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
+    query_views_used_ : dict of (tuple of str, str) to tuple of str
+        Query views that count, by the query views and the target of every question that was asked
+        so far; others made rankings of held-out rows worse. If questions are solved by folds.
+    questions_ : Questions
+        Covariances by which questions are solved, those of the folds included, and what was chosen;
+        if questions are solved. Files hold it: with ``reg="cv"`` about 30 bytes per pair of
+        features.
     n_components_ : int
         Number of components, fewer than requested if the data have no more.
     ranks_ : dict of str to int
@@ -327,6 +340,24 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     cells given the others of the same view, by the training covariance with a ridge of d / n for d
     features and n rows. What to expect of new rows is derived from the number of complete rows that
     would tell as much.
+
+    **Questions.** If all views are jointly Gaussian, a row x_t of the target shows the object of
+    the rows x_Q of query views with the log-likelihood ratio
+
+    .. math::
+
+        \log \frac{p(x_t \mid x_Q)}{p(x_t)} = ∑_i w_i a_i b_i - \tfrac{1}{2} ∑_i v_i (a_i^2 + b_i^2)
+        + \text{constant},
+
+    with the canonical variates a and b of CCA of the query views, side by side, against the target,
+    all components of it, w_i = ρ_i / (1 - ρ_i²), and v_i = ρ_i w_i. One query view is `CCA` of the
+    two. With ``reg="cv"``, the folds also try the sum of the ratios of single query views, each
+    with its own ridge, which is right if query views are independent given the target; the ridge;
+    the likelihood and the profile likelihood of `retrieval_scores`, corrected for hubs or not; and
+    for "auto" the shared space. Then they leave out query views, one after another, while the mean
+    reciprocal rank rises by more than .005. A number as `reg` is the ridge of CCA, and rows are
+    ranked by the profile likelihood. Several target views are ranked in the shared space, and so is
+    a view that is asked about itself (``benchmarks/defaults/any_query.py``).
 
     References
     ----------
@@ -423,12 +454,11 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         """Keep the covariances of all views, unless the shared space is to rank."""
         self.__dict__.pop("questions_", None)
         within = problem.blocks()[1]
-        if self.solve == "shared" or len(within) < 3 or (self.reg == SEARCHED and not source):
+        widths = {name: len(B) for name, B in within.items()}
+        if self.reg == SEARCHED and source is None:
+            return  # folds come later
+        if not asks_questions(self, widths, None if source is None else source.goal):
             return
-        if self.solve == "auto":
-            n_features = sum(map(len, within.values()))
-            if source is None or source.goal != "object" or n_features > _MOST_FEATURES:
-                return
         self.questions_ = Questions.of(self, problem, source)
 
     def _question_rows_of(self, views: Views) -> dict[str, Any]:

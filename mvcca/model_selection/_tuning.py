@@ -19,6 +19,7 @@ from mvcca.model_selection._search import Choice, at_edge, search
 from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection._space_search import SpaceSearch
 from mvcca.model_selection._spaces import RIDGES, searched, space_of
+from mvcca.model_selection.questions import asks_questions
 from mvcca.problem import Rows, components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
@@ -53,10 +54,25 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
         whole = _with(choice, whole)
         estimator.learn(whole, statistic)
         _keep(choice, estimator)
-        if hasattr(estimator, "solve"):  # which asks for questions between views
+        if asks_questions(estimator, whole.widths(), goal):
             estimator.keep_questions(estimator.problem(whole, statistic), source)
 
     return learn
+
+
+def solve_questions(estimator: Any, views: Views) -> None:
+    """Let folds of the training rows of a fitted estimator choose how it answers questions."""
+    if not asks_questions(estimator, views.without(estimator.confounds).widths, "object"):
+        return
+
+    def learn(rows: Rows) -> None:
+        source = FromStatistic.of(estimator, rows, folds, "object")
+        whole, statistic = source.parts.whole()
+        estimator.keep_questions(estimator.problem(whole, statistic), source)
+
+    rows = estimator.open_rows(views, None, None)
+    folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
+    estimator.precisely(rows, learn)
 
 
 def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) -> bool:
@@ -240,12 +256,14 @@ def _is_chosen(tried: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
     return tried in (chosen, {**chosen, "n_components": None})
 
 
-def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any) -> None:
-    """Fit with the settings that folds chose, ranking included."""
+def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any, goal: Goal | None = None) -> None:
+    """Fit with the settings that folds chose for a goal, ranking included."""
     estimator.set_params(**choice.parameters).fit(X, y)
     estimator.ranking_ = choice.ranking
     if choice.ranking.endswith(CORRECTED):
         estimator.bank_ = bank_of(estimator, X)
+    if goal == "object":
+        solve_questions(estimator, X)
 
 
 def check_goal(goal: Goal, estimator: Any, rows: Rows) -> None:

@@ -32,6 +32,7 @@ from mvcca.problem.question import (
 from mvcca.retrieval.ranking import CORRECTED, chosen_ranking
 from mvcca.views import Views
 
+MOST_FEATURES = 3000  # of all views, above which covariances of folds are not kept unasked
 JOINT, PAIRS, SHARED = "joint", "pairs", "shared"
 _GAIN = 0.005  # of the mean over folds, above which a query view is left out
 
@@ -177,6 +178,26 @@ class Questions:
         """The views, in order."""
         return tuple(self.weights)
 
+    def check(self, n_features: Mapping[str, int]) -> None:
+        """Raise ValueError unless the arrays fit together, and the views have so many features."""
+        widths = self.gaussian.widths
+        if not widths.keys() == self.weights.keys() == self.means.keys() == n_features.keys():
+            raise ValueError(f"questions between {list(widths)} are not those of the views")
+        total = sum(widths.values())
+        shapes: list[tuple[Any, Any]] = [
+            (self.weights[n].shape, (n_features[n], r)) for n, r in widths.items()
+        ]
+        shapes += [(self.means[n].shape, (n_features[n],)) for n in widths]
+        for own in (self.gaussian, *(part.gaussian for part in self.parts)):
+            shapes.append((own.covariance.shape, (total, total)))
+            shapes += [(own.ridges[n].shape, (r, r)) for n, r in widths.items()]
+        for space in (self.shared, *(part.shared for part in self.parts)):
+            k = len(space.mean)
+            shapes += [(space.weights[n].shape, (r, k)) for n, r in widths.items()]
+        shapes += [(views[n].shape[1:], (r,)) for views in self.samples for n, r in widths.items()]
+        if any(found != expected for found, expected in shapes):
+            raise ValueError("arrays of questions_ do not fit together")
+
     # ---- answers ---------------------------------------------------------------------------------
 
     def answer(self, query: Collection[str], target: Sequence[str], ranking: str = "") -> RatioSum:
@@ -274,6 +295,17 @@ class Questions:
             if own.kind not in found or value >= found[own.kind].value:
                 found[own.kind] = replace(own, ranking=str(variant.ranking), value=value)
         return list(found.values())
+
+
+def asks_questions(estimator: Any, widths: Mapping[str, int], goal: Goal | None) -> bool:
+    """Whether an estimator solves questions between views of these widths.
+
+    `goal` is what folds maximize; None if there are none.
+    """
+    solve = getattr(estimator, "solve", "shared")
+    if solve == "shared" or len(widths) < 3:  # two views are CCA either way
+        return False
+    return solve == "conditional" or (goal == "object" and sum(widths.values()) <= MOST_FEATURES)
 
 
 def _value(evidence: Evidence) -> float:

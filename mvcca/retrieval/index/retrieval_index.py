@@ -219,8 +219,9 @@ class RetrievalIndex(ShownAsTables):
         Parameters
         ----------
         queries : Views, mapping or list, of n_queries rows per view
-            Queries of one view, or joint queries of several, whose projections are summed. In
-            partly paired `Views`, the sum is over the views in which a query is seen. Queries in
+            Queries of one view, or joint queries of several, whose projections are summed, or which
+            the model answers as one question (`MVCCA`). In partly paired `Views`, a query consists
+            of the views in which it is seen. Queries in
             Dask arrays give lazy Dask arrays, of the index as it is now.
         target : str or sequence of str, optional
             The view to search, or several that are searched as one: an object is then the sum of
