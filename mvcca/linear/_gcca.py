@@ -70,6 +70,8 @@ class GCCA(MVCCA):
         see `MVCCA`.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with holes, cells that are NaN; see `MVCCA`.
+    solve : {"auto", "shared", "conditional"}, default="auto"
+        What ranks in retrieval: the shared space, or each question by itself; see `MVCCA`.
 
     Attributes
     ----------

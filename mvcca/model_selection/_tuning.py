@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection._fold_statistics import InnerFolds, Outer
@@ -66,13 +67,16 @@ def solve_questions(estimator: Any, views: Views) -> None:
         return
 
     def learn(rows: Rows) -> None:
-        source = FromStatistic.of(estimator, rows, folds, "object")
+        source = FromStatistic.of(model, rows, folds, "object")
         whole, statistic = source.parts.whole()
-        estimator.keep_questions(estimator.problem(whole, statistic), source)
+        model.keep_questions(model.problem(whole, statistic), source)
 
-    rows = estimator.open_rows(views, None, None)
+    model = clone(estimator)  # to open rows forgets what was fitted
+    rows = model.open_rows(views, None, None)
+    model.ranking_ = estimator.ranking_
     folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
-    estimator.precisely(rows, learn)
+    model.precisely(rows, learn)
+    estimator.questions_ = model.questions_
 
 
 def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) -> bool:
