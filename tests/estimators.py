@@ -86,6 +86,7 @@ LINEAR_VARIANTS = [
     CCA(reg=0.5, reg_unit="absolute"),
     MVCCA(reg=0.1, center=False),
     MVCCA(power=2.0),
+    MVCCA(reg=0.1, solve="conditional"),
     CCA(missing="pairwise"),
     MVCCA(missing="em"),
     MLCCA(label_similarity="cosine"),

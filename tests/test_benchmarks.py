@@ -52,6 +52,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("multi30k_encoders.npz",),
         (),
     ),
+    "defaults.any_query": ("scene --rows 100", ("scene.npz",), ()),
     "defaults.choosing": ("--data digits --rows 150 --folds 2 --methods cca pls", (), ()),
     "defaults.compare": ("--data digits --rows 150", (), ()),
     "defaults.compare_regret": (

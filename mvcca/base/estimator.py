@@ -125,7 +125,7 @@ class MultiViewEstimator(
         maps : Maps or None
             Affine maps to end in, `maps_` or others.
         """
-        width, bytes_of_features = self.n_components_, 8 if self.requires.dense else 0
+        bytes_of_features = 8 if self.requires.dense else 0
         scores = {}
         for name, block in views.blocks.items():
             if name == self.confounds:
@@ -133,6 +133,7 @@ class MultiViewEstimator(
             # Lazy tasks carry the maps to workers: only those of their view.
             own = maps.select([name]) if block.is_lazy and maps is not None else maps
             project = self._projection(name, own)
+            width = self.n_components_ if own is None else own.weights[name].shape[1]
             scores[name] = block.mapped(project, width, bytes_of_features * block.shape[1])
             if maps is not None and maps.regression is not None:
                 z = maps.regression.name

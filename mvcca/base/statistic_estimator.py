@@ -140,8 +140,20 @@ class StatisticEstimator(LinearEstimator):
         problem = self.posed(rows, statistic)
         maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
+        self.keep_questions(problem)
         if rows.views.is_lazy:
             warn_of_unlike_lazy_views(self, rows, problem)
+
+    def keep_questions(self, problem: Problem, source: Any = None) -> None:
+        """Keep what any views tell of any other, for methods that answer questions.
+
+        Parameters
+        ----------
+        problem : Problem
+            The problem that was solved.
+        source : FromStatistic, optional
+            Training parts of folds, to choose by.
+        """
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

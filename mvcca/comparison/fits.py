@@ -53,11 +53,12 @@ class Shown:
 
     projected: Projected
     ranking: Ranking  # of projected rows
+    scores: Views  # of `transform`, before any weighting
 
     @property
     def in_one_space(self) -> Views:
         """Rows to draw together; query and item vectors of the likelihood are not comparable."""
-        return self.projected.scores if self.ranking.is_by_target else self.projected.rows
+        return self.scores if self.ranking.is_by_target else self.projected.rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +283,7 @@ def _measured(
         if choice is None:
             estimator.fit(train, y)
         else:
-            fit_chosen(estimator, choice, train, y)
+            fit_chosen(estimator, choice, train, y, settings.goal(data))
     fit_seconds = getattr(estimator, "refit_time_", perf_counter() - start)
     start = perf_counter()
     ranking = Ranking.of(estimator if step is None else make_pipeline(step, estimator))
@@ -311,7 +312,7 @@ def _measured(
         clone(getattr(estimator, "best_estimator_", candidate.estimator)),
         getattr(fitted, "n_components_", None),
         tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
-        Shown(projected, replace(ranking, steps=())) if fold.number == 0 else None,
+        Shown(projected, replace(ranking, steps=()), scores) if fold.number == 0 else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,9 @@ from mvcca.base.standardizing import STANDARDIZED
 from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
-from mvcca.model_selection import Goal
+from mvcca.model_selection import SEARCHED, Goal, goal_of
+from mvcca.model_selection.questions import Questions, asks_questions
+from mvcca.problem import SHRINKAGES, Problem, Rows
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
 
@@ -265,6 +268,13 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         they correlate, which scores of a PCA do not. With ``reg="cv"`` folds choose, view by view,
         in place of this rule; "cv" lets them choose for ridges that are given, too. Without a ridge
         results do not depend on it.
+    solve : {"auto", "shared", "conditional"}, default="auto"
+        What ranks in retrieval; scores and weights are those of the shared space in any case.
+        "shared" ranks in it, and adds scores of several query views. "conditional" solves each
+        question, of some views about another, from the covariance of all views, when it is first
+        asked. "auto" does so with ``reg="cv"`` for three views or more, unless the shared space
+        ranks held-out rows better or there are more than 3,000 features; "shared" otherwise. Two
+        views are the same either way. See Notes.
 
     Attributes
     ----------
@@ -301,6 +311,13 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         Scores of training rows that correct for hubs; if ``ranking_`` ends in "+csls".
     cv_results_ : dict of str to array
         Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
+    query_views_used_ : dict of (tuple of str, str) to tuple of str
+        Query views that count, by the query views and the target of every question that was asked
+        so far; others made rankings of held-out rows worse. If questions are solved by folds.
+    questions_ : Questions
+        Covariances by which questions are solved, those of the folds included, and what was chosen;
+        if questions are solved. Files hold it: with ``reg="cv"`` about 30 bytes per pair of
+        features.
     n_components_ : int
         Number of components, fewer than requested if the data have no more.
     ranks_ : dict of str to int
@@ -347,6 +364,24 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     features and n rows. What to expect of new rows is derived from the number of complete rows that
     would tell as much.
 
+    **Questions.** If all views are jointly Gaussian, a row x_t of the target shows the object of
+    the rows x_Q of query views with the log-likelihood ratio
+
+    .. math::
+
+        \log \frac{p(x_t \mid x_Q)}{p(x_t)} = ∑_i w_i a_i b_i - \tfrac{1}{2} ∑_i v_i (a_i^2 + b_i^2)
+        + \text{constant},
+
+    with the canonical variates a and b of CCA of the query views, side by side, against the target,
+    all components of it, w_i = ρ_i / (1 - ρ_i²), and v_i = ρ_i w_i. One query view is `CCA` of the
+    two. With ``reg="cv"``, the folds also try the sum of the ratios of single query views, each
+    with its own ridge, which is right if query views are independent given the target; the ridge;
+    the likelihood and the profile likelihood of `retrieval_scores`, corrected for hubs or not; and
+    for "auto" the shared space. Then they leave out query views, one after another, while the mean
+    reciprocal rank rises by more than .005. A number as `reg` is the ridge of CCA, and rows are
+    ranked by the profile likelihood. Several target views are ranked in the shared space, and so is
+    a view that is asked about itself (``benchmarks/defaults/any_query.py``).
+
     References
     ----------
     .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
@@ -379,7 +414,10 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         **StatisticEstimator._parameter_constraints,
         "confounds": [str, None],
         **_MISSING,
+        "solve": [StrOptions({"auto", "shared", "conditional"})],
     }
+
+    questions_: Questions
 
     def __init__(
         self,
@@ -393,6 +431,7 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         confounds: str | None = None,
         missing: str = "error",
         scale: bool | str | Mapping[str, bool | str] = "auto",
+        solve: str = "auto",
     ) -> None:
         self.n_components = n_components
         self.reg = reg
@@ -403,6 +442,57 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         self.confounds = confounds
         self.missing = missing
         self.scale = scale
+        self.solve = solve
+
+    @property
+    def query_views_used_(self) -> dict[tuple[tuple[str, ...], str], tuple[str, ...]]:
+        """Query views that count, by the query views and the target of each question so far."""
+        if not hasattr(self, "questions_"):
+            raise AttributeError(
+                f"{type(self).__name__} ranks in the shared space, which uses all query views: "
+                'questions are solved with solve="conditional", or reg="cv" of three views or more.'
+            )
+        chosen = self.questions_.chosen.items()
+        return {(query, "+".join(target)): own.query for (query, target, _), own in chosen}
+
+    @property
+    def takes_products(self) -> bool:
+        """Whether products with the rows suffice; questions need covariances."""
+        return self.solve != "conditional" and super().takes_products
+
+    def open_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
+    ) -> Rows:
+        """Checked rows with their weights, labels and ridge."""
+        if self.solve == "conditional":
+            if self.reg in SHRINKAGES:
+                raise ValueError(
+                    f'solve="conditional" takes a ridge that adds, reg="cv" or a number; got '
+                    f'reg="{self.reg}". Use solve="shared" with it.'
+                )
+            if self.reg == SEARCHED and goal_of(self) != "object":
+                raise ValueError(
+                    'solve="conditional" ranks by the likelihood of the same object, '
+                    f'cv_goal="object"; got cv_goal="{self.cv_goal}". Use solve="shared" with it.'
+                )
+        return super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
+
+    def keep_questions(self, problem: Problem, source: Any = None) -> None:
+        """Keep the covariances of all views, unless the shared space is to rank."""
+        self.__dict__.pop("questions_", None)
+        within = problem.blocks()[1]
+        widths = {name: len(B) for name, B in within.items()}
+        if self.reg == SEARCHED and source is None:
+            return  # folds come later
+        if not asks_questions(self, widths, None if source is None else source.goal):
+            return
+        self.questions_ = Questions.of(self, problem, source)
+
+    def _question_rows_of(self, views: Views) -> dict[str, Any]:
+        """Rows of checked views in the coordinates of questions."""
+        own = self.questions_
+        maps = replace(self.maps_, weights=own.weights, means=own.means, power=0.0)
+        return self.scores_of(views, maps)
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

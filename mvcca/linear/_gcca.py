@@ -77,6 +77,8 @@ class GCCA(MVCCA):
         they correlate, which scores of a PCA do not. With ``reg="cv"`` folds choose, view by view,
         in place of this rule; "cv" lets them choose for ridges that are given, too. Without a ridge
         results do not depend on it.
+    solve : {"auto", "shared", "conditional"}, default="auto"
+        What ranks in retrieval: the shared space, or each question by itself; see `MVCCA`.
 
     Attributes
     ----------

@@ -435,9 +435,9 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
             return {name: np.full(width, largest) for name, width in views.widths.items()}
         return found
 
-    def _in_given_units(self, maps: Maps) -> Maps:
-        if self.scale:
-            return super()._in_given_units(maps)
+    def in_given_units(self, maps: Maps) -> Maps:
+        if self.scale or not getattr(self, "_exponents", {}):
+            return super().in_given_units(maps)
         weights, (x, y) = dict(maps.weights), maps.names[:2]  # weights have a length of 1
         powers = {name: self._power(name) for name in maps.names}  # of their scores
         if self.algorithm == "regression":

@@ -42,8 +42,9 @@ class RescaledEstimator(StatisticEstimator):
         return reg
 
     def _keep(self, maps: Maps) -> None:
-        super()._keep(self._in_given_units(maps) if getattr(self, "_exponents", {}) else maps)
+        super()._keep(self.in_given_units(maps))
 
-    def _in_given_units(self, maps: Maps) -> Maps:
+    def in_given_units(self, maps: Maps) -> Maps:
         """Maps of the features as the user gave them, from those of scaled views."""
-        return maps.rescaled(self._exponents)
+        exponents = getattr(self, "_exponents", {})
+        return maps.rescaled(exponents) if exponents else maps

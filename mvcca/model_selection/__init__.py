@@ -3,8 +3,9 @@
 `folds` and `groups` split the objects. `search` tries settings on folds, with the models of a
 `ModelSource`: those of `_sources` are solved from statistics of the folds (`_fold_statistics`), by
 products, or fitted anew, and `_goals` ranks held-out rows under them. `_space_search` searches
-several parameters (`_spaces`), and `_tuning` fits with what was chosen. `FoldSearchCV` is
-scikit-learn's interface to such searches. `_sample_size` plans studies.
+several parameters (`_spaces`), and `_tuning` fits with what was chosen. `questions` chooses how to
+answer queries of any views about another. `FoldSearchCV` is scikit-learn's interface to such
+searches. `_sample_size` plans studies.
 """
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit

@@ -33,7 +33,7 @@ _MOST_PLACES = 2**10  # of items with equal scores, of the 2**24 numbers that fl
 _LOWEST = np.float32(-(2.0**127))  # of items that are left out; its last bit is 0
 
 HELD_OUT = 500  # objects of a fold to rank: more cost time and choose the same settings
-_BANK_ROWS = 500  # training rows that correct the rankings of held-out ones
+BANK_ROWS = 500  # training rows that correct the rankings of held-out ones
 
 Scores = Mapping[str, np.ndarray]  # (n_rows, n_components) by view
 
@@ -108,7 +108,7 @@ def bank_of_others(
 ) -> Scores:
     """Projected rows of samples that are not left out, equally many of each."""
     others = [own.views for fold, own in enumerate(samples) if fold not in left_out]
-    each = -(-_BANK_ROWS // len(others))
+    each = -(-BANK_ROWS // len(others))
     parts = [project(views[: min(each, len(views))]) for views in others]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -207,11 +207,20 @@ def _similarities(
     items = ranking.similarity.items(ranking.items({q: ranking.of_view(q, rows.scores[q])}))
     items = items.astype(np.float32)
     similarities = _queries(ranking, rows.scores[p], p, q) @ items.T
-    if not corrected or len(rows.bank[p]) < _NEIGHBORS:
+    if not corrected or not len(rows.bank[p]):
         return similarities, None
-    to_bank = _queries(ranking, rows.bank[p], p, q) @ items.T
+    return similarities, hub_terms(_queries(ranking, rows.bank[p], p, q) @ items.T)
+
+
+def hub_terms(to_bank: np.ndarray) -> np.ndarray | None:
+    """Half of the mean similarity of each item to its nearest rows of a bank, which it permutes.
+
+    None if the bank, (n_bank, n_items), has too few.
+    """
+    if len(to_bank) < _NEIGHBORS:
+        return None
     to_bank.partition(len(to_bank) - _NEIGHBORS, axis=0)
-    return similarities, to_bank[-_NEIGHBORS:].mean(axis=0) / 2
+    return np.asarray(to_bank[-_NEIGHBORS:].mean(axis=0) / 2)
 
 
 def _queries(ranking: Ranking, scores: np.ndarray, p: str, q: str) -> np.ndarray:
@@ -233,11 +242,11 @@ def _relevant(goal: Goal, sample: RankedSample, p: str, q: str) -> Any:
 def _value(goal: Goal, similarities: np.ndarray, relevant: Any) -> Value:
     if goal == "class":
         return _average_precision(similarities, *relevant)
-    value = _reciprocal_rank(similarities, relevant)
+    value = reciprocal_rank(similarities, relevant)
     return Value(value, value)
 
 
-def _reciprocal_rank(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> float:
+def reciprocal_rank(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> float:
     """Mean reciprocal rank of the counterparts, ties averaged."""
     i, j = pairs
     own = similarities[i, j][:, None]

@@ -210,6 +210,12 @@ class Trials:
         error = gain.std(ddof=1 if len(gain) > 1 else 0) / np.sqrt(len(gain))
         return rival if gain.mean() > error else best
 
+    def means(self) -> dict[Variant, float]:
+        """Mean of the goal's measure over the folds, of every variant that has a value on each."""
+        if not self.values:
+            return {}
+        return {variant: float(own[:, 0].mean()) for variant, own in self._complete.items()}
+
     def choose(self) -> Choice:
         """The best variant, with the values of all of them."""
         best = self.best

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection._fold_statistics import InnerFolds, Outer
@@ -19,6 +20,7 @@ from mvcca.model_selection._search import Choice, Setting, Trials, at_edge, sear
 from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection._space_search import SpaceSearch
 from mvcca.model_selection._spaces import FIRST_RIDGES, RIDGES, Scales, searched, space_of
+from mvcca.model_selection.questions import asks_questions
 from mvcca.problem import Problem, Rows, components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
@@ -65,11 +67,34 @@ def tune(estimator: Any, rows: Rows) -> None:
     choice, rows = _choose_with_units(estimator, rows, tried)
 
     def learn(rows: Rows) -> None:
-        whole, statistic = source(rows).parts.whole()
-        estimator.learn(_with(choice, whole), statistic)
+        own = source(rows)
+        whole, statistic = own.parts.whole()
+        whole = _with(choice, whole)
+        estimator.learn(whole, statistic)
+        _keep(choice, estimator)
+        if asks_questions(estimator, whole.widths(), goal):
+            estimator.keep_questions(estimator.posed(whole, statistic), own)
 
     estimator.precisely(rows, learn)
     _keep(choice, estimator)
+
+
+def solve_questions(estimator: Any, views: Views) -> None:
+    """Let folds of the training rows of a fitted estimator choose how it answers questions."""
+    if not asks_questions(estimator, views.without(estimator.confounds).widths, "object"):
+        return
+
+    def learn(rows: Rows) -> None:
+        source = FromStatistic.of(model, rows, folds, "object")
+        whole, statistic = source.parts.whole()
+        model.keep_questions(model.posed(whole, statistic), source)
+
+    model = clone(estimator)  # to open rows forgets what was fitted
+    rows = model.open_rows(views, None, None)
+    model.ranking_ = estimator.ranking_
+    folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
+    model.precisely(rows, learn)
+    estimator.questions_ = model.questions_
 
 
 def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) -> bool:
@@ -314,12 +339,14 @@ def _is_chosen(tried: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
     return tried in (chosen, {**chosen, "n_components": None})
 
 
-def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any) -> None:
-    """Fit with the settings that folds chose, ranking included."""
+def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any, goal: Goal | None = None) -> None:
+    """Fit with the settings that folds chose for a goal, ranking included."""
     estimator.set_params(**choice.parameters).fit(X, y)
     estimator.ranking_ = choice.ranking
     if choice.ranking.endswith(CORRECTED):
         estimator.bank_ = bank_of(estimator, X)
+    if goal == "object":
+        solve_questions(estimator, X)
 
 
 def check_goal(goal: Goal, estimator: Any, rows: Rows) -> None:

@@ -34,6 +34,7 @@ from mvcca.model_selection import (
     RetrievalScorer,
     retrieval_scorer,
 )
+from mvcca.model_selection.questions import Evidence, Questions, TrainingCovariance
 from mvcca.persistence._estimators import (
     ClassOf,
     make_estimator,
@@ -43,6 +44,7 @@ from mvcca.persistence._estimators import (
 from mvcca.persistence._given import GIVEN, Code, Given
 from mvcca.persistence._sklearn import HELD, arguments_of, stored_search
 from mvcca.problem import Shrunk
+from mvcca.problem.question import JointGaussian, SharedSpace
 from mvcca.retrieval import RetrievalIndex
 from mvcca.statistics import (
     CellMoments,
@@ -58,7 +60,7 @@ from mvcca.views.labels_by_view import LabelsByView
 
 def _stored_fields(cls: Any) -> ClassOf:
     """Row of the table for a dataclass."""
-    names = [field.name for field in fields(cls)]
+    names = [field.name for field in fields(cls) if field.init]
     return ClassOf(
         cls, lambda value: {name: getattr(value, name) for name in names}, lambda p: cls(**p)
     )
@@ -127,6 +129,7 @@ CLASSES: Mapping[str, ClassOf] = {
             LabelSums, LabelFeatureSums, Moments, PairMoments, CellMoments, PatternMoments, Shrunk,
             DrawnLabelFeatures, LabelKernel, FourierFeatures, LandmarkFeatures, Kernel, HeldOut,
             Smoother, LogisticModel, GivenClassifiers, AffineModel,
+            Questions, TrainingCovariance, Evidence, JointGaussian, SharedSpace,
         )
     },
 }  # fmt: skip

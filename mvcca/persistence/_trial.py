@@ -101,6 +101,8 @@ def _check_attributes(model: MultiViewEstimator) -> None:
         if hasattr(model, spectrum):
             values = getattr(model, spectrum)
             _check_floats(spectrum, values, (len(values),))
+    if hasattr(model, "questions_"):
+        model.questions_.check({name: len(model.means_[name]) for name in names})
     if hasattr(model, "ranking_"):
         Ranking.of(model)
 

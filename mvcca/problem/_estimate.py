@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mvcca.blocks import as_block, to_host
 from mvcca.problem._precision import OF_COVARIANCES, Exactness
 from mvcca.problem._rows import Rows
 from mvcca.problem._shared_rows import SharedRows
@@ -129,6 +130,31 @@ class Estimate:
             assert not isinstance(Sigma, dict)
             return list(self.pairs.by_pair(Sigma))
         return list(self.pairs.by_pair() if isinstance(self.pairs, SharedRows) else self.pairs)
+
+
+def rows_in(
+    views: Views,
+    vectors: Mapping[str, np.ndarray],
+    means: Mapping[str, np.ndarray],
+    recovered: Recovered | None = None,
+    regression: Regression | None = None,
+) -> dict[str, np.ndarray]:
+    """Coordinates (x - mean) V of the rows of each view, less what their confounds explain.
+
+    Holes of rows are filled as in those that were `recovered`.
+    """
+    found, z = {}, regression
+    for name, block in views.blocks.items():
+        if z is not None and name == z.name:
+            continue
+        V = vectors[name]
+        if recovered is not None:
+            block = as_block(recovered.filled(name, block))
+        found[name] = to_host(block.project(means[name], V))
+        if z is not None:
+            confounds = views.rows_beside(z.name, name)
+            found[name] -= to_host(confounds.project(z.mean, z.coefficients[name] @ V))
+    return found
 
 
 def counted(pairs: Iterable[PairCovariance], views: Views, rank: float = 0) -> list[PairCovariance]:

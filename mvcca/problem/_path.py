@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block, to_host
 from mvcca.machine.threads import threads_to_factorise
+from mvcca.problem._estimate import rows_in
 from mvcca.problem._maps import Maps
 from mvcca.problem._precision import check_precision
 from mvcca.problem._problem import Problem
@@ -195,18 +195,10 @@ class MatrixPath:
 
     def coordinates(self, views: Views) -> dict[str, np.ndarray]:
         """Rows of each view in its axes, (n_rows, r), less what their confounds explain."""
-        found, z = {}, self.regression
-        for name, block in views.blocks.items():
-            if z is not None and name == z.name:
-                continue
-            V = self._vectors(name)
-            if self.problem.about.recovered is not None:
-                block = as_block(self.problem.about.recovered.filled(name, block))
-            found[name] = to_host(block.project(np.zeros(len(V)), V))
-            if z is not None:
-                confounds = views.rows_beside(z.name, name)
-                found[name] -= to_host(confounds.project(z.mean, z.coefficients[name] @ V))
-        return found
+        vectors = {name: self._vectors(name) for name in self.axes}
+        origins = {name: np.zeros(len(V)) for name, V in vectors.items()}
+        recovered = self.problem.about.recovered
+        return rows_in(views, vectors, origins, recovered, self.regression)
 
     def lifted(self, maps: Maps, *, patterns: bool = False) -> Maps:
         """Maps of the original features, from those that `solve` returns.

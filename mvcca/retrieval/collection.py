@@ -28,6 +28,7 @@ class Projected:
     scores: Views  # before any weighting
     rows: Views  # to compare: the weighted scores
     empty: Mapping[str, np.ndarray]  # (n_rows,), rows in which it knows nothing, where some are
+    in_one_space: bool = True  # whether rows of different views have the same components
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,9 @@ class Collection:
         per_view = is_mapping(labels)
         empty: Mapping[str, np.ndarray] = {}
         objects: dict[str, np.ndarray] | None = None
+        in_one_space = True
         if isinstance(scores, Projected):
+            in_one_space = scores.in_one_space
             scores, empty = scores.rows, scores.empty
         else:
             if not per_view and is_mapping(scores) and not isinstance(scores, Views):
@@ -66,6 +69,7 @@ class Collection:
             unpaired = per_view or objects is not None
             if project is not None:
                 projected = project(scores, unpaired)
+                in_one_space = projected.in_one_space
                 scores, empty = projected.rows, projected.empty
             scores = as_views(scores, unpaired=unpaired)
         views: Views = scores.in_memory()
@@ -73,7 +77,7 @@ class Collection:
         objects = objects or {name: views.objects(name) for name in views.names}
         rows = {name: checked_rows(block, f"view {name!r}") for name, block in views.items()}
         widths = {name: block.shape[1] for name, block in rows.items()}
-        if len(set(widths.values())) > 1:
+        if in_one_space and len(set(widths.values())) > 1:
             raise ValueError(f"Views must be projected into one space, got widths {widths}.")
         if per_view:
             by_name = _labels_of_views(labels, views, label_vectors)

@@ -119,7 +119,9 @@ def evaluate_retrieval(
         Between different views, within each view, or both; or the directions themselves. Several
         view names, as in ``(("image", "text"), "sound")``, are a joint query or a joint target:
         their projections are added [1]_, for the objects seen in all of them. Weights apply before
-        the sum, and lengths and the profile likelihood's scale are those of the sum.
+        the sum, and lengths and the profile likelihood's scale are those of the sum. `MVCCA` with
+        ``reg="cv"`` solves each question of some views about another instead, and a note says which
+        query views it leaves out.
     exclude_self : bool, default=True
         Within a view, or the same views joined, leave the query itself out of its ranked list.
         False gives it rank 1, as in some published figures.
@@ -192,6 +194,7 @@ def evaluate_retrieval(
         and any(own.vocabulary is None for own in collection.labels.values())
     ):
         notes.append("labels: columns without names, matched by position in all views")
+    notes += [text for task in tasks for text in ranking.notes(task.query, task.target)]
     empty = {"+".join(task.query): task.queries.are_empty for task in tasks}
     for query, own in empty.items():
         if own is not None:

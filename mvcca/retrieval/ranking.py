@@ -10,9 +10,10 @@ other. A new weighting is a case of `_weighted_by`, with its name in `WEIGHTINGS
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection as Names
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.blocks import as_block, namespace
 from mvcca.problem.expected import LARGEST_CORRELATION, Expected, component_weights
+from mvcca.problem.question import LIKELIHOOD, PROFILE, RatioSum
 from mvcca.retrieval.collection import Collection, Projected, summed
 from mvcca.retrieval.hubs import (
     CSLS,
@@ -29,6 +31,7 @@ from mvcca.retrieval.hubs import (
     checked_correction,
     corrected,
 )
+from mvcca.retrieval.question_gallery import gallery_of_question
 from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.similarity import (
     SIMILARITIES,
@@ -58,6 +61,7 @@ class Ranking:
     hubs: BankOfViews | None = None  # correction for hubs, with the rows that it compares with
 
     is_by_target: ClassVar[bool] = False  # whether queries depend on the views that they search
+    is_by_question: ClassVar[bool] = False  # whether items depend on the views of the query, too
 
     @classmethod
     def of(
@@ -96,6 +100,8 @@ class Ranking:
             ranking = _by_similarity(estimator, similarity, weighting)
         else:
             steps = tuple(fitted_steps(estimator))
+            if _asks_questions(steps[-1], weighting):
+                return Conditional.of_model(steps, weighting or "auto").with_hubs(hubness, bank)
             method, name = chosen_ranking(steps[-1], weighting)
             corrects, name = name.endswith(CORRECTED), name.removesuffix(CORRECTED)
             if name in SIMILARITIES:
@@ -103,11 +109,26 @@ class Ranking:
             else:
                 ranking = _weighted_by(name, steps)
         if hubness is not None:
-            if not isinstance(bank, BankOfViews):  # else that of an index that was stored
-                rows = Collection.of(bank, ranking.project)
-                bank = BankOfViews(checked_correction(hubness), rows)
-            return replace(ranking, hubs=bank)
+            return ranking.with_hubs(hubness, bank)
         return _with_stored_bank(ranking, weighting) if corrects else ranking
+
+    def with_hubs(self, hubness: str | CSLS | None, bank: Any) -> Self:
+        """The ranking with a correction for hubs, if one is given."""
+        if hubness is None:
+            return self
+        if not isinstance(bank, BankOfViews):  # else that of an index that was stored
+            rows = Collection.of(bank, self.project)
+            bank = BankOfViews(checked_correction(hubness), rows)
+        return replace(self, hubs=bank)
+
+    def of_several_targets(self) -> Ranking:
+        """The ranking for a search of several views at once, whose scores are comparable."""
+        return self
+
+    @property
+    def widths(self) -> Mapping[str, int]:
+        """Numbers of columns of the rows to compare, of views that have no common space."""
+        return {}
 
     def project(self, X: Any, unpaired: bool = False) -> Projected:
         """Project the rows of a container of views, and note which are empty.
@@ -145,7 +166,7 @@ class Ranking:
             rows = Views.of(compared, seen, ids)
         if empty or views.is_sparse or hasattr(model, "rows_without_words"):
             empty = _empty_rows(model, views, empty)
-        return Projected(as_scores, rows, empty)
+        return Projected(as_scores, rows, empty, in_one_space=not self.is_by_question)
 
     def project_matrices(self, X: Any, *second: Any) -> list[Any]:
         """Rows to compare of one matrix without a name, or of two."""
@@ -214,6 +235,10 @@ class Ranking:
         queries = self.queries(of_query, target, normalize=normalize_query)
         items = self.items(of_target, normalize_target)
         return corrected(gallery, Bank(self.hubs.correction, queries, items), before)
+
+    def notes(self, query: tuple[str, ...], target: tuple[str, ...]) -> list[str]:
+        """What else to say of a direction."""
+        return []
 
     @property
     def compares_scores(self) -> bool:
@@ -284,6 +309,140 @@ class LikelihoodRatio(Ranking):
             queries[:, -1] = rows[:, q - n - 1] - np.log1p(-(rho**2)).sum() / 2
             parts.append(queries)
         return np.hstack(parts)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Conditional(Ranking):
+    """Each question, of some views about another, ranked as it was solved by itself.
+
+    Rows to compare are coordinates of the views, (n_rows, r_v), from which every question makes its
+    query and item vectors; see `mvcca.problem.question`.
+    """
+
+    questions: Any  # `Questions` of the model
+    asked: str = ""  # a ranking by name; by default the best one of each question
+    in_shared_space: bool = False
+
+    is_by_target = True
+    is_by_question = True
+
+    @classmethod
+    def of_model(cls, steps: tuple[Any, ...], weighting: Weighting) -> Self:
+        """That of a model with questions, with the rows of its folds as a bank."""
+        questions = steps[-1].questions_
+        asked = "" if weighting == "auto" else weighting
+        if asked.endswith(CORRECTED) and not questions.samples:
+            raise ValueError(
+                f"weighting={weighting!r} compares with a bank of training rows, of which a model "
+                "with a given ridge stores none. Pass bank=, or fit with reg='cv'."
+            )
+        return cls(
+            similarity=InnerProduct(),
+            steps=steps,
+            method="question_rows",
+            hubs=_bank_of_samples(questions.samples),
+            questions=questions,
+            asked=asked,
+        )
+
+    @property
+    def widths(self) -> Mapping[str, int]:
+        """Numbers of coordinates of the views."""
+        widths: Mapping[str, int] = self.questions.gaussian.widths
+        return widths
+
+    def of_several_targets(self) -> Conditional:
+        """The ranking in the shared space, whose scores of different targets are comparable."""
+        return replace(self, in_shared_space=True)
+
+    def answer(self, query: Names[str], target: tuple[str, ...]) -> RatioSum:
+        """What ranks items of the target for rows of these query views."""
+        if self.in_shared_space:
+            return self.questions.in_shared_space(query, target)
+        return self.questions.answer(query, target, self.asked)
+
+    def queries(
+        self,
+        rows: Mapping[str, np.ndarray],
+        targets: tuple[str, ...],
+        places: Mapping[str, np.ndarray] | None = None,
+        n_queries: int | None = None,
+        normalize: bool = False,
+    ) -> np.ndarray:
+        """Query vectors; a view that tells nothing of a query counts as its mean."""
+        if places is not None:
+            whole = {
+                n: np.zeros((n_queries or 0, own.shape[1]), own.dtype) for n, own in rows.items()
+            }
+            for name, own in rows.items():
+                whole[name][places[name]] = own
+            rows = whole
+        vectors = self.answer(rows, targets).query_vectors(rows)
+        return vectors.astype(np.result_type(*rows.values()), copy=False)
+
+    def items(self, rows: Mapping[str, np.ndarray], normalize: bool = False) -> np.ndarray:
+        """Coordinates of all target views side by side."""
+        return np.hstack(list(rows.values()))
+
+    def corrected(
+        self,
+        gallery: Gallery,
+        query: tuple[str, ...],
+        target: tuple[str, ...],
+        normalize_query: bool = False,
+        normalize_target: bool = False,
+        before: Any = None,
+    ) -> Gallery:
+        """The gallery of one question; `before` is an earlier one to extend."""
+        answer = self.answer(query, target)
+        used = tuple({name: None for ratio in answer.ratios for name in ratio.query})
+        bank, hubs = None, self.hubs
+        is_corrected = answer.ranking.endswith(CORRECTED) or (hubs is not None and hubs.is_asked)
+        if is_corrected and hubs is not None and hubs.suffices(used, target):
+            of_query, of_target = hubs.rows_between(used, target)
+            items = np.hstack([of_target[name] for name in target])
+            bank = Bank(hubs.correction, answer.query_vectors(of_query), items)
+        return gallery_of_question(gallery, answer, bank, before)
+
+    def notes(self, query: tuple[str, ...], target: tuple[str, ...]) -> list[str]:
+        """Query views that do not count."""
+        used = {name for ratio in self.answer(query, target).ratios for name in ratio.query}
+        left_out = [name for name in query if name not in used]
+        if not left_out:
+            return []
+        names = "+".join(query), "+".join(target)
+        return [
+            f"{names[0]} -> {names[1]}: without {', '.join(left_out)}, which made held-out "
+            "rankings worse"
+        ]
+
+    def __str__(self) -> str:
+        text = f"conditional {self.asked}".rstrip()
+        return f"{text}, {self.hubs.correction}" if self.hubs and self.hubs.is_asked else text
+
+
+def _asks_questions(model: Any, weighting: Weighting | None) -> bool:
+    """Whether a model ranks each question by itself, under this weighting."""
+    questions = getattr(model, "questions_", None)
+    if questions is None or weighting is None:
+        return False
+    plain = weighting.removesuffix(CORRECTED)
+    return weighting == "auto" or (questions.is_given and plain in (LIKELIHOOD, PROFILE))
+
+
+def _bank_of_samples(samples: Sequence[Views]) -> BankOfViews | None:
+    """Rows of folds as a bank."""
+    if not samples:
+        return None
+    rows, objects, start = {}, {}, np.cumsum([0, *map(len, samples)])
+    for name in samples[0].names:
+        rows[name] = np.concatenate([own[name] for own in samples])
+        objects[name] = np.concatenate(
+            [first + own.objects(name) for first, own in zip(start, samples, strict=False)]
+        )
+    fewest = max(1, min(map(len, rows.values())))
+    correction = CSLS(min(CSLS.n_neighbors, fewest))
+    return BankOfViews(correction, Collection(rows, objects), is_asked=False)
 
 
 def with_bank(

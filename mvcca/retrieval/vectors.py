@@ -106,12 +106,12 @@ def retrieval_vectors(
 def _of_items(ranking: Ranking, name: str, rows: np.ndarray, query: str | None) -> np.ndarray:
     """Item vectors of rows of a view."""
     vectors = ranking.similarity.items(rows)
-    if ranking.hubs is None:
+    if ranking.hubs is None and not ranking.is_by_question:
         return vectors
     if query is None:
         raise ValueError(
             f"Ranked by {ranking}, vectors of a gallery depend on the view of the queries: pass it "
-            "as query, or turn the correction for hubs off with a weighting without '+csls'."
+            "as query, or choose a weighting without '+csls' in the shared space."
         )
     gallery = Gallery(ranking.similarity, ChunkedRows((vectors,), len(vectors)))
     corrected = ranking.corrected(gallery, (query,), (name,))
@@ -128,6 +128,6 @@ def _of_queries(ranking: Ranking, name: str, rows: np.ndarray, target: str | Non
             )
         rows = ranking.queries({name: rows}, (target,))
     vectors = ranking.similarity.queries(rows)
-    if ranking.hubs is None:
+    if ranking.hubs is None or ranking.is_by_question:
         return vectors
     return np.column_stack([vectors, np.ones(len(vectors), vectors.dtype)])  # times -r(g) / 2

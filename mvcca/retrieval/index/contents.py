@@ -246,6 +246,7 @@ class Contents:
     n_objects: int = 0  # different ids
     n_numbered: int = 0  # different ids, with those that were removed
     n_added: int = 0  # objects as they were passed
+    widths: Mapping[str, int] = field(default_factory=dict)  # of views that have no common space
 
     def plus(
         self, name: str, rows: Any, ids: np.ndarray, first: int = 0, replaces: bool = False
@@ -376,9 +377,28 @@ class Contents:
                 positions = view.rows_by_id.positions(ids)
                 places[name] = np.flatnonzero(positions >= 0)
                 rows[name] = view.added_rows(positions[places[name]])
-        sums = summed(rows, places, len(ids), joint.normalize)
+        if self.widths:
+            sums = self._side_by_side(joint, rows, places, len(ids))
+        else:
+            sums = summed(rows, places, len(ids), joint.normalize)
         is_seen = np.isin(np.arange(len(ids)), np.concatenate([*places.values()]))
         return sums, is_seen
+
+    def _side_by_side(
+        self,
+        joint: JointTarget,
+        rows: Mapping[str, np.ndarray],
+        places: Mapping[str, np.ndarray],
+        n_objects: int,
+    ) -> np.ndarray:
+        """Rows of objects in their views, 0 in views in which they are not seen."""
+        parts = []
+        for name in joint.names:
+            part = np.zeros((n_objects, self.widths[name]), np.result_type(*rows.values()))
+            if name in rows:
+                part[places[name]] = rows[name]
+            parts.append(part)
+        return np.hstack(parts)
 
     # ---- in a file or a pickle ------------------------------------------------------------------
 
@@ -400,14 +420,18 @@ class Contents:
         return {"views": views, "n_added": self.n_added}
 
     @classmethod
-    def of_state(cls, similarity: InnerProduct, state: Mapping[str, Any]) -> Contents:
-        """Restore contents."""
-        contents = cls(similarity)
+    def of_state(
+        cls, similarity: InnerProduct, state: Mapping[str, Any], widths: Mapping[str, int]
+    ) -> Contents:
+        """Restore contents; `widths` are those of views that have no common space."""
+        contents = cls(similarity, widths=widths)
         for name, stored in state["views"].items():
             contents = contents._plus_stored(name, **stored)
-        widths = {view.n_components for view in contents.views.values()}
-        if len(widths) > 1:
-            raise ValueError(f"rows of widths {sorted(widths)} are not of one space")
+        found = {name: view.n_components for name, view in contents.views.items()}
+        if widths and any(widths.get(name) != own for name, own in found.items()):
+            raise ValueError(f"rows have widths {found}, and the model has {dict(widths)}")
+        if not widths and len(set(found.values())) > 1:
+            raise ValueError(f"rows of widths {sorted(set(found.values()))} are not of one space")
         return replace(contents, n_added=state["n_added"])
 
     def _plus_stored(

@@ -113,8 +113,8 @@ class RetrievalIndex(ShownAsTables):
         self.weighting = weighting
         self.hubness = hubness
         self._given_hubs = None if bank is None else ranking.hubs  # that a user chose
-        self._corrected: dict[tuple[tuple[str, ...], bool, Searched], Gallery] = {}
-        self._contents = Contents(ranking.similarity)
+        self._corrected: dict[tuple[tuple[str, ...], bool, Searched, bool], Gallery] = {}
+        self._contents = Contents(ranking.similarity, widths=ranking.widths)
         self._changing = Lock()  # held by writers; a search reads `_contents` once, and keeps it
         self._faiss: dict[Any, FaissIndex] = {}
         self._using_faiss = Lock()  # faiss cannot be searched while rows are added
@@ -219,8 +219,9 @@ class RetrievalIndex(ShownAsTables):
         Parameters
         ----------
         queries : Views, mapping or list, of n_queries rows per view
-            Queries of one view, or joint queries of several, whose projections are summed. In
-            partly paired `Views`, the sum is over the views in which a query is seen. Queries in
+            Queries of one view, or joint queries of several, whose projections are summed, or which
+            the model answers as one question (`MVCCA`). In partly paired `Views`, a query consists
+            of the views in which it is seen. Queries in
             Dask arrays give lazy Dask arrays, of the index as it is now.
         target : str or sequence of str, optional
             The view to search, or several that are searched as one: an object is then the sum of
@@ -291,11 +292,13 @@ class RetrievalIndex(ShownAsTables):
         contents = self._contents
         searched = contents.searched(target, normalize)
         is_joint = isinstance(joint := searched[0], JointTarget)
-        if self._ranking.is_by_target and (normalize or is_joint):
+        ranking = self._ranking
+        if ranking.is_by_target and (normalize or (is_joint and not ranking.is_by_question)):
             raise ValueError(
                 "The likelihood weights components by the correlations of each pair of views, so "
-                "that its scores can neither be normalized nor summed over views. Search one view, "
-                "or all with target=None, without normalize; or rank by "
+                "that its scores can neither be normalized nor summed over views, and questions "
+                "that are solved by themselves have no common space to normalize in. Search one "
+                "view, or all with target=None, without normalize; or rank by "
                 "weighting='profile-likelihood'."
             )
         if isinstance(joint, JointTarget) and joint not in contents.joints:
@@ -310,6 +313,8 @@ class RetrievalIndex(ShownAsTables):
         self, scores: Views, target: Target, k: int, normalize: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores and ids of the k best objects for projected queries."""
+        if self._ranking.is_by_question and not scores.is_paired:
+            return self._answer_patterns(scores, target, k, normalize)
         rows = {
             name: checked_rows(block, f"view {name!r}") for name, block in scores.blocks.items()
         }
@@ -317,15 +322,16 @@ class RetrievalIndex(ShownAsTables):
         found = []
         # A faiss index holds no more rows than the views if these are read while it is locked.
         with nullcontext() if self.backend == "exact" else self._using_faiss:
-            for searched, view in self._searched(target, k, normalize).items():
-                of_target = self._ranking.queries(
-                    rows, (str(searched),), places, len(scores), normalize
-                )
+            views = self._searched(target, k, normalize)
+            ranking = self._ranking.of_several_targets() if len(views) > 1 else self._ranking
+            for searched, view in views.items():
+                names = searched.names if isinstance(searched, JointTarget) else (searched,)
+                of_target = ranking.queries(rows, names, places, len(scores), normalize)
                 key: Any = searched
                 gallery: Gallery = view
-                if self._ranking.hubs is not None:
-                    key = scores.names, normalize, searched
-                    gallery = self._corrected_gallery(key, view)
+                if ranking.hubs is not None or ranking.is_by_question:
+                    key = scores.names, normalize, searched, len(views) > 1
+                    gallery = self._corrected_gallery(ranking, key, view)
                 hits = min(k, view.n_ranked)
                 if self.backend == "exact":
                     products, items = search(gallery, gallery.queries(of_target), hits)
@@ -336,16 +342,31 @@ class RetrievalIndex(ShownAsTables):
             return _best(found, k)
         return products, view.ids.take(items)
 
+    def _answer_patterns(
+        self, scores: Views, target: Target, k: int, normalize: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Answers of queries that are seen in different views, each of which is a question."""
+        patterns, codes = np.unique(scores.seen, axis=0, return_inverse=True)
+        dtype, of_ids = _dtypes(self._searched(target, k, normalize))
+        found = np.empty((len(scores), k), dtype), no_ids((len(scores), k), of_ids)
+        for number, pattern in enumerate(patterns):
+            own = np.flatnonzero(codes.ravel() == number)
+            names = [name for name, is_seen in zip(scores.names, pattern, strict=True) if is_seen]
+            answers = self._answer(scores[own].select(names), target, k, normalize)
+            for of_all, answer in zip(found, answers, strict=True):
+                of_all[own] = answer
+        return found
+
     def _corrected_gallery(
-        self, key: tuple[tuple[str, ...], bool, Searched], gallery: Gallery
+        self, ranking: Ranking, key: tuple[tuple[str, ...], bool, Searched, bool], gallery: Gallery
     ) -> Gallery:
-        """The gallery corrected for hubs, from that of an earlier search."""
+        """The gallery of one direction, from that of an earlier search."""
         before: Any = self._corrected.get(key)
         if before is not None and getattr(before, "base", before) is gallery:
             return before
-        query, normalize, searched = key
+        query, normalize, searched, _ = key
         joint = searched if isinstance(searched, JointTarget) else JointTarget((searched,), False)
-        self._corrected[key] = found = self._ranking.corrected(
+        self._corrected[key] = found = ranking.corrected(
             gallery, query, joint.names, normalize, joint.normalize, before
         )
         return found
@@ -461,7 +482,8 @@ class RetrievalIndex(ShownAsTables):
             hubs = BankOfViews.of_state(state["hubs"])
             parameters |= {"hubness": hubs.correction, "bank": hubs}
         self.__init__(**parameters)  # type: ignore[misc]
-        self._contents = Contents.of_state(self._contents.similarity, state)
+        empty = self._contents
+        self._contents = Contents.of_state(empty.similarity, state, empty.widths)
 
 
 def _of_objects(views: Any, opened: Views, objects: slice) -> Any:

@@ -1,0 +1,410 @@
+"""Questions of any views about another: which evidence ranks the items of held-out rows best.
+
+A question is solved when it is first asked. Its candidates are CCA of all query views side by side,
+the sum of what each tells by itself, and the space that all views share.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from mvcca.model_selection._fold_statistics import Models, Outer
+from mvcca.model_selection._goals import BANK_ROWS, Goal, Value, hub_terms, reciprocal_rank
+from mvcca.model_selection._search import Setting, search
+from mvcca.model_selection._sources import FromStatistic
+from mvcca.model_selection._spaces import RIDGES
+from mvcca.problem import Maps, Problem
+from mvcca.problem.question import (
+    LIKELIHOOD,
+    PROFILE,
+    JointGaussian,
+    Ratio,
+    RatioSum,
+    SharedSpace,
+    coordinates_of,
+    rows_in_coordinates,
+)
+from mvcca.retrieval.ranking import CORRECTED, chosen_ranking
+from mvcca.views import Views
+
+MOST_FEATURES = 3000  # of all views, above which covariances of folds are not kept unasked
+JOINT, PAIRS, SHARED = "joint", "pairs", "shared"
+_GAIN = 0.005  # of the mean over folds, above which a query view is left out
+
+Names = tuple[str, ...]
+Rows = dict[str, np.ndarray]  # (n_rows, r_v) by view
+Ratios = Mapping[str, tuple[Ratio, ...]]  # by ranking
+# What evidence of one training part compares: the query views, and rankings to try.
+_Model = tuple["TrainingCovariance", Names, Ratios, list[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingCovariance:
+    """What the rows outside some folds say, in the coordinates of all rows.
+
+    Attributes
+    ----------
+    left_out : tuple of int
+        The folds.
+    gaussian : JointGaussian
+        Covariances of the rows, in float32.
+    means : dict of str to ndarray, shape (r_v,)
+        Means of the rows.
+    shared : SharedSpace
+        The shared space that these rows give.
+    """
+
+    left_out: tuple[int, ...]
+    gaussian: JointGaussian
+    means: dict[str, np.ndarray]
+    shared: SharedSpace
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What ranks the items of a target, and how good it is on held-out rows.
+
+    Attributes
+    ----------
+    query : tuple of str
+        The query views that count.
+    kind : {"joint", "pairs", "shared"}
+        CCA of the query views side by side, each query view by itself, or the shared space.
+    reg : dict of str to float
+        Ridge that goes with each query view; none for the shared space.
+    ranking : str
+        How items are ranked, as ``ranking_`` of estimators.
+    value : float
+        Mean reciprocal rank of the row of the same object, averaged over the folds.
+    """
+
+    query: Names
+    kind: str
+    reg: dict[str, float]
+    ranking: str = ""
+    value: float = float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """Any views as a query, any other as the target: solved from the covariance of all views.
+
+    Attributes
+    ----------
+    weights, means : dict of str to ndarray
+        Affine maps from the features of each view to the coordinates of everything below.
+    gaussian : JointGaussian
+        Covariances of all rows.
+    reg : dict of str to float
+        Ridge of each view, where folds choose none.
+    shared : SharedSpace
+        The space that all views share.
+    ranking : str
+        How it ranks.
+    parts : tuple of TrainingCovariance
+        Training parts of folds, to choose by; none if the ridge was given.
+    samples : tuple of Views
+        Coordinates of rows of each fold, in float32; they also correct for hubs.
+    is_given : bool
+        Whether a user asked for questions to be solved, so that the shared space is no candidate.
+    chosen : dict
+        What was chosen, by query views and target views.
+    """
+
+    weights: dict[str, np.ndarray]
+    means: dict[str, np.ndarray]
+    gaussian: JointGaussian
+    reg: dict[str, float]
+    shared: SharedSpace
+    ranking: str
+    parts: tuple[TrainingCovariance, ...] = ()
+    samples: tuple[Views, ...] = ()
+    is_given: bool = False
+    chosen: dict[tuple[Names, Names, str], Evidence] = field(default_factory=dict)
+    _searches: dict[tuple[Names, Names, str], list[Evidence]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _answers: dict[tuple[Names, Names, str], RatioSum] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    @classmethod
+    def of(cls, estimator: Any, problem: Problem, source: FromStatistic | None = None) -> Self:
+        """Questions to a solved problem of CCA, with the training parts of folds to choose by.
+
+        The ridges are those of the rows of the problem.
+        """
+        maps, back, ridges = coordinates_of(problem)
+        rows, about = problem.rows, problem.about
+        shared = _shared_space(estimator, problem, back)
+        to_rows = Maps(maps, {n: about.means[n] for n in maps})
+        of_features = estimator.in_given_units(to_rows.lifted(rows.reading.bases))
+        parts: list[TrainingCovariance] = []
+        samples: dict[int, Views] = {}
+        for number, (left_out, _) in enumerate([] if source is None else source.folds.models()):
+            assert source is not None
+            own_rows, statistic = source.parts[number]
+            own = estimator.posed(replace(own_rows, reg=rows.reg), statistic)
+            gaussian = JointGaussian.of(own, maps, ridges).in_float32()
+            shifts = {n: (own.about.means[n] - about.means[n]) @ W for n, W in maps.items()}
+            parts.append(
+                TrainingCovariance(left_out, gaussian, shifts, _shared_space(estimator, own, back))
+            )
+            others = range(source.folds.n_folds, len(source.samples))  # of no fold
+            for fold in [*left_out, *others]:
+                views = source.samples[fold].views
+                found = rows_in_coordinates(own, views, maps)
+                blocks = {n: (Y + shifts[n]).astype(np.float32) for n, Y in found.items()}
+                samples[fold] = views.select(list(maps)).replace(blocks)
+        return cls(
+            of_features.weights,
+            of_features.means,
+            JointGaussian.of(problem, maps, ridges),
+            dict(rows.reg),
+            shared,
+            chosen_ranking(estimator)[1],
+            tuple(parts),
+            tuple(samples[fold] for fold in sorted(samples)),
+            estimator.solve == "conditional",
+        )
+
+    @property
+    def views(self) -> Names:
+        """The views, in order."""
+        return tuple(self.weights)
+
+    def check(self, n_features: Mapping[str, int]) -> None:
+        """Raise ValueError unless the arrays fit together, and the views have so many features."""
+        widths = self.gaussian.widths
+        if not widths.keys() == self.weights.keys() == self.means.keys() == n_features.keys():
+            raise ValueError(f"questions between {list(widths)} are not those of the views")
+        total = sum(widths.values())
+        shapes: list[tuple[Any, Any]] = [
+            (self.weights[n].shape, (n_features[n], r)) for n, r in widths.items()
+        ]
+        shapes += [(self.means[n].shape, (n_features[n],)) for n in widths]
+        for own in (self.gaussian, *(part.gaussian for part in self.parts)):
+            shapes.append((own.covariance.shape, (total, total)))
+            shapes += [(own.ridges[n].shape, (r, r)) for n, r in widths.items()]
+        for space in (self.shared, *(part.shared for part in self.parts)):
+            k = len(space.mean)
+            shapes += [(space.weights[n].shape, (r, k)) for n, r in widths.items()]
+        shapes += [(views[n].shape[1:], (r,)) for views in self.samples for n, r in widths.items()]
+        if any(found != expected for found, expected in shapes):
+            raise ValueError("arrays of questions_ do not fit together")
+
+    # ---- answers ---------------------------------------------------------------------------------
+
+    def answer(self, query: Collection[str], target: Sequence[str], ranking: str = "") -> RatioSum:
+        """How items of the target are ranked for rows of the query, in any order of its views.
+
+        A view that is asked about itself, and several target views, are compared in the shared
+        space. `ranking` names one to use, by default the best on held-out rows.
+        """
+        asked = tuple(name for name in self.views if name in query)
+        key = asked, tuple(target), ranking
+        if key not in self._answers:
+            self._answers[key] = self._solved(*key)
+        return self._answers[key]
+
+    def in_shared_space(self, query: Collection[str], target: Sequence[str]) -> RatioSum:
+        """How the shared space ranks them, whatever is better."""
+        asked = [name for name in self.views if name in query]
+        return RatioSum(self.shared.ratios(asked, target, self.ranking), self.ranking)
+
+    def _solved(self, query: Names, target: Names, ranking: str) -> RatioSum:
+        if len(target) > 1 or target[0] in query:
+            return self.in_shared_space(query, target)
+        choice = self.choice(query, target, ranking)
+        if choice is None:
+            name = ranking or PROFILE
+            of_likelihood, of_profile = self.gaussian.solve(query, target, self.reg)
+            ratio = of_likelihood if name.startswith(LIKELIHOOD) else of_profile
+            return RatioSum((ratio,), name)
+        of_all = self.ratios(self.gaussian, self.shared, choice, target)
+        return RatioSum(of_all[choice.ranking.removesuffix(CORRECTED)], choice.ranking)
+
+    def ratios(
+        self, gaussian: JointGaussian, shared: SharedSpace, evidence: Evidence, target: Names
+    ) -> Ratios:
+        """What evidence compares, by ranking without its correction for hubs."""
+        query = evidence.query
+        if evidence.kind == SHARED:
+            name = self.ranking.removesuffix(CORRECTED)
+            return {name: shared.ratios(query, target, name)}
+        sides = [query] if evidence.kind == JOINT else [(name,) for name in query]
+        found = [
+            gaussian.solve(side, target, dict.fromkeys(self.views, evidence.reg[side[0]]))
+            for side in sides
+        ]
+        of_likelihood, of_profile = zip(*found, strict=True)
+        return {LIKELIHOOD: of_likelihood, PROFILE: of_profile}
+
+    # ---- what folds choose -----------------------------------------------------------------------
+
+    def choice(self, query: Names, target: Names, ranking: str = "") -> Evidence | None:
+        """What folds choose, query views that hurt left out; None if there are none to choose by.
+
+        Views are left out one after another, while the mean over the folds rises by .005.
+        """
+        key = query, target, ranking
+        if key in self.chosen or not self.parts:
+            return self.chosen.get(key)
+        best = self._best(query, target, ranking)
+        while best is not None and len(best.query) > 1:
+            fewer = [tuple(n for n in best.query if n != name) for name in best.query]
+            found = [self._best(own, target, ranking) for own in fewer]
+            rival = max((own for own in found if own is not None), key=_value, default=best)
+            if rival.value <= best.value + _GAIN:
+                break
+            best = rival
+        if best is not None:
+            self.chosen[key] = best
+        return best
+
+    def _best(self, query: Names, target: Names, ranking: str) -> Evidence | None:
+        """The best evidence of all of these query views; None if folds hold no such objects."""
+        return max(self.best_of_each_kind(query, target, ranking), key=_value, default=None)
+
+    def best_of_each_kind(self, query: Names, target: Names, ranking: str = "") -> list[Evidence]:
+        """The best evidence of each kind; of equally good kinds, the first is better."""
+        key = query, target, ranking
+        if key not in self._searches:
+            evidence = [Evidence(query, JOINT, dict.fromkeys(query, reg)) for reg in RIDGES]
+            if len(query) > 1:
+                of_each = [self.best_of_each_kind((name,), target, ranking) for name in query]
+                if all(of_each):
+                    reg = {own[0].query[0]: own[0].reg[own[0].query[0]] for own in of_each}
+                    evidence.append(Evidence(query, PAIRS, reg))
+            if not self.is_given:
+                evidence.append(Evidence(query, SHARED, {}))
+            self._searches[key] = self._search(evidence, target, ranking)
+        return self._searches[key]
+
+    def _search(self, evidence: list[Evidence], target: Names, ranking: str) -> list[Evidence]:
+        settings = [{"evidence": own} for own in evidence]
+        trials = search(_FromQuestions(self, target, ranking), settings)[()]
+        found: dict[str, Evidence] = {}
+        for variant, value in trials.means().items():
+            own = evidence[variant.setting]
+            if own.kind not in found or value >= found[own.kind].value:
+                found[own.kind] = replace(own, ranking=str(variant.ranking), value=value)
+        return list(found.values())
+
+
+def asks_questions(estimator: Any, widths: Mapping[str, int], goal: Goal | None) -> bool:
+    """Whether an estimator solves questions between views of these widths.
+
+    `goal` is what folds maximize; None if there are none.
+    """
+    solve = getattr(estimator, "solve", "shared")
+    if solve == "shared" or len(widths) < 3:  # two views are CCA either way
+        return False
+    return solve == "conditional" or (goal == "object" and sum(widths.values()) <= MOST_FEATURES)
+
+
+def _value(evidence: Evidence) -> float:
+    return evidence.value
+
+
+@dataclass(frozen=True, eq=False)
+class _FromQuestions:
+    """Evidence that is learned from the training part of each fold."""
+
+    questions: Questions
+    target: Names
+    ranking: str
+    goal: ClassVar[Goal] = "object"
+
+    def models(self, outers: Collection[Outer]) -> Models:
+        """As of the folds."""
+        parts = self.questions.parts
+        return [(part.left_out, dict.fromkeys(part.left_out, ())) for part in parts]
+
+    def solved(
+        self, left_out: tuple[int, ...], settings: Sequence[Setting]
+    ) -> Iterator[tuple[int, _Model]]:
+        """What each evidence compares, but evidence of views that share no rows."""
+        questions = self.questions
+        [part] = [own for own in questions.parts if own.left_out == left_out]
+        for number, setting in enumerate(settings):
+            evidence: Evidence = setting["evidence"]
+            try:
+                ratios = questions.ratios(part.gaussian, part.shared, evidence, self.target)
+            except ValueError:  # no two objects of this part show both
+                continue
+            names = [own for plain in ratios for own in (plain, f"{plain}{CORRECTED}")]
+            if evidence.kind == SHARED:
+                names = [questions.ranking]
+            if self.ranking:
+                names = [name for name in names if name == self.ranking]
+            yield number, (part, evidence.query, ratios, names)
+
+    def values(self, model: _Model, fold: int) -> Iterator[tuple[str, None, Value]]:
+        """Values by ranking; none on a fold without objects that show all of the views."""
+        samples, (part, query, by_ranking, rankings) = self.questions.samples, model
+        queries, items, pairs = _sides(samples[fold], query, self.target, part.means)
+        if not len(pairs[0]):
+            return
+        others = [own for n, own in enumerate(samples) if n not in part.left_out]
+        each = -(-BANK_ROWS // max(len(others), 1))
+        bank = [_rows_of(own[:each], query, part.means) for own in others]
+        for plain, ratios in by_ranking.items():
+            names = [name for name in rankings if name.removesuffix(CORRECTED) == plain]
+            answer = RatioSum(ratios, plain)
+            vectors = _single(answer.item_vectors(items, answer.item_terms(items))).T
+            similarities = _single(answer.query_vectors(queries)) @ vectors
+            if plain in names:
+                yield plain, None, _mrr(similarities, pairs)
+            if f"{plain}{CORRECTED}" in names and bank:
+                of_bank = np.concatenate([_single(answer.query_vectors(rows)) for rows in bank])
+                terms = hub_terms(of_bank @ vectors)
+                if terms is not None:
+                    yield f"{plain}{CORRECTED}", None, _mrr(similarities - terms, pairs)
+
+
+def _shared_space(estimator: Any, problem: Problem, back: Mapping[str, np.ndarray]) -> SharedSpace:
+    """The shared space of a problem, in the coordinates whose maps lead `back` to its rows."""
+    with warnings.catch_warnings(action="ignore"):  # the fit has given them
+        maps = problem.solve(problem.rows.n_components, lift=False)
+    maps = maps.lifted(problem.units) if problem.units else maps
+    return SharedSpace.of(maps, back, estimator.power)
+
+
+def _rows_of(views: Views, names: Sequence[str], means: Mapping[str, np.ndarray]) -> Rows:
+    """Centred rows of the objects that are seen in all of some views."""
+    objects = np.flatnonzero(views.select(names).seen.all(axis=1))
+    return _rows_at(views, names, objects, means)
+
+
+def _rows_at(
+    views: Views, names: Sequence[str], objects: np.ndarray, means: Mapping[str, np.ndarray]
+) -> Rows:
+    places = {n: np.searchsorted(views.objects(n), objects) for n in names}
+    return {n: views[n][places[n]] - means[n] for n in names}
+
+
+def _sides(
+    views: Views, query: Names, target: Names, means: Mapping[str, np.ndarray]
+) -> tuple[Rows, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Rows of the queries that have an item, those of all items, and positions of both."""
+    seen = dict(zip(views.names, views.seen.T, strict=True))
+    items = np.flatnonzero(np.all([seen[name] for name in target], axis=0))
+    asked = np.flatnonzero(np.all([seen[name] for name in (*query, *target)], axis=0))
+    own = _rows_at(views, target, items, means)
+    pairs = np.arange(len(asked)), np.searchsorted(items, asked)
+    return _rows_at(views, query, asked, means), np.hstack([own[n] for n in target]), pairs
+
+
+def _single(vectors: np.ndarray) -> np.ndarray:
+    return vectors.astype(np.float32)
+
+
+def _mrr(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> Value:
+    value = reciprocal_rank(similarities, pairs)
+    return Value(value, value)
