@@ -34,6 +34,7 @@ _SMALL = {
     "scaling_layer_sizes": (3,),
     "warm_up": 1,
     "objective": Alike(),
+    "start": "random",  # others are tested in tests/test_deep_start.py
 }
 
 

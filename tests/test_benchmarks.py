@@ -65,6 +65,11 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         CAPTIONS,
         ("torch",),
     ),
+    "defaults.deep_start": (
+        "digits --methods LearnedRanking --rows 60 --components 4",
+        (),
+        ("torch",),
+    ),
     "defaults.deep_validation": ("--data digits --methods DCCA --seeds 1", (), ("torch",)),
     "defaults.expected_correlations": ("--data digits", (), ()),
     "defaults.interval_coverage": ("--seeds 2 --resamples 5 --rows 200", (), ()),

@@ -81,7 +81,7 @@ def test_sam_is_fitted_with_labels(capsys):
 
 
 def test_compare_prints_the_figures_of_the_library(capsys):
-    tried = {"dcca": deep.DCCA(2, **NETS), "corrnet": deep.CorrNet(2, **SMALL)}
+    tried = {"dcca": deep.DCCA(2, **NETS, start="random"), "corrnet": deep.CorrNet(2, **SMALL)}
     assert tried.keys() < set(GROUPS["deep"])
     options = ("--methods", "dcca,corrnet", "--hidden", 16, "--cv", 2)
     out = compare(capsys, *options)
@@ -104,14 +104,14 @@ def test_fit_writes_the_model_of_the_library(capsys, name):
 def test_transform_search_and_info_take_the_model(capsys):
     out = succeed(capsys, *DCCA)
     assert re.search(r"^epochs +2, weights of epoch 2$", out, re.M)
-    scores = deep.DCCA(2, **NETS).fit(views()).transform(views())
+    scores = deep.DCCA(2, **NETS, start="random").fit(views()).transform(views())
     command = ["transform", "model.mvcca", *VIEWS, "-o", "{view}-scores.npy"]
     succeed(capsys, *command, "--block-rows", 7)
     for name in ("image", "text"):
         np.testing.assert_allclose(np.load(f"{name}-scores.npy"), scores[name], atol=1e-6)
     between = ["--gallery", "image=image.npy", "--query", "text=text.npy"]
     succeed(capsys, "search", "model.mvcca", *between, "-k", 1, "-o", "hits.npy")
-    vectors = deep.DCCA(2, **NETS).fit(views()).retrieval_scores(views())
+    vectors = deep.DCCA(2, **NETS, start="random").fit(views()).retrieval_scores(views())
     best = (vectors["text"] @ vectors["image"].T).argmax(axis=1)
     assert (np.load("hits.npy")[:, 0] == best).all()
     found = json.loads(succeed(capsys, "info", "model.mvcca", "--json"))
@@ -124,7 +124,7 @@ def test_patience_alone_sets_a_tenth_of_the_rows_aside(capsys):
     command = [*DCCA, "--patience", 1, "--epochs", 40]
     succeed(capsys, *command)
     asked = {**NETS, "max_epochs": 40, "patience": 1, "validation_fraction": 0.1}
-    expected = deep.DCCA(2, **asked).fit(views())
+    expected = deep.DCCA(2, **asked, start="random").fit(views())
     found = mvcca.load("model.mvcca")
     assert found.best_epoch_ == expected.best_epoch_
     assert len(found.history_["epoch"]) == expected.best_epoch_ + 1 < 40
@@ -135,7 +135,7 @@ def test_a_ridge_that_is_given_is_that_of_networks_too(capsys):
     arguments = ("--methods", "cca,dcca", "--hidden", 16, "--cv", 2, "--reg", "0.3")
     out = compare(capsys, *arguments, "--report", "out.md")
     assert "2 components, reg 0.3" in out
-    result = mvcca.compare({"DCCA": deep.DCCA(2, reg=0.3, **NETS)}, views(), cv=2)
+    result = mvcca.compare({"DCCA": deep.DCCA(2, reg=0.3, **NETS, start="random")}, views(), cv=2)
     assert figures(out)["DCCA"][0] == f"{result.mean('DCCA', 'map@50'):.3f}"
 
 

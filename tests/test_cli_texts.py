@@ -147,7 +147,7 @@ def test_a_network_of_words_takes_sequences(capsys):
     fit = ("fit", *VIEWS, "--method", "msds", "--param", "n_components=3", "-o", "model.mvcca")
     succeed(capsys, *fit, "--epochs", 2, "--batch-size", 40, "--device", "cpu", "--min-count", 9)
     step = PerView({"image": "passthrough", "text": Tokens(min_count=9)})
-    expected = make_pipeline(step, MSDS(3, tokens=["text"], **nets))
+    expected = make_pipeline(step, MSDS(3, tokens=["text"], **nets, start="random"))
     expected.fit(Views({"image": IMAGES, "text": TEXTS}))
     model = mvcca.load("model.mvcca")
     queries = {"text": ["some red thing", "grün and blue"]}

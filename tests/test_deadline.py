@@ -161,7 +161,7 @@ def test_epochs_are_ticks():
             last.append(trainer.epoch)
 
     last = []
-    model = DCCA(2, max_epochs=9, callbacks=[Second()], random_state=0)
+    model = DCCA(2, max_epochs=9, callbacks=[Second()], random_state=0, start="random")
     with Deadline(2.5, lambda: now[0]).enforced(), pytest.raises(OutOfTime):
         model.fit(planted())
     assert last == [1, 2, 3]
@@ -358,7 +358,7 @@ def test_a_deep_method_is_stopped_at_an_epoch(clock):
     pytest.importorskip("torch")
     from mvcca.deep import DCCA
 
-    deep = DCCA(2, max_epochs=10**6, callbacks=[epoch_of_a_second(clock)])
+    deep = DCCA(2, max_epochs=10**6, callbacks=[epoch_of_a_second(clock)], start="random")
     methods = {"DCCA": deep, "fast": Timed(clock=clock)}
     found = compared(methods, 9)
     assert found.successes == ["fast"]

@@ -110,7 +110,10 @@ def test_annotated_attributes_of_a_subclass_are_parameters_before_those_it_inher
     inherited = list(inspect.signature(SoftCCA).parameters)
     names = list(inspect.signature(Scaled).parameters)
     assert names == ["n_components", "scale", *inherited[1:]]
-    assert Scaled(3, scale=1.0).get_params() == {**SoftCCA(3, decay=0.5).get_params(), "scale": 1.0}
+    assert Scaled(3, scale=1.0).get_params() == {
+        **SoftCCA(3, decay=0.5).get_params(),
+        "scale": 1.0,
+    }
     assert clone(Scaled(scale=0.25)).scale == 0.25
     with pytest.raises(TypeError, match="positional"):
         Scaled(3, 1.0)

@@ -79,7 +79,7 @@ def test_parameters_of_the_ranking_loss_reach_it():
     CCAL(
         2, margin=0.3, symmetric=False, reduction="sum", reg=0.2, memory=0.7,
         callbacks=[Noted()], **NETS,
-    ).fit(views)  # fmt: skip
+    start="random").fit(views)  # fmt: skip
     loss = Noted.seen[0]
     assert (loss.margin, loss.symmetric, loss.reduction) == (0.3, False, "sum")
     assert (loss.layer.reg, loss.layer.memory) == ((0.2, 0.2), 0.7)
@@ -87,7 +87,7 @@ def test_parameters_of_the_ranking_loss_reach_it():
 
 def test_the_refitted_projection_is_linear_cca_of_the_networks_outputs():
     views, new = planted()[0], planted(seed=3)[0]
-    model = CCAL(3, **NETS).fit(views)
+    model = CCAL(3, **NETS, start="random").fit(views)
     inner = {n: F.astype(float) for n, F in model.encode(views).items()}
     linear_cca = CCA(3, reg=1e-3).fit(inner)
     expected = linear_cca.transform({n: F.astype(float) for n, F in model.encode(new).items()})
@@ -97,14 +97,16 @@ def test_the_refitted_projection_is_linear_cca_of_the_networks_outputs():
 
 def test_the_stored_projection_is_that_of_the_last_batch_or_the_running_statistics():
     views = planted()[0]
-    model = CCAL(3, projection="stored", memory=0.5, callbacks=[Noted()], **NETS).fit(views)
+    model = CCAL(
+        3, projection="stored", memory=0.5, callbacks=[Noted()], **NETS, start="random"
+    ).fit(views)
     layer = Noted.seen[0].layer
     inner = model.encode(views)
     for view, name in enumerate(views):
         with torch.no_grad():
             expected = layer.project(torch.from_numpy(inner[name]), view).numpy()
         np.testing.assert_allclose(model.transform(views)[name], expected, atol=1e-4)
-    refitted = CCAL(3, memory=0.5, **NETS).fit(views).transform(views)["image"]
+    refitted = CCAL(3, memory=0.5, **NETS, start="random").fit(views).transform(views)["image"]
     assert not np.allclose(model.transform(views)["image"], refitted, atol=1e-2)
 
 
@@ -112,7 +114,7 @@ def test_the_warm_up_of_dynamic_ranking_has_the_losses_of_ccal_bit_for_bit():
     views = planted()[0]
     options = {**NETS, "max_epochs": 4, "margin": 0.6, "memory": 0.8, "optimizer": "rmsprop"}
     options["learning_rate"] = 2e-3
-    plain = CCAL(3, **options).fit(views).history_["loss"]
+    plain = CCAL(3, **options, start="random").fit(views).history_["loss"]
     for sees in ("z", "x", "zx"):
         model = DSRankingCCA(3, sees=sees, warm_up=3, scaling_layer_sizes=(4,), **options)
         found = model.fit(views).history_["loss"]
@@ -123,7 +125,10 @@ def test_the_warm_up_of_dynamic_ranking_has_the_losses_of_ccal_bit_for_bit():
 def test_dynamic_ranking_scales_half_of_the_epochs_by_default():
     views = planted()[0]
     options = {**NETS, "max_epochs": 4}
-    models = DSRankingCCA(3, scaling_layer_sizes=(4,), **options), CCAL(3, **options)
+    models = (
+        DSRankingCCA(3, scaling_layer_sizes=(4,), **options),
+        CCAL(3, **options, start="random"),
+    )
     losses = [model.fit(views).history_["loss"] for model in models]
     np.testing.assert_array_equal(losses[0][:2], losses[1][:2])
     assert losses[0][2] != losses[1][2]
@@ -357,7 +362,7 @@ class Inputs(Callback):
 
 
 def test_mining_of_two_branch_reaches_its_loss():
-    TwoBranch(3, mining=2, callbacks=[Noted()], **NETS).fit(planted()[0])
+    TwoBranch(3, mining=2, callbacks=[Noted()], **NETS, start="random").fit(planted()[0])
     assert Noted.seen[0].mining == 2
 
 
@@ -425,6 +430,6 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"there is nothing to scale. Add one, or use CCAL"):
         DSRankingCCA(3, encoders=encoders, **SMALL).fit(views)
     with pytest.raises(ValueError, match="A batch of 3 rows is too small for 3 scores"):
-        CCAL(3, **{**NETS, "batch_size": 3}).fit(views)
+        CCAL(3, **{**NETS, "batch_size": 3}, start="random").fit(views)
     with pytest.raises(ValueError, match=r"target must be one of the views \['image', 'text'\]"):
         DeViSE(target="sound", **SMALL).fit(views)

@@ -192,7 +192,7 @@ def test_a_file_without_its_networks_says_which_are_missing(path):
 
 
 def test_networks_that_a_file_does_not_need_are_refused(path):
-    save(DCCA(hidden_layer_sizes=(3,), **TRAINED).fit(blocks()), path)
+    save(DCCA(hidden_layer_sizes=(3,), **TRAINED, start="random").fit(blocks()), path)
     with pytest.raises(ValueError, match=r"holds no encoders of your own\. Leave out encoders"):
         load(path, encoders=networks())
 
@@ -423,7 +423,7 @@ def test_networks_in_training_mode_are_compared_in_evaluation_mode_and_left_alon
 
 
 def test_models_without_own_networks_keep_no_rows(path):
-    model = DCCA(hidden_layer_sizes=(5,), **TRAINED).fit(blocks())
+    model = DCCA(hidden_layer_sizes=(5,), **TRAINED, start="random").fit(blocks())
     save(model, path)
     assert not model._probe_rows
     assert read_archive(path)[1]["model"]["parts"]["probes"] == {"is": "dict", "items": {}}

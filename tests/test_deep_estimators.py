@@ -43,10 +43,10 @@ def alike(scores, batch):  # noqa: ARG001, the signature of objectives
 SMALL = {"max_epochs": 2, "batch_size": 40, "device": "cpu", "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (5,)}
 ESTIMATORS = [
-    DCCA(**NETS),
-    DCCAE(**NETS),
-    SoftCCA(**NETS),
-    SoftHGR(**NETS),
+    DCCA(**NETS, start="random"),
+    DCCAE(**NETS, start="random"),
+    SoftCCA(**NETS, start="random"),
+    SoftHGR(**NETS, start="random"),
     L0CCA(**NETS),
     CorrNet(**SMALL),
     DSDCCA(warm_up=1, scaling_layer_sizes=(3,), **NETS),
@@ -88,6 +88,7 @@ def test_linear_networks_find_linear_ccas_total_correlation():
         learning_rate=1e-2,
         device="cpu",
         random_state=0,
+        start="random",
     ).fit(train)
     linear = CCA(3).fit(train)
     ours, theirs = (m.canonical_correlations_.sum() for m in (model, linear))
@@ -301,7 +302,7 @@ def test_any_module_is_an_encoder_and_is_not_touched_itself():
 
 def test_hidden_layers_may_differ_by_view():
     sizes = {"image": (7,), "text": ()}
-    model = DCCA(2, **{**NETS, "hidden_layer_sizes": sizes}).fit(blocks())
+    model = DCCA(2, **{**NETS, "hidden_layer_sizes": sizes}, start="random").fit(blocks())
     widths = {
         name: [m.out_features for m in net if isinstance(m, nn.Linear)]
         for name, net in model.encoders_.items()
@@ -342,7 +343,9 @@ def test_decoders_of_dccae_have_hidden_layers_beside_encoders():
 
 
 def test_any_class_of_optimiser_is_taken():
-    model = DCCA(2, **NETS).set_params(optimizer=torch.optim.AdamW, learning_rate=0.01)
+    model = DCCA(2, **NETS, start="random").set_params(
+        optimizer=torch.optim.AdamW, learning_rate=0.01
+    )
     assert model.fit(blocks()).history_["learning_rate"] == pytest.approx([0.01] * 2)
 
 
@@ -380,7 +383,7 @@ def test_more_components_than_a_batch_has_rows_are_refused_before_networks_are_m
 
 
 def test_mixed_precision_comes_close():
-    plain = DCCA(2, **{**NETS, "max_epochs": 20}).fit(blocks())
+    plain = DCCA(2, **{**NETS, "max_epochs": 20}, start="random").fit(blocks())
     mixed = clone(plain).set_params(mixed_precision=True).fit(blocks())
     assert mixed.score(blocks()) == pytest.approx(plain.score(blocks()), abs=0.03)
     assert not np.array_equal(mixed.history_["loss"], plain.history_["loss"])
@@ -432,7 +435,7 @@ REFUSED = {  # parameters of DCCA; what differs in a call of fit
 @pytest.mark.parametrize(("parameters", "given", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_does_not_fit_is_refused(parameters, given, message):
     sizes = {} if "encoders" in parameters else {"hidden_layer_sizes": (5,)}
-    model = DCCA(**SMALL).set_params(**sizes | parameters)
+    model = DCCA(**SMALL, start="random").set_params(**sizes | parameters)
     with pytest.raises((ValueError, TypeError, RuntimeError), match=message):
         model.fit(**{"X": blocks()} | given)
 

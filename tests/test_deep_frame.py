@@ -159,7 +159,7 @@ def test_every_network_may_have_a_learning_rate():
     distance(start(tensors), None).backward()
     expected = start["image"].weight - 0.5 * start["image"].weight.grad
     torch.testing.assert_close(encoders["image"].weight, expected)
-    model = DCCA(learning_rate={"image": 1e-3, "text": 1e-2}, **SMALL).fit(blocks())
+    model = DCCA(learning_rate={"image": 1e-3, "text": 1e-2}, **SMALL, start="random").fit(blocks())
     assert model.history_["learning_rate"].tolist() == [1e-3] * 3
     with pytest.raises(ValueError, match="learning_rate names the views"):
         model.set_params(learning_rate={"image": 1e-3}).fit(blocks())
@@ -214,7 +214,7 @@ def test_an_adversary_takes_its_own_step_against_that_of_the_networks():
 @pytest.mark.parametrize(
     ("estimator", "terms"),
     [
-        (DCCAE(**SMALL), ("correlation", "reconstruction")),
+        (DCCAE(**SMALL, start="random"), ("correlation", "reconstruction")),
         (L0CCA(**SMALL), ("correlation", "gates")),
     ],
     ids=["DCCAE", "L0CCA"],
@@ -322,14 +322,16 @@ def test_a_monitor_that_nothing_measures_is_named():
     with pytest.raises(ValueError, match="monitor='valid_mrr' is not in the history"):
         trainer.train(Views(blocks()), 1, Views(blocks(20)))
     with pytest.raises(ValueError, match='monitor="valid_map" needs labels: pass y to fit'):
-        DCCA(monitor="valid_map", validation_fraction=0.3, **SMALL).fit(blocks())
+        DCCA(monitor="valid_map", validation_fraction=0.3, **SMALL, start="random").fit(blocks())
     with pytest.raises(ValueError, match="ValidationScore needs validation rows"):
-        DCCA(callbacks=[ValidationScore("mrr")], **SMALL).fit(blocks())
+        DCCA(callbacks=[ValidationScore("mrr")], **SMALL, start="random").fit(blocks())
 
 
 def test_mean_average_precision_of_labels_is_that_of_the_model():
     y = np.arange(90) % 3
-    model = DCCA(monitor="valid_map", **SMALL).fit(blocks(), y, X_val=blocks(40), y_val=y[:40])
+    model = DCCA(monitor="valid_map", **SMALL, start="random").fit(
+        blocks(), y, X_val=blocks(40), y_val=y[:40]
+    )
     best = model.history_["valid_map"][model.best_epoch_ - 1]
     table = evaluate_retrieval(blocks(40), y[:40], estimator=model, measures="map")
     assert table.mean()["map"] == pytest.approx(best, abs=1e-4)
@@ -345,17 +347,17 @@ class Stop(Callback):
 
 
 def test_the_error_of_a_checkpoint_names_what_differs(tmp_path):
-    model = DCCA(callbacks=[Stop()], **SMALL)
+    model = DCCA(callbacks=[Stop()], **SMALL, start="random")
     with config_context(checkpoint=tmp_path / "resume"):
         with pytest.raises(KeyboardInterrupt):
             model.fit(blocks())
-        changed = DCCA(**SMALL).set_params(learning_rate=0.5, batch_size=31)
+        changed = DCCA(**SMALL, start="random").set_params(learning_rate=0.5, batch_size=31)
         with pytest.raises(
             ValueError, match=r": learning_rate, batch_size differ|: batch_size, lea"
         ):
             changed.fit(blocks())
         with pytest.raises(ValueError, match="the rows differ"):
-            DCCA(**SMALL).fit(blocks(seed=1))
+            DCCA(**SMALL, start="random").fit(blocks(seed=1))
 
 
 def test_integers_stay_integers_up_to_a_network_that_takes_them():
@@ -389,7 +391,9 @@ def test_integers_stay_integers_up_to_a_network_that_takes_them():
 
 def test_a_trainer_made_of_training_parameters_trains_without_the_estimator():
     views = Views(blocks())
-    model = DCCA(2, standardize=False, learning_rate={"image": 0.01, "text": 1e-3}, **SMALL)
+    model = DCCA(
+        2, standardize=False, learning_rate={"image": 0.01, "text": 1e-3}, **SMALL, start="random"
+    )
     model.fit(views)
     training = Training.of(model)
     networks = model._new_networks(torch.Generator().manual_seed(training.seeds[0]))
@@ -403,7 +407,7 @@ def test_a_trainer_made_of_training_parameters_trains_without_the_estimator():
 
 
 def test_training_parameters_stand_for_what_auto_means_for_the_rows():
-    few = Training.of(LearnedRanking(20).fit(blocks()), seeds=[0] * 4)
+    few = Training.of(LearnedRanking(20, start="random").fit(blocks()), seeds=[0] * 4)
     assert (few.batch_size, few.max_epochs, few.monitor) == (160, 40, "valid_mrr")
     assert few.learning_rates is None
     assert few.optimizer.keywords == {"lr": 3e-3, "weight_decay": 1e-5}

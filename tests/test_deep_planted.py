@@ -29,23 +29,25 @@ TRAINED = {
 }
 NET = {"hidden_layer_sizes": (64,), "max_epochs": 30, **TRAINED}
 LONG = NET | {"max_epochs": 80}
+RANDOM = NET | {"start": "random"}
 K = 5
 METHODS = {
-    "DCCA": {"n_components": K, **NET},
-    "DCCAE": {"n_components": K, **NET},
+    "DCCA": {"n_components": K, **RANDOM},
+    "DCCAE": {"n_components": K, **RANDOM},
     "DSDCCA": {"n_components": K, "warm_up": 20, "scaling_layer_sizes": (8,), **NET},
     "L0CCA": {"n_components": K, "gate_penalty": 0.01, "gate_sigma": 0.1, **NET},
-    "SoftCCA": {"n_components": K, **NET},
-    "SoftHGR": {"n_components": K, **NET},
-    "EncoderCCA": {"n_components": K, "objective": contrast, **NET},
+    "SoftCCA": {"n_components": K, **RANDOM},
+    "SoftHGR": {"n_components": K, **RANDOM},
+    "EncoderCCA": {"n_components": K, "objective": contrast, **RANDOM},
     "CorrNet": {"n_components": 48, **TRAINED, "max_epochs": 100},
-    "LearnedRanking": {"n_components": 16, **NET},
-    "CCAL": {"n_components": K, **NET},
+    "LearnedRanking": {"n_components": 16, **RANDOM},
+    "CCAL": {"n_components": K, **RANDOM},
+    "CLIP": {"n_components": 16, "dropout": 0.0, **RANDOM},
     "DSRankingCCA": {"n_components": K, "warm_up": 20, "scaling_layer_sizes": (8,), **NET},
-    "TwoBranch": {"n_components": 16, "dropout": 0.0, **NET},
+    "TwoBranch": {"n_components": 16, "dropout": 0.0, **RANDOM},
     "DeViSE": {**TRAINED, "max_epochs": 150, "learning_rate": 3e-2},
     "SAM": {"n_components": 16, "dropout": 0.0, "margin": 0.3, "margins": "fixed", **LONG},
-    "MSDS": {"n_components": 16, "n_negatives": 20, "gamma": 10.0, **NET},
+    "MSDS": {"n_components": 16, "n_negatives": 20, "gamma": 10.0, **RANDOM},
     "CorrAE": {"n_components": 16, "correspondence": 0.95, **LONG},
     "CrossCorrAE": {"n_components": 16, "correspondence": 0.9, **LONG},
     "ACMR": {"n_components": 8, **NET},

@@ -53,7 +53,12 @@ def before(model, **parameters):
 
 METHODS = {
     "MSDS": lambda: MSDS(
-        5, tokens="text", gamma=5.0, optimizer="adam", **TRAINED | {"learning_rate": 0.005}
+        5,
+        tokens="text",
+        gamma=5.0,
+        optimizer="adam",
+        **TRAINED | {"learning_rate": 0.005},
+        start="random",
     ),
     "MSDS with encoders": lambda: MSDS(
         5, encoders=networks(), gamma=5.0, optimizer="adam", **TRAINED | {"learning_rate": 0.01}
@@ -91,7 +96,7 @@ def test_the_size_of_the_vocabulary_follows_the_step_in_a_search():
 
 
 def test_lists_of_texts_go_through_searches_files_and_comparisons(tmp_path):
-    model = before(MSDS(5, tokens="text", gamma=5.0, **TRAINED | {"max_epochs": 2}))
+    model = before(MSDS(5, tokens="text", gamma=5.0, **TRAINED | {"max_epochs": 2}, start="random"))
     views = Views({"image": VIEWS["image"], "text": TEXTS})
     scorer = retrieval_scorer("mrr")
     searches = [

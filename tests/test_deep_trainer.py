@@ -403,8 +403,8 @@ def test_collapsed_networks_have_no_total_correlation():
 # ---- interruption --------------------------------------------------------------------------------
 
 RESUMABLE = [
-    DCCA(2, reg=1e-2),
-    SoftCCA(2),
+    DCCA(2, reg=1e-2, start="random"),
+    SoftCCA(2, start="random"),
     L0CCA(2, reg=1e-2),
     DSDCCA(2, reg=1e-2, warm_up=3, scaling_layer_sizes=(4,)),
     EncoderCCA(
@@ -776,7 +776,9 @@ def test_scaling_networks_start_after_the_warm_up_with_an_optimiser_state_of_the
 @pytest.mark.parametrize("scaling", ["parameters", "outputs", "global"])
 def test_with_the_same_seed_the_losses_of_the_warm_up_are_those_of_deep_cca_bit_for_bit(scaling):
     scaled = small(RESUMABLE[3]).set_params(warm_up=5, scaling=scaling).fit(views())
-    plain = DCCA(2, reg=1e-2, hidden_layer_sizes=(4,)).set_params(**SMALL).fit(views())
+    plain = (
+        DCCA(2, reg=1e-2, hidden_layer_sizes=(4,), start="random").set_params(**SMALL).fit(views())
+    )
     ours, theirs = scaled.history_["loss"], plain.history_["loss"]
     np.testing.assert_array_equal(ours[:5], theirs[:5])
     assert ours[6] != theirs[6]

@@ -271,7 +271,7 @@ def test_networks_of_words_know_the_words_of_their_vocabulary():
     small = {"max_epochs": 1, "hidden_layer_sizes": (8,), "random_state": 0, "device": "cpu"}
     tokens = Tokens(min_length=7).fit(TEXTS[:100])
     rows = tokens.transform(["zzz qqq", TEXTS[0], "dog"])
-    model = deep.MSDS(3, tokens=["text"], **small)
+    model = deep.MSDS(3, tokens=["text"], **small, start="random")
     model.fit({"image": IMAGES[:100], "text": tokens.transform(TEXTS[:100])})
     index = RetrievalIndex(model).add({"image": IMAGES})
     ids = index.search({"text": rows}, "image", k=2)[1]

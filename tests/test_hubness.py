@@ -520,8 +520,8 @@ def estimators():
 
         short = {"max_epochs": 2, "batch_size": 50, "random_state": 0}
         table += [
-            (deep.DCCA(3, hidden_layer_sizes=(8,), **short), *weighted),
-            (deep.CCAL(3, hidden_layer_sizes=(8,), **short), *weighted),
+            (deep.DCCA(3, hidden_layer_sizes=(8,), **short, start="random"), *weighted),
+            (deep.CCAL(3, hidden_layer_sizes=(8,), **short, start="random"), *weighted),
             (deep.ACMR(3, **short), "transform", "euclidean", False),
         ]
     return [pytest.param(*row, id=repr(row[0])[:40]) for row in table]

@@ -54,7 +54,7 @@ def own_encoders() -> dict[str, nn.Module]:
     }
 
 
-FIRST = DCCA(**NETS)
+FIRST = DCCA(**NETS, start="random")
 L0 = small("L0CCA", hidden_layer_sizes=(5,))
 # All come back in tests/test_deep_contract.py. These are networks and states of another kind.
 KINDS = [
@@ -65,12 +65,18 @@ KINDS = [
     small("CCAL", projection="stored", memory=0.5),
     small("CrossCorrAE", pretraining="rbm"),
     DCCA(encoders=own_encoders(), **SMALL),
-    DCCA(optimizer="adam", hidden_layer_sizes={"image": [4], "text": np.array([3, 3])}, **SMALL),
+    DCCA(
+        optimizer="adam",
+        hidden_layer_sizes={"image": [4], "text": np.array([3, 3])},
+        **SMALL,
+        start="random",
+    ),
     DCCA(
         optimizer=torch.optim.AdamW,
         validation_fraction=0.25,
         callbacks=[Refinement(1, 1, 2), ProgressLines()],
         **NETS,
+        start="random",
     ),
 ]
 SELDOM = [pytest.mark.slow, pytest.mark.long]
@@ -196,7 +202,7 @@ CALLBACKS = [EarlyStopping(3), Refinement(5, 2, 1, 0.5), TotalCorrelation(1, 0.1
 
 @pytest.mark.parametrize("callback", CALLBACKS, ids=lambda c: type(c).__name__)
 def test_callbacks_come_back_with_their_parameters(callback, path):
-    back = there_and_back(DCCA(callbacks=(callback,)), path).callbacks[0]
+    back = there_and_back(DCCA(callbacks=(callback,), start="random"), path).callbacks[0]
     assert type(back) is type(callback)
     assert vars(back) == vars(callback)
 
@@ -249,19 +255,22 @@ def with_other_network() -> DCCA:
 
 REFUSED = {
     "a callback of one's own": (
-        lambda: DCCA(callbacks=[EarlyStopping(2), Watch()]),
+        lambda: DCCA(callbacks=[EarlyStopping(2), Watch()], start="random"),
         r"DCCA.callbacks\[1\] is a .*Watch, .*set_params\(callbacks=\(\)\)",
     ),
     "networks of other parameters": (changed, "view 'image' is not the one that its parameters"),
     "another network": (with_other_network, "view 'image' is not the one that its parameters"),
     "an optimiser of one's own": (
-        lambda: DCCA(optimizer=partial(torch.optim.SGD, momentum=0.9)),
+        lambda: DCCA(optimizer=partial(torch.optim.SGD, momentum=0.9), start="random"),
         "DCCA.optimizer is a function",
     ),
-    "a class": (lambda: DCCA(optimizer=Mine), "DCCA.optimizer cannot be stored: files hold no cl"),
+    "a class": (
+        lambda: DCCA(optimizer=Mine, start="random"),
+        "DCCA.optimizer cannot be stored: files hold no cl",
+    ),
     "a network alone": (lambda: nn.Linear(2, 2), "save takes a model: one of .*CCA, .*DCCA"),
     "networks to choose from": (
-        lambda: GridSearchCV(DCCA(), {"encoders": [[Mine(6, 2), Mine(5, 2)]]}),
+        lambda: GridSearchCV(DCCA(start="random"), {"encoders": [[Mine(6, 2), Mine(5, 2)]]}),
         r"param_grid\['encoders'\]\[0\]\[0\] is a .*Mine, and files hold no code",
     ),
 }
@@ -283,7 +292,7 @@ UNFIT = {
     "optimizer": "adam",
     "encoders": [nn.Linear(6, 2), nn.Linear(5, 2)],
 }
-DEFAULT_SIZES = DCCA().hidden_layer_sizes  # which encoders do without
+DEFAULT_SIZES = DCCA(start="random").hidden_layer_sizes  # which encoders do without
 
 
 @pytest.mark.parametrize("name", UNFIT)

@@ -171,7 +171,7 @@ def test_a_noise_view_is_left_out_and_costs_nothing():
     noisy, test = (
         Views({**dict(v.items()), "noise": noise.normal(size=(len(v), 100))}) for v in (TRAIN, TEST)
     )
-    model, plain = MVCCA(None, reg="cv").fit(noisy), MVCCA(None, reg="cv").fit(TRAIN)
+    model, plain = (MVCCA(None, reg="cv", scale=False).fit(views) for views in (noisy, TRAIN))
     query = ("a", "b", "noise")
     assert mrr(model, query, test) > mrr(plain, query[:2]) - 0.01
     assert model.query_views_used_[query, TARGET] == ("a", "b")
@@ -255,7 +255,7 @@ def test_each_query_asks_with_the_views_that_it_has(tuned):
 
 
 def test_a_view_about_itself_and_several_targets_are_ranked_in_the_shared_space(tuned):
-    shared = clone(tuned).set_params(reg=tuned.reg_, solve="shared").fit(TRAIN)
+    shared = clone(tuned).set_params(reg=tuned.reg_, scale=tuned.scale_, solve="shared").fit(TRAIN)
     shared.ranking_ = tuned.ranking_.removesuffix("+csls")
     tuned = clone(tuned).fit(TRAIN)
     object.__setattr__(tuned.questions_, "ranking", shared.ranking_)

@@ -146,7 +146,7 @@ def test_networks_warn_if_they_do_not_standardize(standardize):
     from mvcca.deep import DCCA
 
     options = {"hidden_layer_sizes": (4,), "batch_size": 60, "max_epochs": 1, "random_state": 0}
-    model = DCCA(2, standardize=standardize, **options)
+    model = DCCA(2, standardize=standardize, **options, start="random")
     assert said(lambda: model.fit(VIEWS)) == ([STANDARDIZE] if standardize is False else [])
 
 

@@ -35,7 +35,9 @@ def deep():
     pytest.importorskip("torch")
     from mvcca.deep import DCCA
 
-    return DCCA(2, hidden_layer_sizes=(4,), batch_size=10, max_epochs=1, random_state=0).fit(VIEWS)
+    return DCCA(
+        2, hidden_layer_sizes=(4,), batch_size=10, max_epochs=1, random_state=0, start="random"
+    ).fit(VIEWS)
 
 
 WARNINGS = {

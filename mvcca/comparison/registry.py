@@ -202,6 +202,7 @@ _TABLE = (
         "learned", "Learned ranking", "deep:LearnedRanking", "networks with a pairwise ranking loss"
     ),
     _of("ccal", "CCAL", "deep:CCAL", "ranking loss through a CCA layer"),
+    _of("clip", "CLIP", "deep:CLIP", "networks with the symmetric cross entropy of CLIP"),
     _of(
         "ds-ranking-cca",
         "DS-Ranking-CCA",

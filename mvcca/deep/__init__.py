@@ -15,6 +15,7 @@ except ImportError as error:
 from mvcca.deep._methods.acmr import ACMR
 from mvcca.deep._methods.ccal import CCAL, DSRankingCCA
 from mvcca.deep._methods.ccl import CCL
+from mvcca.deep._methods.clip import CLIP
 from mvcca.deep._methods.cmdn import CMDN
 from mvcca.deep._methods.corr_ae import CorrAE, CrossCorrAE
 from mvcca.deep._methods.corrnet import CorrNet
@@ -36,6 +37,7 @@ __all__ = [
     "ACMR",
     "CCAL",
     "CCL",
+    "CLIP",
     "CMDN",
     "DCCA",
     "DCCAE",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.deep.endings import AsTrained, Ending, LinearCCA
+from mvcca.deep.endings import AsTrained, Ending, LinearCCA, LinearSolution
 from mvcca.deep.trainer import Callback, Trainer
 from mvcca.measures import total_correlation
 from mvcca.problem import Maps
@@ -143,9 +143,11 @@ class ValidationScore(Callback):
     def measure(self, trainer: Trainer) -> dict[str, float]:
         """The score; NaN for collapsed networks."""
         assert trainer.validation is not None
+        solution = None if trainer.epoch else trainer.encoders.solution
+        ending = self.ending if solution is None else LinearSolution(solution)
         valid = in_double(trainer.scores(trainer.validation.views))
         train = valid
-        if self.ending.learns:
+        if ending.learns:
             n_rows = len(trainer.rows)
             sample = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(int)
             train = in_double(trainer.scores(trainer.rows.views[sample]))
@@ -154,7 +156,7 @@ class ValidationScore(Callback):
             return {self.column: np.nan}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit gives the same warnings, once
-            maps = self.ending.maps_of_sample(trainer.objective, train)
+            maps = ending.maps_of_sample(trainer.objective, train)
         return {self.column: self._value(maps, valid, trainer.validation.labels)}
 
     def _value(self, maps: Maps | None, valid: Views, codes: Mapping[str, np.ndarray]) -> float:

@@ -20,11 +20,13 @@ from mvcca.deep._networks.dynamically_scaled import DynamicEncoder
 from mvcca.deep._networks.image_encoders import cnn, vgg
 from mvcca.deep._networks.text_encoders import WCNN, WordCNN, WordCNNRNN
 from mvcca.deep._networks.weights import linear
+from mvcca.problem import Maps
 
 __all__ = [
     "WCNN",
     "DynamicEncoder",
     "Encoders",
+    "LinearPlus",
     "WordCNN",
     "WordCNNRNN",
     "cnn",
@@ -113,19 +115,24 @@ class Standardize(nn.Module):
     is more: features that are rarely different from their usual value, such as counts of rare
     words or pixels at the border, do not become outliers. A feature that never varies has scale 1.
 
+    With `one_scale`, all features have the same scale, the root of their mean variance, so that
+    those with more variance keep it.
+
     Parameters
     ----------
     n_features : int
         Number of features. Until `learn` is called, rows are left as they are.
+    one_scale : bool, default=False
+        Whether all features are divided by the same number.
     """
 
     mean: Tensor  # (n_features,); `rest` is what rounding to float32 leaves of it
     rest: Tensor
     scale: Tensor
 
-    def __init__(self, n_features: int) -> None:
+    def __init__(self, n_features: int, one_scale: bool = False) -> None:
         super().__init__()
-        self.n_features = n_features
+        self.n_features, self.one_scale = n_features, one_scale
         self.register_buffer("mean", torch.zeros(n_features))
         self.register_buffer("rest", torch.zeros(n_features))
         self.register_buffer("scale", torch.ones(n_features))
@@ -139,7 +146,10 @@ class Standardize(nn.Module):
             largest = np.maximum(largest, block.max(axis=0))
         varies = largest > least  # else deviations from the mean are its rounding
         mean, scale = np.where(varies, scaler.mean_, least), np.where(varies, scaler.scale_, 1)
-        scale = np.maximum(scale, np.maximum(largest - mean, mean - least) / _LARGEST)
+        if self.one_scale:
+            scale = np.full_like(mean, _root_mean_square(np.where(varies, scaler.scale_, 0)))
+        else:
+            scale = np.maximum(scale, np.maximum(largest - mean, mean - least) / _LARGEST)
         limits = np.finfo(np.float32)
         scale = np.where(scale < limits.tiny, 1, scale).clip(max=limits.max)
         rounded = mean.astype(np.float32)
@@ -155,6 +165,53 @@ class Standardize(nn.Module):
         The result is float32.
         """
         return ((X - self.mean - self.rest) / self.scale).float()
+
+
+def _root_mean_square(values: np.ndarray) -> float:
+    """Root of the mean square, whose squares neither overflow nor vanish."""
+    largest = float(values.max())
+    return largest * float(np.sqrt(np.square(values / largest).mean())) if largest else 1.0
+
+
+class LinearPlus(nn.Module):
+    """A linear map plus a network that begins as zero: f(x) = W x + b + g(x).
+
+    The last layer of the network is linear and has zero weights; networks that end otherwise get
+    one more. Training changes W, b and g.
+
+    Parameters
+    ----------
+    n_features, n_components : int
+        Width of the input and of the output.
+    network : nn.Sequential
+        The network g, of the same widths.
+    """
+
+    def __init__(self, n_features: int, n_components: int, network: nn.Sequential) -> None:
+        super().__init__()
+        self.linear = linear(n_features, n_components, torch.Generator())
+        layers = list(network)
+        if not isinstance(layers[-1], nn.Linear):
+            layers.append(linear(n_components, n_components, torch.Generator()))
+        self.network = nn.Sequential(*layers)
+        for parameter in layers[-1].parameters():
+            nn.init.zeros_(parameter)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Map rows of shape (n_rows, n_features) to scores of shape (n_rows, n_components)."""
+        return self.linear(X) + self.network(X)
+
+    def begin(
+        self, weights: np.ndarray, offsets: np.ndarray, layer: Standardize | None = None
+    ) -> None:
+        """Set W and b so that x @ weights + offsets results, of rows that a layer standardizes."""
+        if layer is not None:
+            mean = (layer.mean.double() + layer.rest.double()).cpu().numpy()
+            offsets = offsets + mean @ weights
+            weights = layer.scale.double().cpu().numpy()[:, None] * weights
+        with torch.no_grad():
+            self.linear.weight.copy_(torch.from_numpy(weights.T.copy()))
+            self.linear.bias.copy_(torch.from_numpy(offsets))
 
 
 class Encoders(nn.Module):
@@ -176,6 +233,8 @@ class Encoders(nn.Module):
         The networks with what comes before them: they take rows as they are.
     trained : dict of str to callable
         What gives the scores that the objective sees, of rows that are already standardized.
+    solution : Maps or None
+        For networks that begin as linear CCA: maps of their first outputs to the scores of that.
     """
 
     def __init__(self, encoders: Mapping[str, nn.Module]) -> None:
@@ -185,6 +244,7 @@ class Encoders(nn.Module):
         self.inputs: dict[str, Standardize] = {}
         self.whole: dict[str, nn.Module] = dict(encoders)
         self.trained: dict[str, Callable[[Tensor], Tensor]] = dict(encoders)
+        self.solution: Maps | None = None
         # Lists register modules of views with any name.
         self.inputs_of_views = nn.ModuleList(nn.Identity() for _ in encoders)
 

@@ -16,13 +16,21 @@ from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
-from mvcca.problem import Estimate, Maps, Problem, Reading, Rows, reg_of_names
+from mvcca.problem import (
+    Estimate,
+    Maps,
+    Problem,
+    Reading,
+    Rows,
+    reg_of_names,
+    warn_of_fewer_components,
+)
 from mvcca.problem.expected import expected_moments
 from mvcca.statistics import Moments
 from mvcca.statistics.passes import not_kept
 from mvcca.views import Views
 
-__all__ = ["AsTrained", "Ending", "LinearCCA", "StoredCCA"]
+__all__ = ["AsTrained", "Ending", "LinearCCA", "LinearSolution", "StoredCCA"]
 
 
 class Ending(Protocol):
@@ -138,6 +146,34 @@ class StoredCCA:
         with not_kept():  # the checkpoint is that of the training
             moments = Moments.of(representations)
         return self.maps(objective, representations, moments)
+
+
+@dataclass(frozen=True)
+class LinearSolution:
+    """Scores are those of the linear CCA with which untrained networks begin.
+
+    Parameters
+    ----------
+    solution : Maps
+        Maps of the networks' outputs to the canonical variates.
+    """
+
+    solution: Maps
+
+    learns: ClassVar[bool] = True
+    retrieval_ranking: ClassVar[tuple[str, str]] = MVCCA.retrieval_ranking
+
+    def maps(self, objective: Any, views: Views, moments: Moments) -> Maps:
+        """The maps; fewer components than the networks have outputs cause a warning."""
+        k = next(W.shape[1] for W in self.solution.weights.values())
+        width = min(moments.widths.values())
+        if k < width:
+            warn_of_fewer_components(width, k)
+        return self.solution
+
+    def maps_of_sample(self, objective: Any, representations: Views) -> Maps:
+        """The maps."""
+        return self.solution
 
 
 def stored_layer(objective: Any) -> CCALayer | None:

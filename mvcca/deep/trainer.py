@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import chain
@@ -161,6 +161,11 @@ class Trainer:
         self._best: dict[str, Any] | None = None
         self._stopped = False
 
+    def best_figures(self) -> dict[str, float]:
+        """The history of the best epoch; empty if no epoch could be compared."""
+        figures = (f for f in self.history if f["epoch"] == self.best_epoch)
+        return {} if self._best is None else next(figures, {})
+
     # ---- for callbacks ---------------------------------------------------------------------------
 
     def stop(self) -> None:
@@ -197,6 +202,8 @@ class Trainer:
         n_epochs: int,
         validation: Sample | Views | None = None,
         checkpoint: Checkpoint | None = None,
+        *,
+        counts_start: bool = False,
     ) -> None:
         """Train for more epochs, and restore the best weights if there are validation rows.
 
@@ -211,18 +218,16 @@ class Trainer:
         checkpoint : Checkpoint, optional
             Where to resume from, and to save the state: every 20 seconds, at the end, and on
             interruption if an epoch was completed.
+        counts_start : bool, default=False
+            With validation rows, evaluate the weights before the first epoch, too, as epoch 0.
 
         Raises
         ------
         ValueError
             If a callback needs validation rows and there are none, or if the loss is never finite.
         """
-        needing = [type(c).__name__ for c in self.callbacks if c.needs_validation]
-        if needing and validation is None:
-            raise ValueError(
-                f"{needing[0]} needs validation rows, and there are none. Pass X_val to fit, or "
-                "set validation_fraction."
-            )
+        if validation is None:
+            refuse_without_validation(self.callbacks)
         self.last_epoch, self._stopped = self.epoch + n_epochs, False
         self.rows = Batches(sample, self.device, self.encoders)
         self.validation = None
@@ -232,6 +237,8 @@ class Trainer:
             self.load_state_dict(checkpoint.state)
         for callback in self.callbacks:
             callback.on_train_begin(self)
+        if counts_start and not self.epoch and self.validation is not None:
+            self._note_start(self.validation)
         last_good, written = self._weights(), time.monotonic()
         snapshot = self.state_dict() if checkpoint is not None else None
         retreats = 0
@@ -339,6 +346,17 @@ class Trainer:
             self.best_epoch = self.epoch
             self._best = self._weights() | {"quality": quality}
 
+    def _note_start(self, validation: Batches) -> None:
+        """Keep the initial weights as those of epoch 0."""
+        self.planned_epochs = self.n_epochs or self.last_epoch
+        figures = {"epoch": 0, "loss": math.nan}
+        if self.monitor.startswith("valid_loss"):  # a CCA layer has no statistics to evaluate yet
+            figures |= self._evaluate(validation)
+        for callback in self.callbacks:
+            figures |= callback.measure(self)
+        self.history.append(figures)
+        self._note_best(figures)
+
     def _retreat(self, last_good: dict[str, Any], times: int) -> None:
         """Restore the weights before the epoch and halve the learning rate; in the end give up."""
         rates = self.learning_rates()
@@ -411,6 +429,16 @@ class Trainer:
         states = states if isinstance(states, list) else [states]
         for optimizer, optimizer_state in zip(self.step.optimizers, states, strict=True):
             optimizer.load_state_dict(copied(optimizer_state))
+
+
+def refuse_without_validation(callbacks: Iterable[Callback]) -> None:
+    """Refuse callbacks that need validation rows."""
+    needing = [type(c).__name__ for c in callbacks if c.needs_validation]
+    if needing:
+        raise ValueError(
+            f"{needing[0]} needs validation rows, and there are none. Pass X_val to fit, or set "
+            "validation_fraction."
+        )
 
 
 def copied(tree: Any) -> Any:

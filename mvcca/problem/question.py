@@ -194,9 +194,9 @@ class JointGaussian:
                 turned = {(a, b): _turned(M, maps[a], maps[b]) for (a, b), M in own.items()}
                 pairs[p, q] = _assembled(turned, {p: widths[p], q: widths[q]})
         units = {n: float(rows.variances(n, B, of_rows).mean()) for n, B in within.items()}
-        for name, own in problem.units.items():
-            varies = own.factors > 0
-            units[name] = float((np.diag(within[name]) * own.factors**2)[varies].mean())
+        for name, standardized in problem.units.items():
+            f = standardized.factors
+            units[name] = float((np.diag(within[name]) * f**2)[f > 0].mean())
         return cls(widths, _assembled(blocks, widths), units, ridges, counts, pairs)
 
     def in_float32(self) -> Self:

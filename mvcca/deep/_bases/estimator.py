@@ -30,7 +30,13 @@ from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.identity import identity
 from mvcca.deep._training.rows import Sample, as_array, few_rows, split
-from mvcca.deep._training.training import MONITORED, OPTIMIZERS, Training, TrainingState
+from mvcca.deep._training.training import (
+    MONITORED,
+    OPTIMIZERS,
+    Training,
+    TrainingState,
+    history_of,
+)
 from mvcca.deep.auto import auto_setting
 from mvcca.deep.callbacks import (
     Callback,
@@ -86,13 +92,15 @@ class DeepEstimator(MultiViewEstimator):
         more.
     weight_decay : float, default=1e-5
         Weight decay of the optimizer.
-    standardize : bool or "auto", default="auto"
+    standardize : bool, "view" or "auto", default="auto"
         Subtract the mean of each feature and divide by its standard deviation, so that networks
         learn from features of any scale; for features with rare large values, by a tenth of the
-        largest deviation if that is more. Means and scales are those of the training rows, are part
-        of the model, and apply to the rows in the loss, too. Sparse rows are standardized batch by
-        batch. "auto" standardizes the rows of default networks and leaves those of custom
-        `encoders` as they are. Words are never standardized.
+        largest deviation if that is more. With "view", divide all features of a view by the root of
+        their mean variance, so that those with more variance keep it, as in principal components.
+        Means and scales are those of the training rows, are part of the model, and apply to the
+        rows in the loss, too. Sparse rows are standardized batch by batch. "auto" standardizes the
+        rows of default networks and leaves those of custom `encoders` as they are. Words are never
+        standardized.
     validation_fraction : float, optional
         Share of the rows held out for validation, unless `fit` is given `X_val`. With validation
         rows, the model keeps the weights of the best epoch according to `monitor`.
@@ -173,7 +181,7 @@ class DeepEstimator(MultiViewEstimator):
             StrOptions({"auto"}),
         ],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "standardize": ["boolean", StrOptions({"auto"})],
+        "standardize": ["boolean", StrOptions({"auto", "view"})],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "monitor": [StrOptions(set(MONITORED)), callable],
@@ -259,18 +267,7 @@ class DeepEstimator(MultiViewEstimator):
         validation = None
         if X_val is not None or y_val is not None:
             validation = self._open_validation(X_val, y_val, sample.views.names)
-        training, checkpoint, file = Training.of(self), None, file_of_next_pass()
-        if file is not None:
-            fingerprints = self._fingerprints(sample, validation)
-            checkpoint = Checkpoint.open(file, fingerprints, training.seeds)
-            training = replace(training, seeds=checkpoint.seeds)
-        if validation is None and self.validation_fraction is not None:
-            sample, validation = split(sample, self.validation_fraction, training.seeds[3])
-        callbacks = self._callbacks(training, validation is not None)
-        trainer = self._new_trainer(training, sample.views, callbacks)
-        if checkpoint is None or checkpoint.state is None:
-            self._pretrain(trainer, training, sample, validation)
-        trainer.train(sample, training.max_epochs, validation, checkpoint)
+        trainer, sample, validation = self._trained(sample, validation)
         self._finish(trainer, sample.views)
         self._conclude(trainer, validation)
         return self
@@ -303,9 +300,10 @@ class DeepEstimator(MultiViewEstimator):
         self._validate_params()
         first = self._is_first_batch()
         sample = self._open_sample(X, y, sample_weight, reset=first)
+        self._begin_partial(first)
         training = Training.of(self, None if first else [0] * 4)  # resuming replaces what is drawn
         callbacks = [c for c in self._callbacks(training, False) if not c.needs_validation]
-        trainer = self._new_trainer(training, sample.views, callbacks, learn_scales=first)
+        trainer = self._new_trainer(training, sample.views, callbacks, is_first=first)
         if first:
             self._pretrain(trainer, training, sample, None)
         else:  # which restores means and scales, too
@@ -345,6 +343,9 @@ class DeepEstimator(MultiViewEstimator):
 
     # ---- for subclasses --------------------------------------------------------------------------
 
+    def _begin_partial(self, is_first: bool) -> None:
+        """Decide what the first rows of `partial_fit` do not tell, and forget what was chosen."""
+
     def _pretrain(
         self, trainer: Trainer, training: Training, sample: Sample, validation: Sample | None
     ) -> None:
@@ -373,12 +374,20 @@ class DeepEstimator(MultiViewEstimator):
         """Whether the rows of a view are standardized."""
         return self.encoders is None if self.standardize == "auto" else bool(self.standardize)
 
+    def _has_one_scale(self) -> bool:
+        """Whether standardized features of a view are divided by the same number."""
+        return self.standardize == "view"
+
     def _depends_on_units(self, name: str) -> bool:
         return not self._standardizes(name)
 
     def _ending(self) -> Ending:
         """How outputs of the networks become scores: by default as they are, ranked by cosine."""
         return AsTrained()
+
+    def _ending_of(self, trainer: Trainer) -> Ending:
+        """The ending after a training."""
+        return self._ending()
 
     def _final_reg(self) -> float | dict[str, float]:
         """Ridge of the linear CCA that ends the fit, or measures total correlation."""
@@ -403,8 +412,8 @@ class DeepEstimator(MultiViewEstimator):
         measured = {c.column for c in callbacks if isinstance(c, ValidationScore)}
         if validated and training.monitor not in measured | {"valid_loss"}:
             callbacks.append(self._score_callback(training.monitor))
-        if self.patience is not None:
-            callbacks.append(EarlyStopping(self.patience))
+        if training.patience is not None:
+            callbacks.append(EarlyStopping(training.patience))
         if get_config().progress:
             callbacks.append(ProgressLines())
         return callbacks
@@ -418,6 +427,49 @@ class DeepEstimator(MultiViewEstimator):
         return ValidationScore(score, self._ending(), self._labels, column)
 
     # ---- the parts of fit ------------------------------------------------------------------------
+
+    def _trained(
+        self, sample: Sample, validation: Sample | None
+    ) -> tuple[Trainer, Sample, Sample | None]:
+        """The trainer after training, and its training and validation rows."""
+        training, checkpoint = self._resumed(Training.of(self), sample, validation)
+        sample, validation = self._divided(sample, validation, training)
+        return self._train(training, sample, validation, checkpoint), sample, validation
+
+    def _divided(
+        self, sample: Sample, validation: Sample | None, training: Training
+    ) -> tuple[Sample, Sample | None]:
+        """Training and validation rows, if the user wants some held out."""
+        if validation is not None or self.validation_fraction is None:
+            return sample, validation
+        return split(sample, self.validation_fraction, training.seeds[3])
+
+    def _train(
+        self,
+        training: Training,
+        sample: Sample,
+        validation: Sample | None,
+        checkpoint: Checkpoint | None,
+        callbacks: Sequence[Callback] = (),
+        **options: Any,
+    ) -> Trainer:
+        """A trainer of new networks, after training."""
+        callbacks = [*callbacks, *self._callbacks(training, validation is not None)]
+        trainer = self._new_trainer(training, sample.views, callbacks)
+        if checkpoint is None or checkpoint.state is None:
+            self._pretrain(trainer, training, sample, validation)
+        trainer.train(sample, training.max_epochs, validation, checkpoint, **options)
+        return trainer
+
+    def _resumed(
+        self, training: Training, sample: Sample, validation: Sample | None
+    ) -> tuple[Training, Checkpoint | None]:
+        """The training with the seeds of its checkpoint, which is None if none is wanted."""
+        file = file_of_next_pass()
+        if file is None:
+            return training, None
+        checkpoint = Checkpoint.open(file, self._fingerprints(sample, validation), training.seeds)
+        return replace(training, seeds=checkpoint.seeds), checkpoint
 
     def _is_first_batch(self) -> bool:
         if hasattr(self, "_statistic"):
@@ -542,12 +594,15 @@ class DeepEstimator(MultiViewEstimator):
         training: Training,
         views: Views,
         callbacks: list[Callback],
-        learn_scales: bool = True,
+        is_first: bool = True,
     ) -> Trainer:
-        """A trainer of new networks, whose first layers standardize the given rows."""
+        """A trainer of new networks, whose first layers standardize the given rows.
+
+        Without `is_first`, a saved state will replace what it would learn from the rows.
+        """
         generator = Generator().manual_seed(training.seeds[0])
         encoders = self._new_networks(generator)
-        for view, layer in encoders.inputs.items() if learn_scales else ():
+        for view, layer in encoders.inputs.items() if is_first else ():
             layer.learn(_arrays(view, views[view], np.float64))
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
         return training.trainer(encoders, objective, callbacks, is_paired=views.is_paired)
@@ -557,7 +612,7 @@ class DeepEstimator(MultiViewEstimator):
         encoders = self._networks(generator)
         for view, width in self._widths.items():
             if self._standardizes(view) and not takes_integers(encoders[view]):
-                encoders.standardize(view, Standardize(width))
+                encoders.standardize(view, Standardize(width, self._has_one_scale()))
         return encoders
 
     def _fingerprints(self, sample: Sample, validation: Sample | None) -> dict[str, str]:
@@ -582,7 +637,7 @@ class DeepEstimator(MultiViewEstimator):
         """Find the map from the networks' outputs to scores, and set the fitted attributes."""
         encoders = trainer.encoders
         widths = _output_widths(encoders, views)
-        ending = self._ending()
+        ending = self._ending_of(trainer)
         moments = self._moments(trainer, views, widths) if ending.learns else None
         if moments is None:
             self._check_outputs(encoders, views, widths)
@@ -596,11 +651,7 @@ class DeepEstimator(MultiViewEstimator):
             self.__dict__.update(maps.attributes())
         self._statistic = TrainingState.of(trainer, self._decisive_params())
         self.best_epoch_ = trainer.best_epoch
-        columns = {name: None for figures in trainer.history for name in figures}
-        self.history_ = {
-            name: np.array([figures.get(name, np.nan) for figures in trainer.history])
-            for name in columns
-        }
+        self.history_ = history_of(trainer)
         return self
 
     def _moments(self, trainer: Trainer, views: Views, widths: Widths) -> Moments:

@@ -54,10 +54,10 @@ class Pretrained(DeepEstimator):
         standardizes = super()._standardizes(name)
         if value_by_view("likelihood", self.likelihood, self.view_names_)[name] == "gaussian":
             return standardizes
-        if self.standardize is True:
+        if self.standardize not in ("auto", False):
             raise ValueError(
                 f"likelihood='replicated_softmax' of view {name!r} is for word counts, which "
-                "standardize=True would replace. Use standardize='auto'."
+                f"standardize={self.standardize!r} would replace. Use standardize='auto'."
             )
         return False
 

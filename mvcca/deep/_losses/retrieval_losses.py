@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from itertools import combinations
 
@@ -12,6 +13,8 @@ from mvcca.deep import functional
 from mvcca.deep._losses.batch import Batch
 from mvcca.deep._networks.cca_layer import CCALayer
 from mvcca.deep.encoders import Encoders
+
+_LARGEST_LOG_SCALE = math.log(100)  # of the cosines, as published
 
 
 class RankingLoss(nn.Module):
@@ -52,6 +55,29 @@ class RankingLoss(nn.Module):
             )
             for F, G in combinations(tensors, 2)
         ]
+        return torch.stack(losses).sum()
+
+
+class CLIPLoss(nn.Module):
+    """`mvcca.deep.functional.info_nce` over all pairs of views, with a trained temperature.
+
+    Parameters
+    ----------
+    temperature : float, default=0.07
+        Initial temperature; it does not fall below 0.01.
+    """
+
+    no_weight_decay = ("log_scale",)
+
+    def __init__(self, temperature: float = 0.07) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        """The loss of a batch."""
+        temperature = self.log_scale.clamp(max=_LARGEST_LOG_SCALE).neg().exp()
+        pairs = combinations(scores.values(), 2)
+        losses = [functional.info_nce(F, G, temperature) for F, G in pairs]
         return torch.stack(losses).sum()
 
 
@@ -210,6 +236,7 @@ class ACMRLoss(nn.Module):
 
     def _triplets(self, F: Tensor, G: Tensor, X: Tensor, different: Tensor) -> Tensor:
         """Anchors in F, counterparts in G, and the rows of G with the most similar features."""
+        X = X if X.is_floating_point() else _word_counts(X)
         similarity = functional.cosines(X, X).masked_fill(~different, -torch.inf)
         hardest = similarity.argmax(dim=1)
         usable = different.any(dim=1)
@@ -217,6 +244,14 @@ class ACMRLoss(nn.Module):
             return F.new_zeros(())
         rows = usable.nonzero()[:, 0]
         return functional.triplet(F[rows], G[rows], G[hardest[rows]], self.margin)
+
+
+def _word_counts(X: Tensor) -> Tensor:
+    """Counts of the known words of texts, (n_rows, n_words), from their positions."""
+    counts = torch.zeros(len(X), 2 + int(X.max()), device=X.device)
+    counts.scatter_add_(1, X, torch.ones_like(X, dtype=counts.dtype))
+    counts[:, :2] = 0  # 0 pads, 1 is unknown
+    return counts
 
 
 class BimodalLoss(nn.Module):

@@ -13,7 +13,7 @@ from torch import Generator, nn
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep.encoders import DynamicEncoder, Encoders, mlp
 from mvcca.deep.endings import Ending, StoredCCA
@@ -23,7 +23,7 @@ from mvcca.deep.trainer import Objective
 from mvcca.problem import reg_of_names
 
 
-class CCAL(NetworkEstimator, CCAScores):
+class CCAL(StartedNetworks, CCAScores):
     r"""Ranking loss of canonical variates: networks that end in a CCA layer [1]_.
 
     .. math::
@@ -38,7 +38,7 @@ class CCAL(NetworkEstimator, CCAScores):
     estimators that end in CCA, finds more: on MNIST halves, 2 to 12 points of mean reciprocal rank.
 
     Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores` and
-    `mvcca.deep.bases.NetworkEstimator`.
+    `mvcca.deep.bases.StartedNetworks`.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class CCAL(NetworkEstimator, CCAScores):
         Projection of the model: linear CCA of the networks' outputs for all training rows, as in
         the published implementation, or the statistics that the layer has at the end of training.
         The latter have no ``canonical_correlations_``, ``eigenvalues_`` and ``ranks_``.
-    margin : float, default=0.5
+    margin : float, default=0.7
         Margin m of the loss, in units of the cosine.
     symmetric : bool, default=True
         Rank both ways; otherwise rows of earlier views rank those of later ones.
@@ -86,6 +86,7 @@ class CCAL(NetworkEstimator, CCAScores):
     ``n_components``          128
     ``batch_size``            1000, the last one filled up with random rows
     ``hidden_layer_sizes``    none for images, (1024, 1024) with ELU for texts
+    ``margin``                0.5
     ``learning_rate``         1e-3 or 2e-3
     ``memory``                0
     ``weight_decay``          2e-4
@@ -104,7 +105,8 @@ class CCAL(NetworkEstimator, CCAScores):
     >>> from mvcca.datasets import load_digits_views
     >>> from mvcca.deep import CCAL
     >>> views = load_digits_views().views
-    >>> model = CCAL(8, hidden_layer_sizes=(32,), batch_size=300, max_epochs=3, random_state=0)
+    >>> model = CCAL(8, hidden_layer_sizes=(32,), batch_size=300, max_epochs=3, start="random")
+    >>> model = model.set_params(random_state=0)
     >>> model = model.fit(views)
     >>> {name: scores.shape for name, scores in model.transform(views).items()}
     {'left': (1797, 8), 'right': (1797, 8)}
@@ -113,7 +115,7 @@ class CCAL(NetworkEstimator, CCAScores):
     reg: float | Mapping[str, float] = 1e-3
     memory: float = 0.9
     projection: str = "refit"
-    margin: float = 0.5
+    margin: float = 0.7
     symmetric: bool = True
     reduction: str = "mean"
     optimizer: Any = "adam"
@@ -220,6 +222,7 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
     scaling_layer_sizes: Sequence[int] = (256,)
     warm_up: int | str = "auto"
 
+    start: ClassVar[str] = "random"  # type: ignore[misc]  # the warm-up is its start
     _unscaled = "CCAL"
     _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "sees", "scaling_start")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

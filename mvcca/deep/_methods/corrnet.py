@@ -114,10 +114,10 @@ class CorrNet(CCAScores):
     def _standardizes(self, name: str) -> bool:
         if self.output_activation == "identity":
             return super()._standardizes(name)
-        if self.standardize is True:
+        if self.standardize not in ("auto", False):
             raise ValueError(
                 "output_activation='sigmoid' reconstructs features between 0 and 1, which "
-                "standardize=True would replace. Use standardize='auto'."
+                f"standardize={self.standardize!r} would replace. Use standardize='auto'."
             )
         return False
 

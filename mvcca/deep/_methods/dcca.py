@@ -11,7 +11,7 @@ from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import TraceNormLoss
@@ -19,7 +19,7 @@ from mvcca.deep.trainer import Objective
 from mvcca.problem import reg_of_names
 
 
-class DCCA(CCAScores, NetworkEstimator):
+class DCCA(CCAScores, StartedNetworks):
     r"""Deep canonical correlation analysis of two or more views.
 
     Trains one network f_p per view to maximize the sum of canonical correlations of the networks'
@@ -36,7 +36,7 @@ class DCCA(CCAScores, NetworkEstimator):
     for all training rows, and gives the scores of the model.
 
     Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores` and
-    `mvcca.deep.bases.NetworkEstimator`.
+    `mvcca.deep.bases.StartedNetworks`.
 
     Parameters
     ----------

@@ -46,7 +46,8 @@ class DCCAE(DCCA):
     >>> from mvcca.datasets import load_digits_views
     >>> from mvcca.deep import DCCAE
     >>> views = load_digits_views().views
-    >>> model = DCCAE(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> model = DCCAE(8, hidden_layer_sizes=(32,), max_epochs=3, start="random")
+    >>> model = model.set_params(random_state=0).fit(views)
     >>> {name: scores.shape for name, scores in model.transform(views).items()}
     {'left': (1797, 8), 'right': (1797, 8)}
     """

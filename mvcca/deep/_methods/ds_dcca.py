@@ -76,6 +76,7 @@ class DSDCCA(DCCA, DynamicallyScaled):
     warm_up: int | str = "auto"
     scaling: str = "parameters"
 
+    start: ClassVar[str] = "random"  # type: ignore[misc]  # the warm-up is its start
     _unscaled = "DCCA"
     _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "scaling", "scaling_start")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

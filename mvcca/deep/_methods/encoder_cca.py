@@ -10,13 +10,13 @@ from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending, StoredCCA, stored_layer
 from mvcca.deep.trainer import Objective
 
 
-class EncoderCCA(CCAScores, NetworkEstimator):
+class EncoderCCA(CCAScores, StartedNetworks):
     r"""Networks trained with a custom objective, followed by linear CCA of their outputs.
 
     Trains one network f_p per view, with weights θ_p, to minimize a loss L,
@@ -27,7 +27,7 @@ class EncoderCCA(CCAScores, NetworkEstimator):
     the scores are the networks' outputs as trained, or what a CCA layer stored.
 
     Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores` and
-    `mvcca.deep.bases.NetworkEstimator`.
+    `mvcca.deep.bases.StartedNetworks`.
 
     Parameters
     ----------
@@ -40,6 +40,9 @@ class EncoderCCA(CCAScores, NetworkEstimator):
         by the projection that a `mvcca.deep.layers.CCALayer` in the objective stored in its last
         step. The last two do not use `reg`. Retrieval ranks scores as trained by their cosine, and
         the others by the profile likelihood, as `mvcca.CCA` does.
+    start : {"random", "auto", "linear"}, default="random"
+        Initial networks; see `mvcca.deep.bases.StartedNetworks`. An objective may want anything, so
+        that by default they do not start from linear CCA.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class EncoderCCA(CCAScores, NetworkEstimator):
 
     objective: Objective
     ending: str = "linear_cca"
+    start: str = "random"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "objective": [callable],

@@ -76,6 +76,8 @@ class L0CCA(DCCA):
     gate_reduction: str = "mean"
     monitor: Any = "valid_loss"
 
+    # Gates would not select features of a linear part.
+    start: ClassVar[str] = "random"  # type: ignore[misc]
     _collapse_advice = "all gates have closed: lower gate_penalty"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "gate_penalty": [Interval(Real, 0, None, closed="left"), Mapping],

@@ -10,14 +10,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import RankingLoss
 from mvcca.deep.trainer import Objective
 
 
-class LearnedRanking(NetworkEstimator):
+class LearnedRanking(StartedNetworks):
     r"""Networks whose scores rank the other view's row of the same object first [1]_.
 
     .. math::
@@ -30,11 +30,11 @@ class LearnedRanking(NetworkEstimator):
     cosine.
 
     Parameters and attributes that are not listed here are those of
-    `mvcca.deep.bases.NetworkEstimator`.
+    `mvcca.deep.bases.StartedNetworks`.
 
     Parameters
     ----------
-    margin : float, default=0.5
+    margin : float, default=0.7
         Margin m of the loss, in units of the cosine.
     symmetric : bool, default=True
         Rank both ways; otherwise rows of earlier views rank those of later ones.
@@ -85,7 +85,7 @@ class LearnedRanking(NetworkEstimator):
     True
     """
 
-    margin: float = 0.5
+    margin: float = 0.7
     symmetric: bool = True
     reduction: str = "mean"
     optimizer: Any = "adam"

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._networks.weights import drawn_seed
 from mvcca.deep.encoders import WCNN, Encoders
 from mvcca.deep.functional import one_versus_more, other_rows
@@ -21,7 +21,7 @@ from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective
 
 
-class MSDS(NetworkEstimator):
+class MSDS(StartedNetworks):
     r"""Modality-specific deep structures for retrieval of one view by another [1]_.
 
     Trains a network f of the queries and a network g of the items to find the match x_i of query
@@ -41,7 +41,7 @@ class MSDS(NetworkEstimator):
     full method, pass `encoders` with a convolutional network, and learning rates by view.
 
     Parameters and attributes that are not listed here are those of
-    `mvcca.deep.bases.NetworkEstimator`.
+    `mvcca.deep.bases.StartedNetworks`.
 
     Parameters
     ----------
@@ -86,7 +86,8 @@ class MSDS(NetworkEstimator):
     >>> from mvcca.datasets import make_gaussian_views
     >>> from mvcca.deep import MSDS
     >>> views = make_gaussian_views(500, random_state=0).views
-    >>> model = MSDS(8, max_epochs=2, random_state=0).fit(views)
+    >>> model = MSDS(8, max_epochs=2, start="random")
+    >>> model = model.set_params(random_state=0).fit(views)
     >>> {name: scores.shape for name, scores in model.transform(views).items()}
     {'view0': (500, 8), 'view1': (500, 8)}
     """
@@ -103,7 +104,7 @@ class MSDS(NetworkEstimator):
     weight_decay: float = 5e-4
     monitor: Any = "valid_mrr"
 
-    requires = replace(NetworkEstimator.requires, views=(2, 2))
+    requires = replace(StartedNetworks.requires, views=(2, 2))
     _network_parameters = ("hidden_layer_sizes", "tokens")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "query": [str, None],

@@ -12,13 +12,13 @@ from torch import Generator
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import SoftCCALoss
 from mvcca.deep.trainer import Objective
 
 
-class SoftCCA(CCAScores, NetworkEstimator):
+class SoftCCA(CCAScores, StartedNetworks):
     r"""Soft-CCA: deep CCA with stochastic decorrelation instead of whitening [1]_.
 
     .. math::
@@ -32,7 +32,7 @@ class SoftCCA(CCAScores, NetworkEstimator):
     and the result depends on λ: if it is too small, outputs are copies of each other.
 
     Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores` and
-    `mvcca.deep.bases.NetworkEstimator`.
+    `mvcca.deep.bases.StartedNetworks`.
 
     Parameters
     ----------
@@ -58,7 +58,8 @@ class SoftCCA(CCAScores, NetworkEstimator):
     >>> from mvcca.datasets import load_digits_views
     >>> from mvcca.deep import SoftCCA
     >>> views = load_digits_views().views
-    >>> model = SoftCCA(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> model = SoftCCA(8, hidden_layer_sizes=(32,), max_epochs=3, start="random")
+    >>> model = model.set_params(random_state=0).fit(views)
     >>> {name: scores.shape for name, scores in model.transform(views).items()}
     {'left': (1797, 8), 'right': (1797, 8)}
     """

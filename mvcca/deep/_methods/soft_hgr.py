@@ -6,13 +6,13 @@ from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import SoftHGRLoss
 from mvcca.deep.trainer import Objective
 
 
-class SoftHGR(CCAScores, NetworkEstimator):
+class SoftHGR(CCAScores, StartedNetworks):
     r"""Soft-HGR: deep maximal correlation without whitening [1]_.
 
     .. math::
@@ -24,7 +24,7 @@ class SoftHGR(CCAScores, NetworkEstimator):
     may be small and outputs wide; it takes more epochs than `DCCA` to reach the same correlation.
 
     Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores` and
-    `mvcca.deep.bases.NetworkEstimator`.
+    `mvcca.deep.bases.StartedNetworks`.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ class SoftHGR(CCAScores, NetworkEstimator):
     >>> from mvcca.datasets import load_digits_views
     >>> from mvcca.deep import SoftHGR
     >>> views = load_digits_views().views
-    >>> model = SoftHGR(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> model = SoftHGR(8, hidden_layer_sizes=(32,), max_epochs=3, start="random")
+    >>> model = model.set_params(random_state=0).fit(views)
     >>> {name: scores.shape for name, scores in model.transform(views).items()}
     {'left': (1797, 8), 'right': (1797, 8)}
     """

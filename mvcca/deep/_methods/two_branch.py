@@ -11,13 +11,13 @@ from sklearn.utils._param_validation import Interval
 from torch import Generator
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import StructureLoss
 from mvcca.deep.trainer import Objective
 
 
-class TwoBranch(NetworkEstimator):
+class TwoBranch(StartedNetworks):
     r"""Two-branch networks that rank both ways and keep neighbourhoods together [1]_.
 
     .. math::
@@ -31,7 +31,7 @@ class TwoBranch(NetworkEstimator):
     terms vanish. Views with labels may be unpaired.
 
     Parameters and attributes that are not listed here are those of
-    `mvcca.deep.bases.NetworkEstimator`.
+    `mvcca.deep.bases.StartedNetworks`.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ class TwoBranch(NetworkEstimator):
     >>> from mvcca.datasets import load_digits_views
     >>> from mvcca.deep import TwoBranch
     >>> views = load_digits_views().views
-    >>> model = TwoBranch(8, hidden_layer_sizes=(64,), max_epochs=3, random_state=0).fit(views)
+    >>> model = TwoBranch(8, hidden_layer_sizes=(64,), max_epochs=3, start="random")
+    >>> model = model.set_params(random_state=0).fit(views)
     >>> {name: scores.shape for name, scores in model.transform(views).items()}
     {'left': (1797, 8), 'right': (1797, 8)}
     """
@@ -82,7 +83,7 @@ class TwoBranch(NetworkEstimator):
     optimizer: Any = "adam"
     monitor: Any = "valid_mrr"
 
-    requires = replace(NetworkEstimator.requires, views=(2, 2), pairs=False)
+    requires = replace(StartedNetworks.requires, views=(2, 2), pairs=False)
     _network_parameters = ("hidden_layer_sizes", "dropout")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "margin": [Interval(Real, 0, None, closed="neither")],
@@ -94,6 +95,9 @@ class TwoBranch(NetworkEstimator):
 
     def _reads_labels(self) -> bool:
         return True
+
+    def _can_choose(self) -> bool:
+        return self._labels is None and super()._can_choose()
 
     def _mlp_options(self) -> dict[str, Any]:
         return {"batch_norm": False, "dropout": self.dropout}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
+import numpy as np
 import torch
 from sklearn.utils import check_random_state
 from torch import Tensor
@@ -22,6 +23,7 @@ from mvcca.deep.trainer import Callback, Objective, Trainer
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
     "sgd": partial(torch.optim.SGD, momentum=0.9, nesterov=True),
 }
 MONITORED = {  # columns of the history
@@ -30,6 +32,7 @@ MONITORED = {  # columns of the history
     "valid_mrr": "valid_mrr",
     "valid_map": "valid_map",
 }
+_COLUMNS = ("epoch", "loss", "learning_rate", "skipped", "seconds")  # of any history
 _SEED_BOUND = 2**31 - 1
 _GROUP_KEYS = {"learning_rate": "lr", "weight_decay": "weight_decay"}  # parameter: torch's name
 
@@ -46,6 +49,7 @@ class Training:
     optimizer: Optimizer  # factory, with weight decay and the lowest learning rate
     learning_rates: Mapping[str, float] | None  # by view; None is one rate for all views
     monitor: str  # column of the history that decides the best epoch
+    patience: int | None  # epochs without improvement, after which training stops
     mixed_precision: bool
     device: torch.device
     seeds: list[int]  # of initial weights, batches, torch's global generator, validation split
@@ -75,6 +79,7 @@ class Training:
             ),
             learning_rates=by_view,
             monitor=MONITORED[monitor] if isinstance(monitor, str) else "valid_monitor",
+            patience=estimator.patience,
             mixed_precision=estimator.mixed_precision,
             device=device_named(estimator.device),
             seeds=seeds,
@@ -141,6 +146,17 @@ class TrainingState:
         trainer.load_state_dict(self.tree)
         for group, new in zip(trainer.parameter_groups(), groups, strict=True):
             group |= {key: new[key] for name, key in _GROUP_KEYS.items() if name in changed}
+
+
+def history_of(trainer: Trainer) -> dict[str, np.ndarray]:
+    """Columns of a trainer's history; NaN where an epoch has no value."""
+    columns = {name: None for figures in trainer.history for name in figures}
+    if not columns:  # no epoch was trained
+        return {name: np.empty(0) for name in _COLUMNS}
+    return {
+        name: np.array([figures.get(name, np.nan) for figures in trainer.history])
+        for name in columns
+    }
 
 
 def _optimizers_of(trainer: Trainer) -> str:

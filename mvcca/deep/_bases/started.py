@@ -1,0 +1,271 @@
+"""Deep estimators that learn from pairs, whose networks may start where linear CCA ends."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+from torch import Generator, nn
+
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._training.rows import Sample
+from mvcca.deep._training.start import (
+    FEWEST_OBJECTS,
+    LINEAR_RATE,
+    MAX_EPOCHS,
+    PATIENCE,
+    held_out,
+    linear_start,
+)
+from mvcca.deep._training.training import Training, history_of
+from mvcca.deep.callbacks import Callback
+from mvcca.deep.encoders import Encoders, LinearPlus
+from mvcca.deep.endings import Ending, LinearCCA, LinearSolution, StoredCCA
+from mvcca.deep.trainer import Trainer, refuse_without_validation
+from mvcca.machine.warnings import warn
+from mvcca.retrieval import evaluate_retrieval
+from mvcca.retrieval.bank import bank_of, bank_rows
+from mvcca.retrieval.ranking import CORRECTED, WEIGHTINGS
+from mvcca.views import Views
+
+_STARTS = ("features", "view", "linear")  # in order of trial; of equal ones the last wins
+_RETRIEVAL = ("valid_mrr", "valid_map", "valid_monitor")  # monitored, that decide between starts
+
+
+class StartedNetworks(NetworkEstimator):
+    """Base of the deep estimators that learn from pairs.
+
+    Parameters and attributes that are not listed here are those of
+    `mvcca.deep.bases.NetworkEstimator`.
+
+    Parameters
+    ----------
+    start : {"auto", "linear", "random"}, default="auto"
+        Initial networks. "random" has random weights. "linear" is f(x) = W x + b + g(x), where
+        W x + b are the scores of ``CCA(None, reg="cv")``, each component times √(r / (1 - r²)) with
+        its expected correlation r, and g is the network of "random" with a last layer of zeros; all
+        of it is trained, with a learning rate of at most 5e-4.
+
+        "auto" trains three candidates on four fifths of the objects: random weights with features
+        in units of their own deviation, the same with ``standardize="view"``, and the linear start,
+        whose epoch 0, before any training, counts as well. Each is trained for at most 120 epochs,
+        or `max_epochs`, until `monitor` has not improved for 20, or `patience`, epochs on the
+        other fifth, at most 1,000 objects. The best candidate is trained again on all rows, for as
+        many epochs as were best. With validation rows of your own, these judge, and the best
+        candidate is kept as it is. Fewer than 200 objects are not divided: the result is the linear
+        start, untrained.
+
+        Only candidates that agree with `standardize` take part; if it is a bool, and for custom
+        `encoders`, "auto" is "random".
+
+    Attributes
+    ----------
+    start_ : {"features", "view", "linear", "random"}
+        Start of the networks: random weights for features in units of their own deviation, or of
+        the mean variance of the view; the linear start; or random weights for rows as they are.
+    ranking_ : str
+        Ranking that "auto" found better on held-out rows than that of the method: with a correction
+        for hubs, such as "cosine+csls", or for scores that are those of a CCA, "likelihood"; only
+        if there is one.
+    bank_ : Views
+        Scores of at most 5,000 training rows that correct for hubs; if ``ranking_`` ends in
+        "+csls".
+    start_history_ : dict of str to dict of str to ndarray
+        Training history of each candidate, as in `history_`; only if several were tried.
+    best_epoch_ : int
+        Epoch whose weights the model has; 0 for an untrained linear start.
+    """
+
+    start: str = "auto"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "start": [StrOptions({"auto", "linear", "random"})],
+    }
+
+    def _trained(
+        self, sample: Sample, validation: Sample | None
+    ) -> tuple[Trainer, Sample, Sample | None]:
+        starts = self._starts()
+        self._note(starts[0])
+        if len(starts) == 1:
+            return super()._trained(sample, validation)
+        seeds, n_epochs = Training.of(self).seeds, 0
+        is_given = validation is not None or self.validation_fraction is not None
+        if is_given or len(sample.views) >= FEWEST_OBJECTS:
+            trainer, train, held = self._best(starts, seeds, sample, validation)
+            self._choose_ranking(trainer, train, held)
+            n_epochs = trainer.best_epoch
+        else:
+            self.start_ = "linear"
+        if not n_epochs:
+            warn(self._reason(is_given, len(sample.views)))
+        if is_given:
+            return trainer, train, held
+        training = replace(Training.of(self, seeds), max_epochs=n_epochs, patience=None)
+        training, checkpoint = self._resumed(training, sample, None)
+        return self._train(training, sample, None, checkpoint), sample, None
+
+    def _best(
+        self, starts: Sequence[str], seeds: list[int], sample: Sample, validation: Sample | None
+    ) -> tuple[Trainer, Sample, Sample]:
+        """The best candidate, and the rows that trained and judged all of them."""
+        divides = self._divided
+        if validation is None and self.validation_fraction is None:
+            refuse_without_validation(self.callbacks)
+            divides = held_out
+        best, highest, histories = None, -np.inf, {}
+        for start in starts:
+            self.start_ = start
+            training, checkpoint = self._resumed(self._trial(seeds), sample, validation)
+            seeds[:] = training.seeds  # those of the checkpoint, for the fit that follows, too
+            train, held = divides(sample, validation, training)
+            column = training.monitor if training.monitor in _RETRIEVAL else "valid_mrr"
+            scores = [] if column == training.monitor else [self._score_callback(column)]
+            trainer = self._train(
+                training, train, held, checkpoint, scores, counts_start=start == "linear"
+            )
+            histories[start] = history_of(trainer)
+            quality = trainer.best_figures().get(column, -np.inf)
+            if best is None or quality >= highest:
+                best, highest = (start, trainer), quality
+        assert best is not None
+        assert held is not None
+        self.start_history_, (self.start_, trainer) = histories, best
+        return trainer, train, held
+
+    def _choose_ranking(self, trainer: Trainer, train: Sample, held: Sample) -> None:
+        """Keep another ranking than the declared one if it ranks held-out rows better."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the final model gives the same warnings
+            self._finish(trainer, train.views)
+            declared, bank = self.retrieval_ranking[1], bank_rows(train.views)
+            weightings = ["auto", *(["likelihood"] if declared in WEIGHTINGS else [])]
+            values: dict[str, float] = {}
+            plain: dict[str, Any] = {}
+            for weighting in weightings:
+                name = declared if weighting == "auto" else weighting
+                for end, of_hubs in (("", plain), (CORRECTED, {"hubness": "csls", "bank": bank})):
+                    table = evaluate_retrieval(
+                        held.views, estimator=self, measures="mrr", weighting=weighting, **of_hubs
+                    )
+                    values[name + end] = table.mean()["mrr"]
+        best = max(values, key=lambda name: values[name])  # of equal ones the declared
+        if best != declared:
+            self.ranking_ = best
+
+    def _trial(self, seeds: list[int]) -> Training:
+        """The training of a candidate."""
+        training = Training.of(self, seeds)
+        return replace(
+            training,
+            max_epochs=MAX_EPOCHS if self.max_epochs == "auto" else training.max_epochs,
+            patience=training.patience or PATIENCE,
+        )
+
+    def _reason(self, is_given: bool, n_objects: int) -> str:
+        """Why the networks are not trained."""
+        if is_given or n_objects >= FEWEST_OBJECTS:
+            return (
+                "No network was better than linear CCA on held-out rows: the scores are its own, "
+                "and the networks are not trained."
+            )
+        return (
+            f"The scores are those of linear CCA, and the networks are not trained: {n_objects} "
+            f"objects are fewer than the {FEWEST_OBJECTS} of which start='auto' holds some out to "
+            "choose. Pass X_val, or set start to 'linear' or 'random', to train."
+        )
+
+    def _starts(self) -> tuple[str, ...]:
+        """The starts that take part; of several, held-out rows choose one."""
+        is_own = self.encoders is not None
+        if self.start == "linear":
+            if is_own or self._views_of_words():
+                raise ValueError(
+                    "start='linear' is for the default networks of features, but "
+                    f"{'encoders' if is_own else 'tokens'} are given. Use start='random'."
+                )
+            return ("linear",)
+        scales = not is_own if self.standardize == "auto" else self.standardize
+        alone = "view" if scales == "view" else "features" if scales else "random"
+        if self.start == "random" or not self._can_choose():
+            return (alone,)
+        several = {"auto": _STARTS, "view": _STARTS[1:]}
+        return several.get(str(self.standardize), (alone,))
+
+    def _can_choose(self) -> bool:
+        """Whether there is a linear start to compare with, which needs no training."""
+        has_words = self.encoders is not None or self._views_of_words()
+        return not (has_words or isinstance(self._ending(), StoredCCA))
+
+    def _note(self, start: str) -> None:
+        """Forget what an earlier fit chose."""
+        for name in ("start_history_", "ranking_", "bank_"):
+            self.__dict__.pop(name, None)
+        self.start_ = start
+
+    def _begin_partial(self, is_first: bool) -> None:
+        self._note(self._starts()[0] if is_first else getattr(self, "start_", ""))
+
+    def _begins(self, start: str) -> bool:
+        return getattr(self, "start_", None) == start  # older files do not tell
+
+    def _setting(self, name: str) -> Any:
+        value = super()._setting(name)
+        if name != "learning_rate" or not self._begins("linear"):
+            return value
+        if isinstance(value, Mapping):
+            return {view: min(rate, LINEAR_RATE) for view, rate in value.items()}
+        return min(value, LINEAR_RATE)
+
+    def _has_one_scale(self) -> bool:
+        if self.standardize != "auto":
+            return super()._has_one_scale()
+        return self._begins("view") or self._begins("linear")
+
+    def _decisive_params(self) -> dict[str, Any]:
+        return super()._decisive_params() | {"start": getattr(self, "start_", None)}
+
+    def _networks(self, generator: Generator) -> Encoders:
+        networks = super()._networks(generator)
+        if not self._begins("linear"):
+            return networks
+        width = self._n_scores()
+        return Encoders(
+            {
+                name: LinearPlus(n, width, cast("nn.Sequential", networks[name]))
+                for name, n in self._widths.items()
+            }
+        )
+
+    def _new_trainer(
+        self,
+        training: Training,
+        views: Views,
+        callbacks: list[Callback],
+        is_first: bool = True,
+    ) -> Trainer:
+        trainer = super()._new_trainer(training, views, callbacks, is_first)
+        if is_first and self._begins("linear"):
+            linear = linear_start(views, self._n_scores())
+            encoders = trainer.encoders
+            for name, (weights, offsets) in linear.affine.items():
+                network = cast("LinearPlus", encoders[name])
+                network.begin(weights, offsets, encoders.inputs.get(name))
+            if isinstance(self._ending(), LinearCCA):
+                encoders.solution = linear.solution
+        return trainer
+
+    def _ending_of(self, trainer: Trainer) -> Ending:
+        # Without training, CCA of its own scores would be less regularized than they are.
+        solution = None if trainer.best_epoch else trainer.encoders.solution
+        return self._ending() if solution is None else LinearSolution(solution)
+
+    def _finish(self, trainer: Trainer, views: Views) -> Self:
+        super()._finish(trainer, views)
+        if getattr(self, "ranking_", "").endswith(CORRECTED):
+            self.bank_ = bank_of(self, views)
+        return self
