@@ -10,7 +10,7 @@ scikit-learn's interface to such searches. `_sample_size` plans studies.
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._fold_search import FoldSearchCV
 from mvcca.model_selection._fold_statistics import InnerFolds
-from mvcca.model_selection._goals import GOALS, MEASURES, Goal, goal_of
+from mvcca.model_selection._goals import GOALS, MEASURES, Asked, Goal, goal_of
 from mvcca.model_selection._sample_size import (
     decay_of_variances,
     held_out_sample_size,
@@ -21,6 +21,7 @@ from mvcca.model_selection._sample_size import (
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
 from mvcca.model_selection._search import Choice, Trials
 from mvcca.model_selection._sources import numbers_of_components, search_folds
+from mvcca.model_selection._space_search import SpaceSearch
 from mvcca.model_selection._spaces import (
     AUTOMATIC,
     LEAST_RIDGE,
@@ -33,9 +34,10 @@ from mvcca.model_selection._spaces import (
 )
 from mvcca.model_selection._tuning import (
     choice_of,
-    choices,
+    choice_with_components,
     chosen,
     fit_chosen,
+    held_out_source,
     tunable,
     tune_by_products,
     tuned,
@@ -48,6 +50,7 @@ __all__ = [
     "MEASURES",
     "RIDGES",
     "SEARCHED",
+    "Asked",
     "Choice",
     "ClassDisjointSplit",
     "FoldSearchCV",
@@ -55,14 +58,16 @@ __all__ = [
     "InnerFolds",
     "RetrievalScorer",
     "Space",
+    "SpaceSearch",
     "Trials",
     "choice_of",
-    "choices",
+    "choice_with_components",
     "chosen",
     "decay_of_variances",
     "fit_chosen",
     "goal_of",
     "held_out_sample_size",
+    "held_out_source",
     "numbers_of_components",
     "plain_value",
     "required_correlation",
