@@ -26,8 +26,9 @@ def compare(
     groups: Any = None,
     tune: Tune = True,
     budget: str | float | None = "10min",
+    gallery_size: int | None = None,
     search: Mapping[str, Sequence[Any]] | None = None,
-    measures: str | Sequence[str] = DEFAULT_MEASURES,
+    measures: str | Sequence[str] | None = None,
     relevance: RelevanceBy | None = None,
     directions: Directions = "cross",
     label_vectors: Any = None,
@@ -159,6 +160,8 @@ def compare(
             "params are those of methods selected by name; set the parameters of estimators in "
             "their constructors."
         )
+    are_default = measures is None
+    measures = DEFAULT_MEASURES if measures is None else measures
     settings = Settings(
         (measures,) if isinstance(measures, str) else tuple(measures),
         relevance,
@@ -168,6 +171,8 @@ def compare(
         directions if isinstance(directions, str) else tuple(directions),
         tune=tune,
         budget=budget,
+        gallery_size=gallery_size,
+        are_default=are_default,
     )
     settings.check()
     data = Data.of(X, y, fit_labels)

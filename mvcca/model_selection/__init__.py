@@ -10,7 +10,17 @@ scikit-learn's interface to such searches. `_sample_size` plans studies.
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._fold_search import FoldSearchCV
 from mvcca.model_selection._fold_statistics import InnerFolds
-from mvcca.model_selection._goals import GOALS, MEASURES, Asked, Goal, goal_of
+from mvcca.model_selection._goals import (
+    GOALS,
+    MEASURES,
+    Asked,
+    Goal,
+    RankedSample,
+    Value,
+    drawn,
+    goal_of,
+    values_by_ranking,
+)
 from mvcca.model_selection._sample_size import (
     decay_of_variances,
     held_out_sample_size,
@@ -19,7 +29,7 @@ from mvcca.model_selection._sample_size import (
     spectrum_decay,
 )
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
-from mvcca.model_selection._search import Choice, Trials
+from mvcca.model_selection._search import Choice, Trials, Variant
 from mvcca.model_selection._sources import numbers_of_components, search_folds
 from mvcca.model_selection._space_search import SpaceSearch
 from mvcca.model_selection._spaces import (
@@ -56,14 +66,18 @@ __all__ = [
     "FoldSearchCV",
     "Goal",
     "InnerFolds",
+    "RankedSample",
     "RetrievalScorer",
     "Space",
     "SpaceSearch",
     "Trials",
+    "Value",
+    "Variant",
     "choice_of",
     "choice_with_components",
     "chosen",
     "decay_of_variances",
+    "drawn",
     "fit_chosen",
     "goal_of",
     "held_out_sample_size",
@@ -80,4 +94,5 @@ __all__ = [
     "tunable",
     "tune_by_products",
     "tuned",
+    "values_by_ranking",
 ]

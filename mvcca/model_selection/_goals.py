@@ -19,6 +19,7 @@ from mvcca.measures import average_precision_of_lists, column_correlations
 from mvcca.problem import Maps
 from mvcca.problem.expected import Expected
 from mvcca.retrieval.ranking import CORRECTED, Ranking, ranking_by
+from mvcca.retrieval.search import checked_rows
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -49,6 +50,7 @@ class Value(NamedTuple):
     score: float  # the measure of the goal
     head: float  # mean average precision of the head, for the class goal; else the same
     of_objects: np.ndarray | None = None  # (n_objects, n_directions), if that is `Asked`
+    n_items: tuple[int, ...] = ()  # that queries of each direction search
 
 
 @dataclass(frozen=True)
@@ -234,11 +236,36 @@ def values_of(
     return values
 
 
+def values_by_ranking(ranking: Ranking, sample: RankedSample) -> dict[Goal, Value]:
+    """Values of held-out rows for all goals that are asked, by the ranking of a fitted model."""
+    assert sample.asked is not None
+    projected = ranking.project(sample.views)
+    rows = {name: checked_rows(own, f"view {name!r}") for name, own in projected.rows.items()}
+    found: dict[Goal, list[Value]] = {goal: [] for goal in sample.asked.goals}
+    for p, q in sample.directions:
+        if p not in rows or q not in rows:  # confounds
+            continue
+        gallery = ranking.gallery({q: rows[q]}, (p,), (q,))
+        queries = gallery.queries(ranking.queries({p: rows[p]}, (q,)))
+        items = np.concatenate([tile[:n] for _, tile, n in gallery.tiles(len(gallery))])
+        similarities = queries @ items.T
+        similarities /= np.abs(similarities).max() or 1
+        similarities = similarities.astype(np.float32)
+        for goal, values in found.items():
+            relevant = relevant_items(goal, sample, p, q)
+            if relevant is not None:
+                values.append(judged(goal, similarities, relevant, sample, p))
+    return {goal: mean_value(values) for goal, values in found.items() if values}
+
+
 def mean_value(values: Sequence[Value]) -> Value:
     """Mean over directions; values of objects beside each other."""
     score, head = np.mean([own[:2] for own in values], axis=0).tolist()
     of_objects = [own.of_objects for own in values]
-    return Value(score, head, None if of_objects[0] is None else np.stack(of_objects, axis=1))
+    if of_objects[0] is None:
+        return Value(score, head)
+    n_items = tuple(n for own in values for n in own.n_items)
+    return Value(score, head, np.stack(of_objects, axis=1), n_items)
 
 
 def _similarities(
@@ -307,7 +334,7 @@ def judged(
         of_objects[objects] = precision
         has_relevant = np.isfinite(precision)
         value = float(precision[has_relevant].mean()) if has_relevant.any() else 0.0
-    return Value(value, value, of_objects)
+    return Value(value, value, of_objects, (similarities.shape[1],))
 
 
 def _ranks(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

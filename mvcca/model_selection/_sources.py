@@ -107,8 +107,9 @@ class _OfRidges:
         labels = rows.labels if labels is None else labels
         if ranked is None:
             ranked = rows.views.without(estimator.confounds).names
-        samples = folds.samples(rows.views, labels, ranked)
-        return cls(estimator=estimator, rows=rows, folds=folds, goal=goal, samples=samples, **more)
+        if "samples" not in more:
+            more["samples"] = folds.samples(rows.views, labels, ranked)
+        return cls(estimator=estimator, rows=rows, folds=folds, goal=goal, **more)
 
     def models(self) -> Models:
         """As of the folds."""
@@ -295,7 +296,8 @@ class FromRefits:
     @cached_property
     def samples(self) -> list[RankedSample]:
         """Rows of each fold to rank."""
-        return self.folds.samples(self.views, self.judged)
+        confounds = getattr(self.estimator, "confounds", None)
+        return self.folds.samples(self.views, self.judged, self.views.without(confounds).names)
 
     def models(self) -> Models:
         """As of the folds; one model if each row is left out, for both halves."""

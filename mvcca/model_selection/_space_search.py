@@ -86,6 +86,13 @@ class SpaceSearch:
                 warn(f"Only the other folds choose settings. {error}")
                 return
 
+    def check_folds(self) -> None:
+        """Raise the last error of a source that has no value of any setting."""
+        for number, source in enumerate(self.sources):
+            values = (own for trials in self.found.values() for own in trials.values.values())
+            if source.failures and not any(number in by_fold for by_fold in values):
+                raise [*source.failures.values()][-1]
+
     def _lost(self, source: FromRefits) -> tuple[int, ...] | None:
         """Folds of a model without which every setting failed, if there is one."""
         scored = {
@@ -171,17 +178,21 @@ def _solved(source: FromRefits, settings: Sequence[Setting]) -> Trials:
     folds, most = source.folds.take(objects), source.space.most_components
     ranked = source.views.without(model.confounds).names  # rows may have a view of labels
     task = folds, source.goal, judged, ranked
+    # Objects that the method cannot learn from are queries and items like those of other methods.
+    is_partial = source.folds.asked is not None and len(objects) < len(source.views)
+    more: dict[str, Any] = {"samples": source.samples} if is_partial else {}
     is_wide = sum(rows.views.widths.values()) >= WIDE
     if is_wide and model.takes_products:
         k = components_to_search(rows, len(settings))
         if k is not None:
-            products = FromProducts.of(model, rows, *task, most_components=min(k, most or k))
+            more["most_components"] = min(k, most or k)
+            products = FromProducts.of(model, rows, *task, **more)
             found = search(products, settings)
             if found.values:
                 return found
 
     def searched(rows: Rows) -> Trials:
-        sums = FromStatistic.of(model, rows, *task, most_components=most)
+        sums = FromStatistic.of(model, rows, *task, **{**more, "most_components": most})
         return search(sums, settings)
 
     return model.precisely(rows, searched)
