@@ -40,10 +40,9 @@ from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, Labels, PerView, Views, 
 from mvcca.comparison import Presentation, significance
 from mvcca.comparison.candidates import Settings
 from mvcca.comparison.data import Data
-from mvcca.comparison.fits import searching
 from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.comparison.summary import Summary
-from mvcca.comparison.verdict import answers, verdict
+from mvcca.comparison.verdict import answers, sentences
 from mvcca.comparison.wording import code, pretty
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups

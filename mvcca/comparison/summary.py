@@ -118,7 +118,7 @@ class Summary:
     def as_text(self, width: int | None = None, *, bold: bool = False) -> str:
         """Lines of text of limited width; columns that do not fit follow in further tables."""
         width = max(40, width or shutil.get_terminal_size().columns)
-        parts = [fill(self.verdict, width), "", self.title]
+        parts = [self.title]
         parts += [fill(text, width, subsequent_indent="  ") for text in self.about]
         parts += self._tables(width, bold)
         parts += ["", *(fill(text, width, subsequent_indent="  ") for text in self.notes)]

@@ -33,8 +33,8 @@ class Answer(NamedTuple):
 
     def __str__(self) -> str:
         others = f"; {self.others}" if self.others else ""
-        what = self.what.removeprefix("the ")
-        return f"{what[:1].upper()}{what[1:]}: {self.method} {self.value} (chance {self.chance}){others}."
+        what = self.what.removeprefix("the ").capitalize()
+        return f"{what}: {self.method} {self.value} (chance {self.chance}){others}."
 
 
 def answers(result: Measurements) -> list[Answer]:
@@ -49,7 +49,7 @@ def sentences(result: Measurements) -> list[str]:
 
 def _answer(result: Measurements, goal: Goal) -> Answer:
     best, *others = result.ranked_for(goal)
-    value, text = _figure(result, best, goal)
+    text = _figure(result, best, goal)
     others_text = ""
     if others:
         rival = others[0]
@@ -60,15 +60,15 @@ def _answer(result: Measurements, goal: Goal) -> Answer:
     return Answer(what, in_one_line(best), in_one_line(text), chance, in_one_line(others_text))
 
 
-def _figure(result: Measurements, method: str, goal: Goal) -> tuple[float, str]:
+def _figure(result: Measurements, method: str, goal: Goal) -> str:
     """Value of a method in the gallery of the user, in words."""
     value = _value(result, method, goal)
     number, size = _number(result, goal, value), _gallery(result, method, goal)
     if result.settings.by_measure(result.data):
-        return value, f"has {pretty(result.measures[0])} {number} among {size:,} held-out items"
+        return f"has {pretty(result.measures[0])} {number} among {size:,} held-out items"
     if goal == "class":
-        return value, f"has mAP@50 {number} among {result.gallery_size:,} items"
-    return value, f"finds it first in {number} of searches among {size:,} items"
+        return f"has mAP@50 {number} among {result.gallery_size:,} items"
+    return f"finds it first in {number} of searches among {size:,} items"
 
 
 def _gallery(result: Measurements, method: str, goal: Goal) -> int:
