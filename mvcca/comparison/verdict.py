@@ -219,6 +219,8 @@ def notes(result: Measurements) -> list[str]:
         error = _TYPICAL_ERROR[goals[0]]
         text = f"Figures for {result.gallery_size:,} are {how} from galleries of {first.gallery:,}"
         lines.append(f"{text}: typical error {error}")
+    if result.data.groups is not None:
+        lines.append(result.data.groups.describe(result.folds))
     if result.dropped:
         lines.append(f"Cannot be best, measured on two folds: {listed(result.dropped)}")
     return list(map(in_one_line, lines))
