@@ -109,7 +109,7 @@ class ComparisonResult(Measurements, Result):
             runs={**self.runs, **runs},
             is_complete=self.is_complete and is_complete,
         )
-        if is_complete and not any(run.folds for run in result.runs.values()):
+        if is_complete and not result.successes:
             result._check_budget()
         return result
 

@@ -100,11 +100,14 @@ def _number(result: Measurements, goal: Goal, value: float) -> str:
 # ---- table --------------------------------------------------------------------------------------
 
 
-def table(result: Measurements) -> Table:
-    """All methods: what is measured in the galleries of the folds, and at the user's size."""
+def table(result: Measurements, *, with_measures: bool = False) -> Table:
+    """All methods: what is measured in the galleries of the folds, and at the user's size.
+
+    With the measures that the user gave, if they are to be in the same table.
+    """
     names = _in_order(result)
     columns = [column for goal in result.goals for column in _columns(result, goal, names)]
-    columns += _of_user(result, names)
+    columns += _of_user(result, names) if with_measures else []
     n_folds = {name: len(result.runs[name].folds) for name in names}
     if len(set(n_folds.values())) > 1:
         columns.append(("folds", {name: Cell(str(n)) for name, n in n_folds.items()}))
@@ -233,7 +236,7 @@ def _is_tuned(result: Measurements) -> bool:
 def as_text(result: Measurements, width: int | None = None, *, bold: bool = False) -> str:
     """The sentences and the table, in few lines."""
     width = max(40, width or shutil.get_terminal_size().columns)
-    whole = table(result)
+    whole = table(result, with_measures=True)
     measured = [line for line in whole.lines if not line.reason]
     failed = [line for line in whole.lines if line.reason]
     shown = replace(whole, lines=measured[:_MOST_LINES], notes=())
