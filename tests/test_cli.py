@@ -55,7 +55,7 @@ def folder(tmp_path, monkeypatch):
 def compare(capsys, *arguments, image="image.npy", text="text.npy", labels="y.npy"):
     given = ["--labels", labels] if labels else []
     views = ["--view", f"image={image}", "--view", f"text={text}"]
-    return run(capsys, "compare", *views, *given, *arguments)
+    return run(capsys, "compare", *views, *given, "--verbose", *arguments)
 
 
 def cells_of(out, title):
