@@ -53,7 +53,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     "defaults.choosing": ("--data digits --rows 150 --folds 2 --methods cca pls", (), ()),
-    "defaults.compare": ("--data digits --rows 150", (), ()),
+    "defaults.compare": ("--parts cost --rows 100", (), ()),
     "defaults.compare_regret": ("--rows 300 --cv 3 --methods pls lgcfl", (), ()),
     "defaults.deep_training": (
         "--problems captions --methods DCCA SAM --epochs 2 --rows 200",
