@@ -100,7 +100,7 @@ class Measured:
 
 
 @dataclass(eq=False)
-class Run:
+class MethodRun:
     """One method on the folds so far.
 
     Attributes
@@ -145,7 +145,7 @@ class Run:
             return choice_with_components(trials, candidate.estimator, self.space)
         return trials.choose() if len(trials.settings) > 1 else None
 
-    def finished(self) -> Run:
+    def finished(self) -> MethodRun:
         """Without the state of the search, whose values take memory."""
         trials = {}
         for goal, own in self.trials.items():
@@ -165,8 +165,8 @@ class Conditions:
     limit: Deadline = NO_DEADLINE
 
     def advance(
-        self, candidate: Candidate, run: Run, n_folds: int, report: Report | None = None
-    ) -> Run:
+        self, candidate: Candidate, run: MethodRun, n_folds: int, report: Report | None = None
+    ) -> MethodRun:
         """Take a method on to so many folds; the run is changed and returned."""
         reason = candidate.lacks(self.data)
         if reason is not None:
@@ -196,7 +196,7 @@ class Conditions:
         where = f"fold {fold.number + 1} of {len(self.folds)} cannot be fitted and measured: "
         return f"{where if fold.number else ''}{_reason(error, self.data)}"
 
-    def _search(self, candidate: Candidate, run: Run, n_folds: int) -> None:
+    def _search(self, candidate: Candidate, run: MethodRun, n_folds: int) -> None:
         """Search the settings of a tuned method on the first folds."""
         sources = []
         for fold in self.folds[:n_folds]:
@@ -223,7 +223,7 @@ class Conditions:
     def _fit(
         self,
         candidate: Candidate,
-        run: Run,
+        run: MethodRun,
         fold: Fold,
         report: Report | None,
         caught: list[warnings.WarningMessage],

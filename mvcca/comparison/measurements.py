@@ -12,7 +12,7 @@ import numpy as np
 from mvcca.blocks.checks import few
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data, Presentation
-from mvcca.comparison.fits import Conditions, Measured, Run
+from mvcca.comparison.fits import Conditions, Measured, MethodRun
 from mvcca.comparison.protocol import Standing, chance_precision
 from mvcca.comparison.schedule import standing
 from mvcca.comparison.significance import CONFIDENCE, OverFolds, OverObjects, holm, holm_level
@@ -60,7 +60,7 @@ class Measurements:
     data: Data = field(repr=False)
     settings: Settings = field(repr=False)
     folds: Sequence[Fold] = field(repr=False)
-    runs: Mapping[str, Run] = field(repr=False)
+    runs: Mapping[str, MethodRun] = field(repr=False)
     chance: Sequence[RetrievalTable] = field(repr=False)
     presentation: Presentation = field(default_factory=Presentation, repr=False)
     is_complete: bool = True

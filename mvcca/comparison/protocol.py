@@ -138,8 +138,8 @@ class Standing:
         error = standard_error(differences)
         return bool(differences.size and differences.mean() > _CANNOT_WIN * error)
 
-    def is_worse(self, best: Standing, test_share: float) -> bool | None:
-        """Whether a test finds it worse than another method; None if it cannot tell."""
+    def is_worse(self, best: Standing, test_share: float) -> bool:
+        """Whether a test finds it worse than another method, at the 5 % level."""
         common = [n for n in self.scores if n in best.scores]
         if len(common) > 1:
             differences = np.array([best.scores[n] - self.scores[n] for n in common])
@@ -147,7 +147,7 @@ class Standing:
         else:
             differences = self.behind(best)
             p_value = paired_test(differences) if len(differences) > 1 else 1.0
-        return True if p_value < LEVEL and differences.mean() > 0 else None
+        return bool(p_value < LEVEL and differences.mean() > 0)
 
     def qualities(self, number: int) -> np.ndarray:
         """Measure that chooses of each object on a fold, as the mean over directions."""

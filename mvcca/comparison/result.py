@@ -22,7 +22,7 @@ from mvcca.comparison.summary import Summary
 from mvcca.comparison.verdict import as_text, sentences, table
 from mvcca.comparison.wording import listed
 from mvcca.machine.result import Draw, Result
-from mvcca.machine.tables import Table, in_notebook
+from mvcca.machine.tables import Table
 from mvcca.model_selection import Goal, fit_chosen
 
 if TYPE_CHECKING:
@@ -239,8 +239,8 @@ class ComparisonResult(Measurements, Result):
     def __str__(self) -> str:
         return as_text(self)
 
-    def _repr_html_(self) -> str:
-        return in_notebook([table(self)], self.sentences())
+    def _of_notebook(self) -> list[Table]:
+        return [table(self)]  # others need further fits
 
     __repr__ = __str__
 

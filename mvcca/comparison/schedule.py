@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from mvcca.comparison.candidates import Candidate
 from mvcca.comparison.data import Data
-from mvcca.comparison.fits import Conditions, Run
+from mvcca.comparison.fits import Conditions, MethodRun
 from mvcca.comparison.progress import Report, Tell, told
 from mvcca.comparison.protocol import Standing
 from mvcca.machine.deadline import Deadline, seconds_of
@@ -37,7 +37,7 @@ def runs_of(
     conditions: Conditions,
     n_jobs: int | None = None,
     progress: Callable[[str], None] | None = None,
-) -> tuple[dict[str, Run], bool]:
+) -> tuple[dict[str, MethodRun], bool]:
     """Methods on all folds, by name, and whether this was not interrupted."""
     schedule = Schedule(conditions, candidates, effective_n_jobs(n_jobs))
     n_fits = len(candidates) * len(conditions.folds)
@@ -62,11 +62,11 @@ class Schedule:
     candidates: Sequence[Candidate]
     n_processes: int
     tell: Tell | None = None
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: dict[str, MethodRun] = field(default_factory=dict)
     n_done: int = 0
 
     def __post_init__(self) -> None:
-        self.runs = {own.name: Run() for own in self.candidates}
+        self.runs = {own.name: MethodRun() for own in self.candidates}
         budget = self.conditions.settings.budget
         self.deadline = Deadline.after(budget)
         if budget is not None:  # a fit may take the same time again
@@ -138,7 +138,7 @@ class Schedule:
             behind = [found[own.name] for found in last.values() if own.name in found]
             self.runs[own.name].is_dropped = own.may_be_dropped and bool(behind) and all(behind)
 
-    def finished(self, is_complete: bool) -> dict[str, Run]:
+    def finished(self, is_complete: bool) -> dict[str, MethodRun]:
         """Methods as they were measured, with the reason of those that were not."""
         least = min(LEAST_FOLDS, len(self.conditions.folds)) if is_complete else 1
         for run in self.runs.values():
@@ -146,7 +146,7 @@ class Schedule:
                 run.failure = self._left_out(run) if is_complete else "interrupted"
         return {name: run.finished() for name, run in self.runs.items()}
 
-    def _left_out(self, run: Run) -> str:
+    def _left_out(self, run: MethodRun) -> str:
         budget = f"budget={self.conditions.settings.budget!r}"
         measured = "on one fold only" if run.folds else "not"
         return (
@@ -159,7 +159,7 @@ class Schedule:
             self.tell(message, self.n_done)
 
 
-def standing(run: Run, goal: Goal, conditions: Conditions) -> Standing:
+def standing(run: MethodRun, goal: Goal, conditions: Conditions) -> Standing:
     """Values of a method for a goal, at the settings that its folds choose."""
     values, codes = run.values(goal), {}
     groups, data = conditions.data.groups, conditions.data
@@ -180,12 +180,13 @@ def standing(run: Run, goal: Goal, conditions: Conditions) -> Standing:
 
 def _advanced_here(
     _: Data, conditions: Conditions, report: Report | None, task: tuple[Any, ...]
-) -> Run:
-    return conditions.advance(*task, report=report)
+) -> MethodRun:
+    candidate, run, n_folds = task
+    return conditions.advance(candidate, run, n_folds, report)
 
 
 def _advanced_there(
     data: Data, conditions: Conditions, n_threads: int | None, task: tuple[Any, ...]
-) -> Run:
+) -> MethodRun:
     with threadpool_limits(n_threads):
         return replace(conditions, data=data).advance(*task)

@@ -261,8 +261,8 @@ def values_by_ranking(ranking: Ranking, sample: RankedSample) -> dict[Goal, Valu
 def mean_value(values: Sequence[Value]) -> Value:
     """Mean over directions; values of objects beside each other."""
     score, head = np.mean([own[:2] for own in values], axis=0).tolist()
-    of_objects = [own.of_objects for own in values]
-    if of_objects[0] is None:
+    of_objects = [own.of_objects for own in values if own.of_objects is not None]
+    if not of_objects:
         return Value(score, head)
     n_items = tuple(n for own in values for n in own.n_items)
     return Value(score, head, np.stack(of_objects, axis=1), n_items)
@@ -330,7 +330,8 @@ def judged(
         value = float(np.mean(1 / ranks))
     else:
         length = sample.asked.length(similarities.shape[1])
-        precision = _precision_of_others(similarities, *relevant, length)
+        shared, pairs = relevant
+        precision = _precision_of_others(similarities, shared, pairs, length)
         of_objects[objects] = precision
         has_relevant = np.isfinite(precision)
         value = float(precision[has_relevant].mean()) if has_relevant.any() else 0.0
