@@ -211,8 +211,8 @@ class ComparisonResult(Measurements, Result):
 
     def remarks(self) -> list[str]:
         """Return a description of the data."""
-        summary = Summary.of(self)
-        return [f"{summary.title}: {'; '.join(summary.data)}"]
+        title = self.presentation.title or " and ".join(self.data.views.names)
+        return [f"{title}: {'; '.join(self.data.describe())}"]
 
     def as_dict(self) -> dict[str, Any]:
         """Return values, intervals, decisions and settings, in JSON-compatible values."""
