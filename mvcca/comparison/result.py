@@ -192,14 +192,15 @@ class ComparisonResult(Measurements, Result):
         return getattr(estimator, "best_estimator_", estimator)
 
     def tables(self) -> list[Table]:
-        """Return all values, which only frames show; the measures; costs and chosen settings."""
+        """Return all values, which only frames show; the goals; measures, costs and settings."""
         values = [list(record.values()) for record in self.records()]
         summary = Summary.of(self)
         parts = (summary.measures, summary.costs, summary.choices)
         *first, last = [part for part in parts if part.lines]
         notes = [*last.notes, *summary.numbered_warnings, *summary.method_notes]
         of_values = Table.of("Values by method, fold and direction", RECORD, values, shown=())
-        return [of_values, *first, replace(last, notes=notes)]
+        more = [*first, replace(last, notes=notes)]
+        return [of_values, table(self), *(replace(part, shown=("page",)) for part in more)]
 
     def figures(self) -> dict[str, Draw]:
         """Return the figures by measure: means of the methods, with 95 % confidence intervals."""
@@ -208,11 +209,6 @@ class ComparisonResult(Measurements, Result):
     def sentences(self) -> list[str]:
         """Return the best method for each goal, and the next one."""
         return sentences(self)
-
-    def remarks(self) -> list[str]:
-        """Return a description of the data."""
-        title = self.presentation.title or " and ".join(self.data.views.names)
-        return [f"{title}: {'; '.join(self.data.describe())}"]
 
     def as_dict(self) -> dict[str, Any]:
         """Return values, intervals, decisions and settings, in JSON-compatible values."""

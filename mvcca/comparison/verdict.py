@@ -229,6 +229,17 @@ def notes(result: Measurements) -> list[str]:
     return list(map(in_one_line, lines))
 
 
+def _warnings(result: Measurements) -> list[str]:
+    """Warnings of methods with a single setting; those of settings that are tried are silent."""
+    found = {
+        in_one_line(f"{name}: {text}"): None
+        for name in result.successes
+        for measured in result.runs[name].measured.values()
+        for text in measured.warnings
+    }
+    return list(found)
+
+
 def _is_tuned(result: Measurements) -> bool:
     return any(candidate.is_tuned for candidate in result.candidates)
 
@@ -248,6 +259,10 @@ def as_text(result: Measurements, width: int | None = None, *, bold: bool = Fals
         parts.append(f"{len(measured) - _MOST_LINES} more methods: see the report")
     parts += [fill(text, width) for text in whole.notes]
     parts += [fill(f"{line.name} skipped: {line.reason}", width) for line in failed[:_MOST_REASONS]]
+    said = _warnings(result)
+    parts += [fill(text, width) for text in said[:_MOST_REASONS]]
+    if len(said) > _MOST_REASONS:
+        parts.append(f"{len(said) - _MOST_REASONS} more warnings: see the report")
     if len(failed) > _MOST_REASONS:
         parts.append(f"{len(failed) - _MOST_REASONS} more skipped: see failures")
     if not result.is_complete:
