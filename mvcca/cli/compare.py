@@ -127,12 +127,11 @@ def run_cases(
 def _text(result: ComparisonResult, options: Namespace) -> str:
     """The result in few lines, followed by all that is known if that is asked for."""
     text = as_text(result, bold=is_colored())
-    if len(result.presentation.title):
-        text = f"{result.presentation.title}\n{text}"
     if options.verbose or options.by_direction:
         summary = Summary.of(result, options.by_direction)
-        text = f"{text}\n\n{summary.as_text(bold=is_colored())}"
-    return text
+        return f"{text}\n\n{summary.as_text(bold=is_colored())}"
+    title = result.presentation.title
+    return f"{title}\n{text}" if title else text
 
 
 def _write(

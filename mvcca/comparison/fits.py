@@ -173,7 +173,8 @@ class Conditions:
             return replace(run, failure=reason)
         fold = self.folds[n_folds - 1]
         if report is not None:
-            report = partial(_prefixed, report, f"{candidate.name}, fold {n_folds}, ")
+            where = f"{candidate.name}, fold {n_folds} of {len(self.folds)}, "
+            report = partial(_prefixed, report, where)
         start = perf_counter()
         with warnings.catch_warnings(record=True) as caught, self.limit.enforced():
             warnings.simplefilter("always")
