@@ -833,9 +833,10 @@ def test_the_report_has_all_figures_and_none_is_blank(demo_run):
 
 def test_the_report_says_what_the_terminal_says_and_how_it_was_made(demo_run):
     out, html = demo_run
-    cells = [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td[^>]*>.*?</td>", html)]
+    found = re.findall(r"<td[^>]*>.*?</td>", html)
+    cells = [unescape(re.sub("<[^>]*>", "", cell)) for cell in found]
     for line in out.splitlines():
-        if re.match(r"(CCA|MVMLCCA|random)", line):
+        if re.match(r"(CCA|MVMLCCA|random)[ a-zA-Z]* +\d\.\d{3}", line):
             assert all(number in cells for number in re.findall(r"\d\.\d+[±.\d]*[*<]?", line))
     assert re.search(r"MVMLCCA\([^)]*n_components=9, [^)]*reg=0.1, [^)]*within=", html)
     assert f"mvcca {mvcca.__version__}" in html

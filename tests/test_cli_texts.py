@@ -166,8 +166,8 @@ def test_a_network_of_words_takes_sequences(capsys):
 
 def test_compare_reads_texts_in_each_fold(capsys):
     out = succeed(
-        capsys, "compare", "--verbose", *VIEWS, "--methods", "cca", "--n-components", 2, "--reg", 0.1,
-        "--cv", 0.5, "--measures", "mrr",
+        capsys, "compare", "--verbose", *VIEWS, "--methods", "cca", "--n-components", 2,
+        "--reg", 0.1, "--cv", 0.5, "--measures", "mrr",
     )  # fmt: skip
     figure = float(re.findall(r"^CCA +([\d.]+)±", out, re.M)[1])
     data = Views({"image": IMAGES, "text": TEXTS})
