@@ -834,7 +834,7 @@ def test_the_report_has_all_figures_and_none_is_blank(demo_run):
 def test_the_report_says_what_the_terminal_says_and_how_it_was_made(demo_run):
     out, html = demo_run
     found = re.findall(r"<td[^>]*>.*?</td>", html)
-    cells = [unescape(re.sub("<[^>]*>", "", cell)) for cell in found]
+    cells = [unescape(re.sub("<[^>]*>", "", cell)).strip() for cell in found]
     for line in out.splitlines():
         if re.match(r"(CCA|MVMLCCA|random)[ a-zA-Z]* +\d\.\d{3}", line):
             assert all(number in cells for number in re.findall(r"\d\.\d+[±.\d]*[*<]?", line))
