@@ -35,10 +35,29 @@ import numpy as np
 
 import mvcca
 from benchmarks._measure import machine
+from benchmarks.real import fetch_coco_captions, fetch_mnist_halves, fetch_scene, fetch_wikipedia
+from mvcca import Labels, Views
 from mvcca.datasets import load_digits_views
-from mvcca.views import Views
 
 N_FEATURES, N_SHARED, N_CLASSES = 384, 40, 10
+
+
+def load(name: str, n_rows: int) -> tuple[Views, Labels]:
+    """Views and labels; of MNIST and the captions, the first objects."""
+    if name == "digits":
+        data = load_digits_views()
+        views = data.views.replace({n: X / 16 for n, X in data.views.items()})
+        return views, Labels.of(data.labels)
+    data = {
+        "wikipedia": lambda: fetch_wikipedia(("sift", "lda")),
+        "scene": fetch_scene,
+        "captions": fetch_coco_captions,
+        "mnist": fetch_mnist_halves,
+    }[name]()
+    names = ("cap0", "cap1") if name == "captions" else data.train.views.names
+    rows = slice(0, n_rows)
+    views = Views.concatenate([part.views.select(names) for part in (data.train, data.test)])
+    return views[rows], Labels.concatenate([data.train.labels, data.test.labels])[rows]
 
 
 def pairs(n: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
