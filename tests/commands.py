@@ -44,5 +44,5 @@ def refuse(capsys, *arguments):
 
 def figures(out):
     """Measures by method, without errors and marks: lines of numbers only."""
-    found = re.finditer(r"^(\S.*?)((?:  +\d+\.\d+(?:±[\d.]+)?[*?]?)+)$", out, re.M)
-    return {match[1].strip(): re.findall(r" (\d+\.\d+)", match[2]) for match in found}
+    found = re.finditer(r"^(\S.*?)((?:  +\d*\.\d+(?:±[\d.]+)?[*?<]?)+)$", out, re.M)
+    return {match[1].strip(): re.findall(r" (\d*\.\d+)", match[2]) for match in found}

@@ -48,7 +48,10 @@ from mvcca import (
     SplitViews,
     Views,
 )
+from mvcca.model_selection import SpaceSearch, choice_with_components
+from mvcca.model_selection._sources import FromRefits
 from mvcca.retrieval.ranking import Ranking
+from mvcca.views.labels_by_view import LabelsByView
 
 # ---- the table -----------------------------------------------------------------------------------
 
@@ -582,3 +585,12 @@ LABEL_FORMS: dict[str, Callable[[Any], Any]] = {
     "Series of sets": lambda Z: pd.Series([set(np.flatnonzero(row)) for row in Z]),
     "array of sets": lambda Z: np.array([set(np.flatnonzero(row)) for row in Z], dtype=object),
 }
+
+
+def choice_on_folds(estimator, views, y, folds, goal, labels=None):
+    """The settings that are best on these folds, by labels that may be others than those of y."""
+    learned = LabelsByView.of(views, y) if estimator.requires.labels else None
+    judged = None if labels is None else LabelsByView.of(views, labels)
+    source = FromRefits(estimator, views, folds, goal, learned, judged)
+    [trials] = SpaceSearch([source], by_heads=False).choices().values()
+    return choice_with_components(trials, estimator, source.space)

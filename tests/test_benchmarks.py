@@ -54,7 +54,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     ),
     "defaults.any_query": ("scene --rows 100", ("scene.npz",), ()),
     "defaults.choosing": ("--data digits --rows 150 --folds 2 --methods cca pls", (), ()),
-    "defaults.compare": ("--data digits --rows 150", (), ()),
+    "defaults.compare": ("--parts cost --rows 100", (), ()),
     "defaults.compare_regret": (
         "--data cancer --rows 300 --compared cca klr --methods cca klr",
         (),

@@ -51,7 +51,9 @@ def views():
 
 
 def compare(capsys, *arguments):
-    return succeed(capsys, "compare", *VIEWS, "--n-components", 2, *OPTIONS, *arguments)
+    return succeed(
+        capsys, "compare", "--verbose", *VIEWS, "--n-components", 2, *OPTIONS, *arguments
+    )
 
 
 def assert_same_scores(one, other):
@@ -239,7 +241,9 @@ def test_epochs_are_told_at_a_terminal_and_nowhere_else(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     _, _, err = run(capsys, *DCCA)
     assert re.search(r"epoch 2 of 2, loss -\d\.\d+\n$", err)
-    _, _, err = run(capsys, "compare", *VIEWS, "--methods", "dcca", *OPTIONS, "--n-components", 2)
+    _, _, err = run(
+        capsys, "compare", "--verbose", *VIEWS, "--methods", "dcca", *OPTIONS, "--n-components", 2
+    )
     assert "DCCA, fold 5 of 5, epoch 2 of 2, loss -" in err
     assert err.endswith("\r\x1b[K")
 
@@ -249,7 +253,7 @@ def test_epochs_are_told_at_a_terminal_and_nowhere_else(capsys, monkeypatch):
 
 def test_the_deep_demo_shows_all_of_them_on_the_halves(capsys):
     few = ["--epochs", 1, "--hidden", 16, "--batch-size", 256, "--no-report", "--cv", 0.2]
-    out = succeed(capsys, "demo", "--deep", "--no-tune", *few)
+    out = succeed(capsys, "demo", "--verbose", "--deep", "--no-tune", *few)
     titles = {METHODS[name].title for name in ("cca", "nkcca", *GROUPS["deep"])}
     assert figures(out).keys() == titles | {"random scores"}
     assert out.count("handwritten digits, ") == 1

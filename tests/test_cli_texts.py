@@ -166,10 +166,10 @@ def test_a_network_of_words_takes_sequences(capsys):
 
 def test_compare_reads_texts_in_each_fold(capsys):
     out = succeed(
-        capsys, "compare", *VIEWS, "--methods", "cca", "--n-components", 2, "--reg", 0.1,
-        "--cv", 0.5, "--measures", "mrr",
+        capsys, "compare", "--verbose", *VIEWS, "--methods", "cca", "--n-components", 2,
+        "--reg", 0.1, "--cv", 0.5, "--measures", "mrr",
     )  # fmt: skip
-    figure = float(re.search(r"^CCA +([\d.]+)", out, re.M)[1])
+    figure = float(re.findall(r"^CCA +([\d.]+)±", out, re.M)[1])
     data = Views({"image": IMAGES, "text": TEXTS})
     lsa = make_pipeline(TfidfVectorizer(min_df=2), TruncatedSVD(8, random_state=0))
     step = PerView({"image": "passthrough", "text": lsa})

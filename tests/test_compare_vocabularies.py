@@ -12,6 +12,7 @@ import mvcca
 from mvcca import CCA, MLCCA, Labels, Views, evaluate_retrieval
 from mvcca.blocks import SourceError
 from mvcca.cli import main
+from mvcca.comparison.summary import Summary
 from mvcca.views.files import read_label_vectors
 
 RNG = np.random.default_rng(0)
@@ -71,7 +72,9 @@ def test_weighted_map_of_a_comparison_is_that_of_the_evaluation():
         assert_allclose(
             [ours.values[name] for name in theirs.values], list(theirs.values.values()), rtol=1e-9
         )
-    assert "labels with similar word vectors (wmap@5, wmap@5:weighted)" in str(result)
+    assert (
+        "labels with similar word vectors (wmap@5, wmap@5:weighted)" in Summary.of(result).as_text()
+    )
 
 
 def test_directions_within_views_are_measured_and_searched():

@@ -38,12 +38,9 @@ from sklearn.pipeline import make_pipeline
 import mvcca
 from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, Labels, PerView, Views, retrieval_scorer
 from mvcca.comparison import Presentation, significance
-from mvcca.comparison.candidates import Settings
-from mvcca.comparison.data import Data
-from mvcca.comparison.fits import searching
 from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.comparison.summary import Summary
-from mvcca.comparison.verdict import answers, verdict
+from mvcca.comparison.verdict import CAPTION, answers, sentences
 from mvcca.comparison.wording import code, pretty
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups
@@ -62,6 +59,11 @@ def planted(noise=0.5, n=N, seed=0):
         for name, width in (("image", 6), ("text", 5))
     }
     return Views(blocks)
+
+
+def full(found, **options):
+    """All that is known, as with --verbose."""
+    return Summary.of(found).as_text(**options)
 
 
 METHODS_BY_NAME = {"CCA": CCA(3, reg=0.1), "MLCCA": MLCCA(3, reg=0.1)}
@@ -192,7 +194,7 @@ def test_every_method_is_fitted_to_the_same_folds_and_its_memory_is_measured():
     if peak is None:
         pytest.skip("the system does not report resident memory")
     assert 0.9 * 80e6 < peak < 2 * 80e6
-    costs = re.search(r"^first .*profile|^first .*cosine", str(found).split("\n\n")[3], re.M)[0]
+    costs = re.search(r"^first .*profile|^first .*cosine", full(found).split("\n\n")[2], re.M)[0]
     assert f" {peak / 10**6:.0f} " in costs
 
 
@@ -225,17 +227,18 @@ def test_values_are_those_of_cross_validate_with_retrieval_scorer(estimator):
         assert_allclose(result.fold_values("it", measure), values, rtol=0, atol=1e-12)
 
 
-def test_hyper_parameters_are_chosen_within_the_training_part():
+def test_hyper_parameters_are_the_best_on_the_folds_for_each_goal():
     views, grid = planted(noise=2.0), {"reg": [1e-6, 0.3, 30.0], "n_components": [1, 3]}
-    result = mvcca.compare({"CCA": CCA()}, views, CLASSES, cv=3, search=grid, measures="mrr")
-    for fold in result.folds:
-        train, y = views[fold.train], CLASSES[fold.train]
-        inner = StratifiedKFold(3, shuffle=True, random_state=0).split(np.zeros(len(y)), y)
-        search = GridSearchCV(CCA(), grid, scoring=retrieval_scorer("mrr"), cv=list(inner))
-        search.fit(train, y)
-        assert result.measured("CCA")[fold.number].chosen == search.best_params_
-        value = retrieval_scorer("mrr")(search, views[fold.test], CLASSES[fold.test])
-        assert result.fold_values("CCA", "mrr")[fold.number] == pytest.approx(value, abs=1e-12)
+    result = mvcca.compare({"CCA": CCA()}, views, CLASSES, cv=3, search=grid)
+    folds = [(fold.train, fold.test) for fold in result.folds]
+    search = GridSearchCV(CCA(), grid, scoring=retrieval_scorer("mrr"), cv=folds)
+    search.fit(views, CLASSES)
+    assert result.choice("CCA", "object").params == search.best_params_
+    assert result.standing("CCA", "object").value == pytest.approx(search.best_score_, abs=1e-6)
+    assert result.mean("CCA", "mrr") == pytest.approx(search.best_score_, abs=1e-12)
+    assert result.refit("CCA", "object").get_params().items() >= search.best_params_.items()
+    of_class = result.choice("CCA", "class")
+    assert of_class.value == max(of_class.cv_results["mean_test_score"])
 
 
 def test_a_search_leaves_methods_without_its_parameters_alone():
@@ -282,7 +285,7 @@ def test_correlations_of_training_rows_are_larger_than_of_held_out_rows(result):
         assert_allclose(found.test_correlations["image", "text"], expected, atol=1e-12)
     mean = result.to_frame().groupby(["method", "measure"]).value.mean()
     assert mean["CCA", "train correlation"] > mean["CCA", "held-out correlation"]
-    titles, values, *_ = str(result).split("\n\n")[3].splitlines()
+    titles, values, *_ = full(result).split("\n\n")[2].splitlines()
     assert titles.split()[:7] == ["method", "r", "train", "r", "held", "out", "fit"]
     columns = ("train correlation", "held-out correlation")
     assert values.split()[1:3] == [f"{mean['CCA', name]:.3f}" for name in columns]
@@ -454,32 +457,26 @@ def test_the_table_fits_the_terminal(monkeypatch):
 
 
 def test_the_table_marks_the_best_and_what_is_undecided(result):
-    tables = str(result).split("\n\n", 1)[1]  # after the verdict
+    tables = full(result)
     for name in result.methods:
         value = f"{result.mean(name, 'r@1'):.3f}±"
         (cell,) = re.findall(rf"{re.escape(value)}\S*", tables)
         assert cell.endswith("*") == (name == result.best_by("r@1"))
         assert cell.endswith("?") == (name in result.undecided("r@1"))
-    text = str(result)
-    assert "ranked by" in text
-    assert "profile-likelihood" in text
+    assert "ranked by" in tables
+    assert "profile-likelihood" in tables
 
 
-def test_notebooks_show_the_table_with_the_best_values_in_bold(result):
+def test_notebooks_show_the_sentences_and_the_table(result):
     table = result._repr_html_()
-    for name in result.methods:
-        row, *_ = re.findall(rf'<th scope="row"[^>]*>{name}</th>(.*?)</tr>', table)
-        cells = re.findall(r"<td>(.*?)</td>", row)
-        for cell, measure in zip(cells, MEASURES, strict=True):
-            assert cell.startswith("<b>") == (name == result.best_by(measure))
-            assert cell.endswith("?") == (name in result.undecided(measure))
-            value = float(cell.removeprefix("<b>").partition("±")[0])
-            rounding = 0.051 if measure == "mr" else 5.1e-4
-            assert value == pytest.approx(result.mean(name, measure), abs=rounding)
-    assert ">Measures: mean ± standard error, " in table
-    assert "<p>* best, or equal to it; ? undecided" in table
-    assert table.index("image and text: ") < table.index("<table") < table.index("fit s")
-    assert re.match(r"\s*<p>(.*?)</p>", table)[1] == html.escape(verdict(result))
+    for goal in result.goals:
+        best = result.best_for(goal)
+        row, *_ = re.findall(rf'<th scope="row"[^>]*>{best}</th>(.*?)</tr>', table)
+        assert f"{result.standing(best, goal).shown():.3f}±" in row
+    text = html.unescape(table)
+    for sentence in sentences(result):
+        assert sentence in text
+    assert text.index(sentences(result)[0]) < text.index("<table")
 
 
 def test_a_method_that_fails_is_a_row_with_its_reason():
@@ -498,14 +495,14 @@ def test_ctrl_c_leaves_what_was_measured():
 
     def stop(text):
         seen.append(text)
-        if len(seen) == 6:  # the first fold of MLCCA, after all of CCA
+        if len(seen) == 6:  # the third fold of MLCCA
             raise KeyboardInterrupt
 
     with pytest.warns(UserWarning, match="Interrupted: the result contains 5 of 10 fits"):
         found = mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, progress=stop)
     assert not found.is_complete
-    assert len(found.fold_values("CCA", "mrr")) == 5
-    assert found.failures == {"MLCCA": "interrupted before it was measured"}
+    assert len(found.fold_values("CCA", "mrr")) == 3
+    assert len(found.fold_values("MLCCA", "mrr")) == 2
     assert "Interrupted" in str(found)
     assert found.best in found.methods
 
@@ -531,7 +528,7 @@ def test_ctrl_c_with_several_processes_leaves_what_was_measured():
             {"a": Slow(2), "b": Slow(1)}, planted(), CLASSES, n_jobs=2, progress=stop
         )
     assert not found.is_complete
-    assert 2 <= len(found.outcomes) < 10
+    assert 2 <= sum(len(run.folds) for run in found.runs.values()) < 10
     assert found.best in found.successes
 
 
@@ -576,7 +573,7 @@ def test_the_report_begins_with_a_verdict_and_ends_with_the_next_step(result, tm
     steps = [page.index(mark) for mark in (found, "<table", "<svg", "<h2>Next", "How this page")]
     assert steps == sorted(steps)
     for _, method in result.questions.values():
-        assert f"mvcca.save(result.refit({method!r}), " in html.unescape(page)
+        assert f"mvcca.save(result.refit({method!r}, " in html.unescape(page)
 
 
 def test_every_table_and_figure_of_the_report_says_what_it_was_measured_on(
@@ -586,7 +583,8 @@ def test_every_table_and_figure_of_the_report_says_what_it_was_measured_on(
         found.save_page(tmp_path / "out.html")
         page = (tmp_path / "out.html").read_text(encoding="utf-8")
         held_out = f"{len(found.folds[0].test)} held-out objects"
-        captions = re.findall("<caption[^>]*>(.*?)</caption>", page)
+        first, *captions = re.findall("<caption[^>]*>(.*?)</caption>", page)
+        assert first == CAPTION
         measures = f"Measures: mean ± standard error, {folds}{held_out}"
         assert captions[0] == measures + (" in the first" if folds else "")
         sources = re.findall(r'<span class="source">Measured on: (.*?)\.</span>', page)
@@ -619,29 +617,25 @@ def test_queries_are_named_by_their_words_or_the_index_of_the_views_or_their_row
     assert pages[2] == [f"image no. {row}{end}" for row, end in zip(rows, suffix, strict=True)]
 
 
-def test_the_verdict_names_the_best_method_of_each_question(result, one_split):
+def test_the_sentences_name_the_best_method_of_each_goal_and_its_gallery(result, one_split):
     for found in (result, one_split):
-        text = verdict(found)
-        for what, measure, name in (
-            ("the same object", "r@1", "R@1"),
-            ("the same class", "map@50", "mAP@50"),
-        ):
-            best = found.best_by(measure)
-            assert found.questions[what] == (measure, best)
-            assert f"est for {what}: {best}, {name} {found.mean(best, measure):.3f}±." in text
-            (other,) = set(found.methods) - {best}
-            (clause,) = re.findall(rf"{what}: (.*?)(?:; best|\.$)", text)
-            if other in found.undecided(measure):
-                assert clause.endswith(f", undecided against {other}")
-            else:
-                assert clause.endswith(", significantly better than all others")
-        assert text.index("the same object") < text.index("the same class")
+        of_object, of_class = sentences(found)
+        best = found.best_for("object")
+        recall = found.standing(best, "object").at(N)[0]
+        start = f"Same object: {best} finds it first in {100 * recall:.2g} % of searches among {N}"
+        assert of_object.startswith(start)
+        best = found.best_for("class")
+        value = f"{found.standing(best, 'class').value:.2f}".removeprefix("0")
+        assert of_class.startswith(f"Same class: {best} has mAP@50 {value} among {N} items (chance")
+        for goal, text in zip(found.goals, (of_object, of_class), strict=True):
+            _, other = found.ranked_for(goal)
+            assert f"; next {other} " in text
+            assert text.endswith(", which may be as good.") != found.is_worse(other, goal)
     alone = mvcca.compare({"CCA": CCA(2, reg=0.1)}, planted(), CLASSES, cv=0.4, measures="mrr")
-    assert re.fullmatch(
-        r"Best for the same object: CCA, MRR [\d.±]+ \(random scores: [\d.]+\)\.", verdict(alone)
-    )
+    assert len(sentences(alone)) == 1
+    assert "next" not in sentences(alone)[0]
     failed = mvcca.compare({"CCA": CCA(2, reg=-1.0)}, planted(), CLASSES, cv=0.4)
-    assert verdict(failed) == "No method could be fitted."
+    assert sentences(failed) == ["No method could be fitted."]
 
 
 def test_without_pairs_or_labels_there_is_one_question():
@@ -659,32 +653,33 @@ def test_without_pairs_or_labels_there_is_one_question():
             {"MLCCA": MLCCA(2)} if y is not None else {"CCA": CCA(2)}, X, y, cv=2, **more
         )
         assert list(found.questions) == [what]
-        assert verdict(found).startswith(f"Best for {what}: ")
-        assert verdict(found).count("est for ") == 1
+        assert len(sentences(found)) == 1
+        assert sentences(found)[0].startswith(what.removeprefix("the ").capitalize())
 
 
-def test_the_verdict_is_the_first_that_is_read(result, tmp_path, monkeypatch):
+def test_the_sentences_are_the_first_that_is_read(result, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
-    assert str(result).splitlines()[0] == verdict(result)
+    assert str(result).splitlines()[:2] == sentences(result)
     result.save_page(tmp_path / "out.md")
     heading, text = (tmp_path / "out.md").read_text(encoding="utf-8").split("\n\n")[:2]
     assert heading.startswith("## ")
-    assert text == verdict(result)
+    assert text == " ".join(sentences(result))
     result.save_page(tmp_path / "out.json")
     (found,) = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["results"]
-    assert found["verdict"] == verdict(result)
-    assert found["best_for"]["the same object"] == {"measure": "r@1", "method": "CCA"}
+    assert found["sentences"] == sentences(result)
+    assert found["best_for"]["the same object"]["method"] == result.best_for("object")
 
 
 def test_tables_of_the_report_have_captions_and_scopes(result, tmp_path):
     result.save_page(tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     tables = re.findall(r"<table.*?</table>", page, re.S)
-    assert len(tables) == 3 + len(result.measures)  # measures, costs, methods, and by direction
+    assert len(tables) == 4 + len(result.measures)  # goals, measures, costs, methods, directions
     heads = [re.findall('<th scope="col"[^>]*>(.*?)</th>', table) for table in tables]
-    assert heads[0] == ["method", *map(pretty, result.measures)]
-    assert heads[1] == ["method", "r train", "r held out", "fit s", "query s", "MB"]
-    assert heads[2] == ["method", "ranked by", "learns from"]
+    assert heads[0] == ["method", "R@1 of 30", "R@1 of 150", "mAP@50 of 150"]
+    assert heads[1] == ["method", *map(pretty, result.measures)]
+    assert heads[2] == ["method", "r train", "r held out", "fit s", "query s", "MB"]
+    assert heads[3] == ["method", "ranked by", "learns from"]
     for table in tables:
         assert re.search(r"<caption[^>]*>[^<]+</caption>", table)
         heads = re.findall(r"<th\b[^>]*>", table)
@@ -834,7 +829,7 @@ def test_results_of_several_calls_are_those_of_one(cv, search):
         assert values_of(replace(found, candidates=found.candidates[:3])) == values_of(
             replace(once, candidates=once.candidates[:3])
         )
-        assert verdict(found) == verdict(once)
+        assert sentences(found) == sentences(once)
         assert found.refit("MLCCA").get_params() == once.refit("MLCCA").get_params()
 
 
@@ -845,10 +840,10 @@ def test_names_and_estimators_are_added_to_each_other():
     assert both.methods == ("CCA", "MLCCA", "mine")
     assert both.mean("mine", "mrr") == both.mean("MLCCA", "mrr")
     given = mvcca.compare({"mine": MLCCA(2, reg=0.1)}, planted(), CLASSES, cv=2, tune=False)
-    assert "settings" not in str(given)
+    assert "settings" not in full(given)
     for joined in (given | named, named | given):
         assert values_of(joined) == values_of(replace(joined, settings=named.settings))
-        assert "settings: 2 components, reg 0.1" in str(joined)
+        assert "settings: 2 components, reg 0.1" in full(joined)
 
 
 def test_a_method_is_added_once_and_under_a_name_of_its_own(result):
@@ -897,7 +892,7 @@ def test_params_differ_only_between_methods_selected_by_name():
 
 def test_an_interruption_while_a_method_is_added_leaves_the_others(result):
     methods = {"again": CCA(2), "ends": Ends(KeyboardInterrupt)}
-    with pytest.warns(UserWarning, match="Interrupted: the result contains 5 of 10 fits"):
+    with pytest.warns(UserWarning, match="Interrupted: the result contains 1 of 10 fits"):
         found = result.add(methods)
     assert found.successes == ["CCA", "MLCCA", "again"]
     assert not found.is_complete
@@ -917,13 +912,15 @@ def test_the_default_methods_leave_out_what_does_not_apply():
     compared = partial(mvcca.compare, "default", cv=2, params=params, measures="map", tune=False)
     both = compared(planted(), CLASSES)
     assert both.methods == (
-        "CCA", "PLS", "MLCCA", "MVMLCCA", "NKCCA", "NCCA", "JRL", "semantic matching",
-        "label regression",
-    )  # fmt: skip
+        "CCA",
+        "NKCCA",
+        "JRL",
+        "semantic matching",
+    )
     more = planted().add("third", np.random.default_rng(0).standard_normal((N, 3)))
     assert "MVCCA" in compared(more, CLASSES).methods
-    assert not {"CCA", "NCCA"} & set(compared(more, CLASSES).methods)
-    assert compared(planted()).methods == ("CCA", "PLS", "NKCCA", "NCCA")
+    assert "CCA" not in set(compared(more, CLASSES).methods)
+    assert compared(planted()).methods == ("CCA", "NKCCA")
     for found in (both, compared(more, CLASSES)):
         assert not found.failures
 
@@ -1062,7 +1059,7 @@ def test_hubness_is_compared_like_other_measures(cv, tmp_path):
     )
     assert result.fold_values("CCA", "hubness@5")[0] == pytest.approx(table.mean()["hubness@5"])
     mean = result.mean("CCA", "hubness@5")
-    (line,) = re.findall(r"^CCA .*$", str(result).split("\n\n")[2], re.M)
+    (line,) = re.findall(r"^CCA .*$", full(result).split("\n\n")[1], re.M)
     assert f"{mean:.3f}" in line
     has_uncertainty = cv == 3
     assert np.isfinite(result.standard_error("CCA", "hubness@5")) == has_uncertainty
@@ -1212,17 +1209,6 @@ def test_groups_are_matched_with_the_index_of_the_views():
         mvcca.compare({"CCA": CCA(2)}, frames, groups=groups[::-1])
 
 
-def test_a_search_keeps_groups_together_within_the_training_part():
-    X, pairs = repeated_noise()
-    data = Data.of(X)
-    data = replace(data, groups=Groups.found_in(data.views))
-    (candidate,) = mvcca.compare({"CCA": CCA(2)}, X, cv=2).candidates
-    settings = Settings(("mrr",), None, {"reg": [0.1, 1.0]}, {}, 0)
-    rows = np.arange(0, 300, 2)
-    for train, test in searching(candidate, data, rows, settings).cv:
-        assert set(pairs[rows[train]]).isdisjoint(pairs[rows[test]])
-
-
 def test_splitters_are_given_the_groups():
     X, pairs = repeated_noise()
     found = mvcca.compare({"CCA": CCA(2)}, X, cv=GroupKFold(3), groups=pairs)
@@ -1291,7 +1277,7 @@ def test_chance_is_exact(one_split):
     assert one_split.chance_level("mr") == pytest.approx(30.5)
     harmonic = np.sum(1 / np.arange(1, 61))
     assert one_split.chance_level("mrr") == pytest.approx(harmonic / 60)
-    (line,) = re.findall(r"^random scores .*$", str(one_split), re.M)
+    (line,) = re.findall(r"^random scores .*$", full(one_split).split("\n\n")[1], re.M)
     assert " 0.017 " in line
 
 
@@ -1326,11 +1312,10 @@ def test_a_large_difference_that_few_folds_cannot_detect_is_undecided():
     assert few.undecided("r@1") == {"bad"}
     assert many.undecided("r@1") == set()
     assert many.not_worse("r@1") == {"good", "same"}
-    cells = {name: re.search(rf"^{name} +(\S+)", str(few), re.M)[1] for name in methods}
+    cells = {name: re.search(rf"^{name} +(\S+)", full(few), re.M)[1] for name in methods}
     assert cells["good"].endswith("*")
     assert cells["same"].endswith("*")  # equal on every fold
     assert cells["bad"].endswith("?")
-    assert "undecided against bad" in " ".join(verdict(few).split())
 
 
 def test_undecided_is_what_the_test_neither_rejects_nor_finds_equal(result, one_split):
@@ -1350,7 +1335,6 @@ def test_bold_is_for_best_values_only(result, tmp_path):
     result.save_page(tmp_path / "out.md")
     text = (tmp_path / "out.md").read_text(encoding="utf-8")
     assert len(re.findall(r"\*\*[\d.]+±[\d.]+\\\*\*\*", text)) == text.count("**") // 2 == n_best
-    assert result._repr_html_().count("<b>") == n_best
     assert 'style="font-weight: normal"' in result._repr_html_()  # of headings, bold in notebooks
     result.save_page(tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
@@ -1393,9 +1377,10 @@ def test_an_estimator_that_ends_the_program_is_a_row_with_its_reason(error, sear
 
 def test_ctrl_c_in_an_estimator_leaves_what_was_measured():
     methods = {"CCA": CCA(2), "ends": Ends(KeyboardInterrupt)}
-    with pytest.warns(UserWarning, match="Interrupted: the result contains 2 of 4 fits"):
+    with pytest.warns(UserWarning, match="Interrupted: the result contains 1 of 4 fits"):
         found = mvcca.compare(methods, planted(), CLASSES, cv=2)
     assert found.successes == ["CCA"]
+    assert list(found.failures) == ["ends"]
 
 
 class Killed(CCA):
@@ -1452,7 +1437,7 @@ def test_no_name_controls_a_terminal(harmful, tmp_path):
     for text in (
         str(harmful),
         by_direction,
-        verdict(harmful),
+        *sentences(harmful),
         str(table),
         repr(harmful.data.views),
     ):
@@ -1479,8 +1464,8 @@ class Warns(CCA):
 def test_no_warning_controls_a_terminal():
     found = mvcca.compare({"CCA": CCA(2), "warns": Warns(2)}, planted(), cv=2, measures="mrr")
     assert not controls(str(found))
-    assert r"[1] view \x1b[2Jx y | <b>" in str(found)
-    assert re.search(r"^warns +pairs +\[1\]$", str(found), re.M)
+    assert r"[1] view \x1b[2Jx y | <b>" in full(found)
+    assert re.search(r"^warns +pairs +\[1\]$", full(found), re.M)
     assert r"- \[1\] view \\x1b\[2Jx y \| &lt;b&gt;" in Summary.of(found).as_markdown()
 
 

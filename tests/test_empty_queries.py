@@ -213,7 +213,7 @@ def test_methods_compared_by_name_see_the_texts_that_a_saved_pipeline_sees():
     views = Views({"image": IMAGES, "text": texts})
     cv = [(np.arange(100), np.arange(100, 150))]
     found = compare(["cca"], views, cv=cv, measures=["r@1", "mrr"])
-    [_, row] = found.outcomes["CCA", 0].table.rows
+    [_, row] = found.measured("CCA")[0].table.rows
     assert row.query == "text"
     assert not row.per_query["mrr"][:25].any()
     assert row.per_query["mrr"][25:].all()

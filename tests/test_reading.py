@@ -18,7 +18,7 @@ MOST_RUN = {
     "MVMLCCA.fit": (42, 181, 16),
     "SAM.fit": (30, 161, 12),
     "fit_migration": (31, 144, 16),
-    "mvcca fit": (89, 492, 22),
+    "mvcca fit": (88, 493, 22),
     'compare("default", cv=5)': (102, 703, 33),
     "index add and search": (20, 82, 10),
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from estimators import choice_on_folds
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
@@ -23,7 +24,15 @@ from mvcca import (
     evaluate_retrieval,
 )
 from mvcca.comparison.registry import METHODS
-from mvcca.model_selection import InnerFolds, choices, fit_chosen, space_of, tunable
+from mvcca.model_selection import (
+    Asked,
+    InnerFolds,
+    SpaceSearch,
+    fit_chosen,
+    held_out_source,
+    space_of,
+    tunable,
+)
 from mvcca.views import Labels
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -98,7 +107,7 @@ def test_a_fit_ranks_as_a_model_with_what_it_chose(planted, estimator):
 def test_values_are_those_of_a_loop_over_folds(planted):
     views, y = planted
     estimator = LGCFL(reg="cv")
-    choice = choices(estimator, views, y, InnerFolds(CODES), "class", Labels.of(y))[()]
+    choice = choice_on_folds(estimator, views, y, InnerFolds(CODES), "class", Labels.of(y))
     for setting, *values in zip(
         choice.cv_results["params"],
         *(choice.cv_results[f"split{fold}_test_score"] for fold in range(3)),
@@ -115,7 +124,7 @@ def test_values_are_those_of_a_loop_over_folds(planted):
 
 def test_prefixes_of_components_are_models_with_fewer(planted):
     views, y = planted
-    choice = choices(PLS("cv"), views, y, InnerFolds(CODES), "object", Labels.of(y))[()]
+    choice = choice_on_folds(PLS("cv"), views, y, InnerFolds(CODES), "object", Labels.of(y))
     tried = {setting["n_components"] for setting in choice.cv_results["params"]}
     assert tried == {1, 2, 3, None}
     for setting, value in zip(
@@ -131,9 +140,9 @@ def test_prefixes_of_components_are_models_with_fewer(planted):
 def test_ridges_of_kernel_features_are_those_of_fits(planted):
     views, y = planted
     how = {"approximation": "nystroem", "n_landmarks": 20, "random_state": 0}
-    choice = choices(
+    choice = choice_on_folds(
         KCCA(4, reg="cv", gamma="median", **how), views, y, InnerFolds(CODES), "class", Labels.of(y)
-    )[()]
+    )
     train, test = np.flatnonzero(CODES != 1), np.flatnonzero(CODES == 1)
     n_compared = 0
     for setting, value in zip(
@@ -161,8 +170,8 @@ IN_CI = {"cca", "mlcca", "pls", "nkcca", "jrl", "ncca", "three-view-cca"}
         if not method.is_deep and n != "kcca"
     ],
 )
-def test_an_outer_fold_chooses_without_its_own_rows(planted, name):
-    """Every method; the outer fold is poisoned with other numbers, and its choice is the same."""
+def test_a_comparison_chooses_without_objects_of_neither_part(planted, name):
+    """Every method; these objects are poisoned with other numbers, and the choices are the same."""
     views, y = planted
     if name == "fast-mlcca":
         pytest.skip("needs 50 neighbours in every training part")
@@ -178,18 +187,23 @@ def test_an_outer_fold_chooses_without_its_own_rows(planted, name):
     poisoned = {
         n: np.where(CODES[:, None] == 2, 9 * rng.random(X.shape), X) for n, X in views.items()
     }
-    found = [
-        choices(estimator, own, Labels.of(y), InnerFolds(CODES, nested=True), "class", Labels.of(y))
-        for own in (views, views.replace(poisoned))
-    ]
-    clean, other = (own[2,] for own in found)
-    assert clean.parameters == other.parameters
-    assert clean.ranking == other.ranking
-    assert clean.value == other.value
-    assert found[0][0,].value != found[1][0,].value
-    model = clone(estimator)
-    fit_chosen(model, clean, views, Labels.of(y))
-    assert model.ranking_ == clean.ranking
+    asked = Asked(("object", "class"), 100)
+    found = []
+    for own in (views, views.replace(poisoned)):
+        parts = np.flatnonzero(CODES % 2), np.flatnonzero(CODES == 0)
+        source = held_out_source(estimator, own, Labels.of(y), *parts, asked, Labels.of(y))
+        found.append(SpaceSearch([source], by_heads=False).choices())
+    for goal in asked.goals:
+        clean, other = (own[goal] for own in found)
+        assert clean.choose().parameters == other.choose().parameters
+        assert clean.best.ranking == other.best.ranking
+        assert clean.value == other.value
+        np.testing.assert_array_equal(
+            *(own.values[own.best][0].of_objects for own in (clean, other))
+        )
+    model, choice = clone(estimator), found[0]["class"].choose()
+    fit_chosen(model, choice, views, Labels.of(y))
+    assert model.ranking_ == choice.ranking
 
 
 def parameters_to_choose(name: str) -> list[str]:

@@ -30,6 +30,7 @@ from mvcca.comparison.next_step import in_words, next_steps
 from mvcca.comparison.registry import METHODS, selected
 from mvcca.comparison.report import NO_PICTURES, has_pictures
 from mvcca.comparison.summary import Summary
+from mvcca.comparison.verdict import as_text
 from mvcca.machine.printable import printable, printable_json
 from mvcca.machine.written_files import check_writable
 from mvcca.retrieval import Measure
@@ -108,10 +109,8 @@ def run_cases(
             results.append(result)
             progress.clear()
             if not options.json:
-                summary = Summary.of(result, options.by_direction)
                 separator = "\n\n" if len(results) > 1 else ""
-                text = with_options(summary.as_text(bold=is_colored()), options.parser)
-                print(separator + text, flush=True)
+                print(separator + with_options(_text(result, options), options.parser), flush=True)
             if not result.is_complete:
                 break
         if options.json:
@@ -123,6 +122,16 @@ def run_cases(
         raise KeyboardInterrupt("the table is incomplete")
     if not (options.json or options.quiet) and (steps := commands(results[-1])):
         print(printable("\n".join(["", *in_words(steps)])))
+
+
+def _text(result: ComparisonResult, options: Namespace) -> str:
+    """The result in few lines, followed by all that is known if that is asked for."""
+    text = as_text(result, bold=is_colored())
+    if options.verbose or options.by_direction:
+        summary = Summary.of(result, options.by_direction)
+        return f"{text}\n\n{summary.as_text(bold=is_colored())}"
+    title = result.presentation.title
+    return f"{title}\n{text}" if title else text
 
 
 def _write(
@@ -142,7 +151,7 @@ def _write(
 
 def _parameters(options: Namespace) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Parameters with one value, and those with several; raise for what no method has."""
-    for name in options.measures:
+    for name in options.measures or ():
         try:
             Measure.parse(name)
         except ValueError as error:

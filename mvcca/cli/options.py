@@ -373,9 +373,10 @@ def _add_comparison(command: ArgumentParser, budget: str) -> tuple[Any, Any, Any
         ("what is measured", _SETTINGS, _FILES, "time and randomness"),
     )
     add_option(measuring, "--measures", notes.MEASURES, "NAME,...", values.names)
-    command.set_defaults(measures=("map@50", "r@1", "r@10", "mrr"))
-    add_parameters(command, measuring, COMPARE, "relevance", "directions")
-    add_option(measuring, "--by-direction", "also print every ordered pair of views")
+    add_parameters(command, measuring, COMPARE, "gallery_size", "relevance", "directions")
+    text = "also print all measures, chosen settings, times and notes"
+    add_option(measuring, "--verbose", text)
+    add_option(measuring, "--by-direction", "like --verbose, with every ordered pair of views")
     text = "number of folds, or fraction of objects in a single held-out part"
     add_option(measuring, "--cv", text, "N", values.folds, default=5)
     text = "choose no settings: compare methods at the values below and the library's defaults"
@@ -385,7 +386,7 @@ methods that are not tuned)"""
     add_option(settings, "--n-components", text, "N", values.positive_int)
     text = """ridge in units of each view's mean variance, 'auto' or 'oas' (default: chosen by
 folds; 0.1 for methods that are not tuned; networks: see below); of several values, each
-method uses the best by cross-validation within the training part of each fold"""
+method uses the best one on the folds"""
     add_option(settings, "--reg", text, "REG", values.reg, nargs="+")
     text = """parameter of the methods that have it, such as n_neighbors=20; may be repeated. Of
 several values, as in n_neighbors=5,20,80, each method uses the best, as with --reg"""
@@ -396,8 +397,8 @@ several values, as in n_neighbors=5,20,80, each method uses the best, as with --
     similarities = ("sqexp", "exp", "cosine", "equal")
     add_option(settings, "--label-similarity", text, choices=similarities)
     add_option(settings, "--sigma", "its bandwidth (default: 1)", "S", values.positive)
-    text = """time for all methods, such as 30s or 2h, or none for any: the cheapest are measured
-first, at default settings if a search takes too long; the others are left out, with the reason"""
+    text = """time for all methods, such as 30s or 2h, or none for any; what is measured on two
+folds by then is printed, and other methods are left out, with the reason"""
     add_option(running, "--budget", text, "TIME", str.lower, default=budget)
     add_parameters(command, running, COMPARE, "random_state", "n_jobs")
     of_files = {"groups", "label_vectors"}  # which the demo has not

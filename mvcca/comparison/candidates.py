@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
@@ -16,7 +18,7 @@ from mvcca.base import Requirements
 from mvcca.comparison.data import Data
 from mvcca.comparison.registry import METHODS, LearnsFrom, Method, did_you_mean, selected
 from mvcca.machine.deadline import seconds_of
-from mvcca.model_selection import Goal, tunable
+from mvcca.model_selection import Asked, Goal, tunable
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
@@ -24,25 +26,6 @@ from mvcca.retrieval.relevance import RelevanceBy
 # Parameters of methods selected by name that are not tuned; networks keep their own ridge.
 DEFAULTS = {"n_components": 10, "reg": 0.1}
 Tune = bool | Literal["all"]
-# Classes by their seconds in a comparison of five folds on 1,797 digits, with tuning.
-_CHEAPEST_FIRST = (
-    "CFA",
-    "Procrustes",
-    "AffineMap",
-    "PLS",
-    "LGCFL",
-    "LabelRegression",
-    "CCA",
-    "MLCCA",
-    "MVCCA",
-    "GCCA",
-    "MVMLCCA",
-    "NCCA",
-    "SemanticMatching",
-    "JRL",
-    "KCCA",
-    "CMOLRS",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +41,59 @@ class Settings:
     label_vectors: np.ndarray | None = None  # of the labels that define relevance
     tune: Tune = True  # methods selected by name, or "all" estimators
     budget: str | float | None = None  # time for all methods
+    gallery_size: int | None = None  # that the user will search; None for the number of objects
+    are_default: bool = True  # whether `measures` are
 
-    def goal(self, data: Data) -> Goal | None:
-        """What tuning maximizes, by the first measure; None if nothing is relevant."""
-        by = data.relevance_by(self.measures[0], self.relevance)
-        if by == "words" and any(data.strangers()):  # whose word vectors are compared
-            return None
-        return "object" if by == "pairs" else "class"
+    def goals(self, data: Data) -> tuple[Goal, ...]:
+        """What is measured, and settings are chosen for: the same object, and the same class."""
+        if self.by_measure(data):
+            return (self.goal_of(self.measures[0], data),)
+        names = [name for name in self.measures if not Measure.parse(name).is_of_gallery]
+        found = {self.goal_of(name, data) for name in names or self.measures}
+        return tuple(goal for goal in ("object", "class") if goal in found)
+
+    def goal_of(self, measure: str, data: Data) -> Goal:
+        """The goal whose settings a measure is taken of."""
+        by_pairs = data.relevance_by(measure, self.relevance) == "pairs"
+        return "object" if by_pairs else "class"
+
+    def by_measure(self, data: Data) -> bool:
+        """Whether the first measure decides in place of a goal, so that nothing is searched.
+
+        Goals need labels with common names, and directions from one view to one other.
+        """
+        pairs = self.pairs_of_views(data.views.names)
+        if pairs is None or (pairs and all(p == q for p, q in pairs) and data.labels is None):
+            return True
+        first = data.relevance_by(self.measures[0], self.relevance)
+        return first == "words" and any(data.strangers())
+
+    def pairs_of_views(self, names: Sequence[str]) -> tuple[tuple[str, str], ...] | None:
+        """Views of queries and of items; none for all different ones, None for joined views."""
+        within = tuple((name, name) for name in names)
+        if self.directions == "cross":
+            return ()
+        if self.directions == "within":
+            return within
+        if self.directions == "all":
+            return (*permutations(names, 2), *within)
+        found = []
+        for pair in self.directions:
+            single = [(own,) if isinstance(own, str) else tuple(own) for own in pair]
+            if any(len(own) > 1 for own in single):
+                return None
+            found.append((single[0][0], single[1][0]))
+        return tuple(found)
+
+    def asked(self, data: Data) -> Asked:
+        """What is asked of held-out rows."""
+        pairs = self.pairs_of_views(data.views.names)
+        return Asked(self.goals(data), self.gallery_size or len(data.views), pairs or None)
+
+    @property
+    def sign(self) -> int:
+        """-1 if the first measure is better the smaller it is."""
+        return -1 if Measure.parse(self.measures[0]).smaller_is_better else 1
 
     def check(self) -> None:
         """Raise ValueError or TypeError for values that fit no data."""
@@ -74,6 +103,9 @@ class Settings:
             )
         if self.budget is not None:
             seconds_of(self.budget)
+        size = self.gallery_size
+        if size is not None and (not isinstance(size, Integral) or size < 1):
+            raise ValueError(f"Expected gallery_size to be a number of items, got {size!r}.")
         if self.tune not in (True, False, "all"):
             raise ValueError(f"Expected tune to be True, False or 'all', got {self.tune!r}.")
         if not isinstance(self.search, Mapping):
@@ -100,18 +132,19 @@ class Candidate:
     estimator: Any  # it is cloned before it is fitted
     learns_from: LearnsFrom
     method: Method | None = None  # entry of the registry, if it was selected by name
+    goals: tuple[Goal, ...] = ()  # that it is measured for
     is_tuned: bool = False  # whether folds choose parameters, which are "cv" in `estimator`
-    default: Any = None  # of a tuned method: the estimator at default settings
-    out_of_time: bool = False  # whether it is at default settings for want of time
+    may_be_dropped: bool = False  # if it cannot be the best: not if the user names it
 
     @property
     def is_deep(self) -> bool:
         """Whether it trains networks."""
         return hasattr(self.estimator, "callbacks")
 
-    def at_default_settings(self) -> Candidate:
-        """The same method where there is no time to choose its settings."""
-        return replace(self, estimator=self.default, is_tuned=False, out_of_time=True)
+    def grid(self, settings: Settings) -> list[dict[str, Any]]:
+        """Combinations of the values that the user gives for its parameters."""
+        known = self.estimator.get_params()
+        return [*ParameterGrid({k: list(v) for k, v in settings.search.items() if k in known})]
 
     def lacks(self, data: Data) -> str | None:
         """What the data lack to fit the method to any part of them; None if it can be fitted."""
@@ -135,7 +168,7 @@ def candidates_of(
     if isinstance(methods, Mapping):
         found = [_given(str(name), own, data, settings) for name, own in methods.items()]
     else:
-        found = [_named(method, data, settings) for method in _chosen(methods, data)]
+        found = _chosen(methods, data, settings)
     if not found:
         raise ValueError("Expected at least one method to compare, got none.")
     together = [*others, *found]
@@ -157,23 +190,11 @@ def candidates_of(
     return found
 
 
-def cheapest_first(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates in a fixed order: networks last, then tuned methods, and each by its class."""
-    return sorted(candidates, key=lambda one: (one.is_deep, one.is_tuned, _rank(one.estimator)))
-
-
-def _rank(estimator: Any) -> int:
-    """Place of an estimator's class, or of the one it is derived from; unknown ones are last."""
-    names = [kind.__name__ for kind in type(_last_step(estimator)).__mro__]
-    known = [_CHEAPEST_FIRST.index(name) for name in names if name in _CHEAPEST_FIRST]
-    return known[0] if known else len(_CHEAPEST_FIRST)
-
-
 def _hint(name: str, known: Collection[str]) -> str:
     return did_you_mean(name, known) or "."
 
 
-def _chosen(methods: Any, data: Data) -> list[Method]:
+def _chosen(methods: Any, data: Data, settings: Settings) -> list[Candidate]:
     """Methods by name; of the default group, those that apply to the data."""
     names = [methods] if isinstance(methods, str | BaseEstimator) else list(methods)
     if not all(isinstance(name, str) for name in names):
@@ -181,59 +202,64 @@ def _chosen(methods: Any, data: Data) -> list[Method]:
             "Expected names of methods (see mvcca.methods()), or a mapping of names to "
             f"estimators such as {{'CCA': CCA(2)}}, got {methods!r}."
         )
-    chosen = [METHODS[name] for name in selected(names)]
-    if "default" in names:
-        chosen = [m for m in chosen if m.name in names or _is_worthwhile(m, data)]
-    return chosen
+    found = []
+    for method in (METHODS[name] for name in selected(names)):
+        is_default = method.name not in names and names == ["default"]
+        if method.name not in names and "default" in names and not _is_worthwhile(method, data):
+            continue
+        found.append(_named(method, data, settings, is_default, method.name not in names))
+    return found
 
 
 def _is_worthwhile(method: Method, data: Data) -> bool:
     """Whether a method of the default group applies to the data and duplicates no other."""
-    if method.name in ("cca", "ncca"):  # of two views
+    if method.name == "cca":  # of two views
         return len(data.views.names) == 2 and data.has_pairs
     if method.name == "mvcca":  # on two views it is CCA
         return len(data.views.names) > 2 and data.has_pairs
     return data.has_pairs if method.learns_from == "pairs" else data.fit_labels is not None
 
 
-def _named(method: Method, data: Data, settings: Settings) -> Candidate:
+def _named(
+    method: Method, data: Data, settings: Settings, is_default: bool, in_group: bool
+) -> Candidate:
     given: dict[str, Any] = {"random_state": settings.random_state}
     searched = settings.params.keys() | settings.search.keys()
     tuned = tunable(method.build(given), searched) if _tunes(data, settings) else None
     if data.texts and method.reads_words:
         given["tokens"] = data.texts
-    defaults = {} if method.is_deep else DEFAULTS
+    defaults = {} if method.is_deep or tuned is not None else DEFAULTS
     estimator = method.build({**given, **defaults, **settings.params})
-    default = Candidate(method.title, estimator, method.learns_from, method)
-    if tuned is None:
-        return default
-    return _searched(default, method.build({**given, **settings.params}), tuned, data, settings)
+    goals = settings.goals(data)
+    if is_default and method.learns_from == "labels" and "class" in goals:
+        goals = ("class",)  # whether rows show the same object is not in the labels
+    found = Candidate(
+        method.title, estimator, method.learns_from, method, goals, may_be_dropped=in_group
+    )
+    return found if tuned is None else _searched(found, tuned, data, settings)
 
 
 def _given(name: str, estimator: Any, data: Data, settings: Settings) -> Candidate:
-    default, tuned = Candidate(name, estimator, _learns_from(estimator, data)), None
+    goals = settings.goals(data)
+    found, tuned = Candidate(name, estimator, _learns_from(estimator, data), goals=goals), None
     if settings.tune == "all" and _tunes(data, settings):
         tuned = tunable(estimator, settings.search.keys())
-    return default if tuned is None else _searched(default, estimator, tuned, data, settings)
+    return found if tuned is None else _searched(found, tuned, data, settings)
 
 
 def _searched(
-    default: Candidate, estimator: Any, tuned: Mapping[str, Any], data: Data, settings: Settings
+    candidate: Candidate, tuned: Mapping[str, Any], data: Data, settings: Settings
 ) -> Candidate:
     """A candidate some of whose parameters folds choose."""
-    estimator = clone(estimator).set_params(**tuned, **_goal_of(estimator, data, settings))
-    # A search of other parameters fits estimators that tune themselves.
+    estimator = clone(candidate.estimator)
+    goal = {"cv_goal": settings.goals(data)[0]} if "cv_goal" in estimator.get_params() else {}
+    # A grid of other parameters fits estimators that tune themselves.
     is_tuned = not settings.search.keys() & estimator.get_params().keys()
-    return replace(default, estimator=estimator, is_tuned=is_tuned, default=default.estimator)
+    return replace(candidate, estimator=estimator.set_params(**tuned, **goal), is_tuned=is_tuned)
 
 
 def _tunes(data: Data, settings: Settings) -> bool:
-    return settings.tune is not False and settings.goal(data) is not None
-
-
-def _goal_of(estimator: Any, data: Data, settings: Settings) -> dict[str, Any]:
-    has_goal = "cv_goal" in estimator.get_params(deep=False)
-    return {"cv_goal": settings.goal(data)} if has_goal else {}
+    return settings.tune is not False and not settings.by_measure(data)
 
 
 def _learns_from(estimator: Any, data: Data) -> LearnsFrom:

@@ -9,6 +9,7 @@ from typing import Any
 from mvcca.comparison.candidates import Candidate
 from mvcca.comparison.measurements import RECORD, Measurements
 from mvcca.comparison.summary import Summary
+from mvcca.comparison.verdict import sentences, table
 from mvcca.comparison.wording import code, escaped
 from mvcca.machine.printable import printable_json
 from mvcca.machine.replacing import replacing
@@ -38,7 +39,7 @@ def as_json(result: Measurements) -> dict[str, Any]:
     """The result in JSON-compatible values."""
     summary = Summary.of(result)
     return {
-        "verdict": summary.verdict,
+        "sentences": sentences(result),
         "title": summary.title,
         "about": summary.about,
         "best": result.best if result.successes else None,
@@ -47,6 +48,8 @@ def as_json(result: Measurements) -> dict[str, Any]:
             for what, (measure, method) in result.questions.items()
         },
         "chance": {measure: result.chance_level(measure) for measure in result.measures},
+        "gallery_size": result.gallery_size,
+        "table": table(result).records(),
         "n_folds": len(result.folds),
         "random_state": result.settings.random_state,
         "methods": [_entry(result, candidate) for candidate in result.candidates],
@@ -84,17 +87,16 @@ def _entry(result: Measurements, candidate: Candidate) -> dict[str, Any]:
 
 
 def _choices(result: Measurements, method: str) -> Iterator[dict[str, Any]]:
-    """Settings that inner folds chose for each fold, and their value there."""
-    for number, found in result.measured(method).items():
-        choice = found.choice
+    """Settings that the folds chose for each goal, and their value there."""
+    for goal in result.runs[method].trials:
+        choice = result.choice(method, goal)
         if choice is not None:
             yield {
-                "fold": number,
-                "chosen": {**choice.params, "n_components": found.n_components},
+                "goal": goal,
+                "chosen": {**choice.params, "n_components": choice.n_components},
                 "ranking": choice.ranking,
                 "at_edge": list(choice.at_edge),
-                "n_inner_folds": choice.n_folds,
-                "inner_value": choice.value,
+                "value": choice.value,
             }
 
 

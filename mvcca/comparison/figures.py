@@ -87,8 +87,8 @@ def _drawn(found: Measured) -> dict[str, Any]:
 
 
 def tuning(result: Measurements) -> list[Picture]:
-    """Values of the searched settings on the inner folds of the first fold, by method."""
-    choices = {name: result.fits(name)[0].choice for name in result.successes}
+    """Values of the searched settings on the folds, by method."""
+    choices = {name: result.choice(name) for name in result.successes}
     tuned = {name: choice for name, choice in choices.items() if choice is not None}
     rankings = dict.fromkeys(
         params["ranking"] for choice in tuned.values() for params in choice.cv_results["params"]

@@ -1,24 +1,24 @@
-"""Fit a method to the training part of a fold and measure it on the held-out part.
+"""Fit and measure one method, fold by fold.
 
-Held-out rows are projected once; measures, correlations, curves and examples are read from these
-rows. A method that cannot be fitted is an outcome with a reason; warnings are stored with the
-outcome that caused them.
+`Conditions.advance` takes a method one fold further: held-out rows are ranked under every setting,
+each of which is fitted once, and values of their objects are kept for all goals. `measured` fits
+the chosen setting for what only reports show: other measures, correlations, costs and examples. A
+method that cannot be fitted is an outcome with a reason.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import DataDimensionalityWarning
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from mvcca.blocks.checks import is_about_finite
@@ -26,21 +26,34 @@ from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
 from mvcca.comparison.progress import Report, epochs_reported
 from mvcca.comparison.texts import text_step
-from mvcca.comparison.tuning import choice_within, choices_of_folds, is_nested
 from mvcca.inspection import pairwise_correlations
-from mvcca.machine.deadline import NO_DEADLINE, Deadline, OutOfTime, in_words
+from mvcca.machine.deadline import NO_DEADLINE, Deadline, OutOfTime
 from mvcca.machine.memory import PeakMemory
-from mvcca.model_selection import Choice, choice_of, fit_chosen
+from mvcca.model_selection import (
+    Asked,
+    Choice,
+    Goal,
+    RankedSample,
+    Space,
+    SpaceSearch,
+    Trials,
+    Value,
+    Variant,
+    choice_of,
+    choice_with_components,
+    fit_chosen,
+    held_out_source,
+    values_by_ranking,
+)
 from mvcca.model_selection.folds import Fold
-from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
+from mvcca.retrieval import RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.collection import Projected
 from mvcca.retrieval.evaluate import expected_at_random
 from mvcca.retrieval.ranking import Ranking
-from mvcca.retrieval.table import check_several_items
 from mvcca.views import Labels, Views
+from mvcca.views.labels_by_view import LabelsByView
 
 CURVE_LENGTH = 50  # of the recall curve
-SEARCH_FOLDS = 3  # within the training part
 _FEW_ROWS = 100
 RANKS = "mr"  # measure whose values of queries are ranks
 
@@ -87,137 +100,200 @@ class Measured:
         return [(of_queries[:, None] <= lengths).mean(axis=0) for of_queries in ranks]
 
 
-@dataclass(frozen=True)
-class Failed:
-    """A method that could not be fitted or measured, and the reason."""
+@dataclass(eq=False)
+class MethodRun:
+    """One method on the folds so far.
 
-    reason: str
+    Attributes
+    ----------
+    trials : dict
+        By goal, the values of its settings on the folds, which choose the best one.
+    measured : dict
+        By number of the fold, what else was measured of a method with a single setting.
+    seconds : dict
+        By number of the fold, how long it took.
+    failure : str
+        Why the method has no values; empty if it has.
+    is_dropped : bool
+        Whether it was not taken further because it cannot be the best one.
+    space, found, tried
+        What is searched, and the state of the search.
+    """
 
+    trials: dict[Goal, Trials] = field(default_factory=dict)
+    measured: dict[int, Measured] = field(default_factory=dict)
+    seconds: dict[int, float] = field(default_factory=dict)
+    failure: str = ""
+    is_dropped: bool = False
+    space: Space | None = None
+    found: dict[Any, Trials] = field(default_factory=dict)
+    tried: set[Any] = field(default_factory=set)
 
-@dataclass(frozen=True)
-class Omitted(Failed):
-    """A method that the time limit left out."""
+    @property
+    def folds(self) -> list[int]:
+        """Numbers of the folds that it has values of."""
+        return list(self.seconds)
 
-    needs: float | None = None  # seconds of a limit that includes it, where that was measured
+    def values(self, goal: Goal) -> dict[int, Value]:
+        """Values of the best setting by fold."""
+        return self.trials[goal].values[self.trials[goal].best]
 
+    def choice(self, goal: Goal, candidate: Candidate) -> Choice | None:
+        """The best settings for a goal; None if there is nothing to choose."""
+        trials = self.trials[goal]
+        if candidate.is_tuned:
+            assert self.space is not None
+            return choice_with_components(trials, candidate.estimator, self.space)
+        return trials.choose() if len(trials.settings) > 1 else None
 
-Outcome = Measured | Failed
-Outcomes = dict[tuple[str, int], Outcome]
-
-
-class Begun(NamedTuple):
-    """A method that was measured on its first fold."""
-
-    candidate: Candidate  # at default settings, if its search took too long
-    outcomes: Outcomes  # of the first fold; of all folds, if a search failed or no time was left
-    chosen: Mapping[int, Choice]  # by fold, where one search serves all
-    seconds: float  # of the first fold, without such a search
+    def finished(self) -> MethodRun:
+        """Without the state of the search, whose values take memory."""
+        trials = {}
+        for goal, own in self.trials.items():
+            kept = {v: {n: value[:2] for n, value in by.items()} for v, by in own.values.items()}
+            trials[goal] = replace(own, values={**kept, own.best: own.values[own.best]})
+        return replace(self, trials=trials, found={}, tried=set())
 
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """What all methods of a comparison have in common; the deadline is checked at every tick."""
+    """What all methods of a comparison have in common; `limit` stops fits at its next tick."""
 
     data: Any  # `Data`; None on the way to another process
     folds: Sequence[Fold]
     settings: Settings
-    deadline: Deadline = NO_DEADLINE
+    asked: Asked
+    limit: Deadline = NO_DEADLINE
 
-    def begin(self, candidate: Candidate, share: Deadline, report: Report | None = None) -> Begun:
-        """Measure a method on the first fold; at default settings if its search takes too long.
-
-        `share` is the time that the search may take, for all folds.
-        """
+    def advance(
+        self, candidate: Candidate, run: MethodRun, n_folds: int, report: Report | None = None
+    ) -> MethodRun:
+        """Take a method on to so many folds; the run is changed and returned."""
         reason = candidate.lacks(self.data)
         if reason is not None:
-            return self._none(candidate, Failed(reason))
-        if not self.deadline.allows(0):
-            return self._none(candidate, self.left_out())
-        begun = self._begun(candidate, share, report)
-        is_omitted = any(isinstance(own, Omitted) for own in begun.outcomes.values())
-        if candidate.is_tuned and is_omitted and self.deadline.allows(0):
-            return self._begun(candidate.at_default_settings(), self.deadline, report)
-        return begun
-
-    def _begun(self, candidate: Candidate, limit: Deadline, report: Report | None) -> Begun:
-        """Choose the settings if one search serves all folds, and measure the first fold."""
-        clock, chosen, within = self.deadline.clock, {}, self
-        start = clock()
-        try:
-            with limit.enforced(), warnings.catch_warnings(action="ignore"):
-                if candidate.is_tuned and not is_nested(self.data, self.folds, candidate):
-                    within = replace(self, deadline=limit.part(1 / len(self.folds)))
-                elif candidate.is_tuned:
-                    if report is not None:
-                        report(f"{candidate.name}, choosing settings")
-                    chosen = choices_of_folds(candidate, self.data, self.folds, self.settings)
-        except KeyboardInterrupt:
-            raise
-        except OutOfTime:
-            return self._none(candidate, self.left_out(clock() - start))
-        except BaseException as error:  # SystemExit, too: other methods go on
-            return self._none(candidate, Failed(_reason(error, self.data)))
-        start = clock()
-        outcomes = within.measure(candidate, self.folds[0], chosen, report)
-        return Begun(candidate, outcomes, chosen, clock() - start)
-
-    def _none(self, candidate: Candidate, why: Failed) -> Begun:
-        return Begun(candidate, {(candidate.name, f.number): why for f in self.folds}, {}, 0.0)
-
-    def measure(
-        self,
-        candidate: Candidate,
-        fold: Fold,
-        chosen: Mapping[int, Choice],
-        report: Report | None = None,
-    ) -> Outcomes:
-        """Fit a method on one fold and measure it."""
-        start, choice = self.deadline.clock(), chosen.get(fold.number)
-        if report is not None and (candidate.is_tuned or candidate.is_deep):
-            where = f"{candidate.name}, fold {fold.number + 1} of {len(self.folds)}, "
+            return replace(run, failure=reason)
+        fold = self.folds[n_folds - 1]
+        if report is not None:
+            where = f"{candidate.name}, fold {n_folds} of {len(self.folds)}, "
             report = partial(_prefixed, report, where)
-        with warnings.catch_warnings(record=True) as caught, self.deadline.enforced():
+        start = perf_counter()
+        with warnings.catch_warnings(record=True) as caught, self.limit.enforced():
             warnings.simplefilter("always")
             try:
-                self.deadline.check()
-                found: Outcome = _measured(
-                    candidate, self.data, fold, self.settings, choice, report, caught
-                )
+                if candidate.is_tuned:
+                    self._search(candidate, run, n_folds)
+                else:
+                    self._fit(candidate, run, fold, report, caught)
             except KeyboardInterrupt:
                 raise
             except OutOfTime:
-                found = self.left_out(self.deadline.clock() - start)
+                return run
             except BaseException as error:  # SystemExit, too: other methods go on
-                found = Failed(_reason(error, self.data))
-        return {(candidate.name, fold.number): found}
+                run.failure = self._reason(error, fold)
+                return run
+        run.seconds[fold.number] = perf_counter() - start
+        return run
 
-    def left_out(self, spent: float | None = None) -> Omitted:
-        """The outcome of a method that was stopped after some seconds, or never began."""
-        budget = f"budget={self.settings.budget!r}"
-        why = f"no time of {budget} was left for it"
-        if spent is not None:
-            why = f"stopped after {in_words(spent)}, when no time of {budget} was left"
-        return Omitted(f"left out: {why}. Pass a larger budget, or budget=None, to include it")
+    def _reason(self, error: BaseException, fold: Fold) -> str:
+        where = f"fold {fold.number + 1} of {len(self.folds)} cannot be fitted and measured: "
+        return f"{where if fold.number else ''}{_reason(error, self.data)}"
+
+    def _search(self, candidate: Candidate, run: MethodRun, n_folds: int) -> None:
+        """Search the settings of a tuned method on the first folds."""
+        sources = []
+        for fold in self.folds[:n_folds]:
+            views = self.data.views
+            if candidate.method is not None and self.data.texts:
+                views = text_step(views[fold.train]).fit(views[fold.train]).transform(views)
+            everything = np.arange(len(views))
+            source = held_out_source(
+                candidate.estimator,
+                views,
+                candidate.labels_of(self.data, everything),
+                fold.train,
+                fold.test,
+                replace(self.asked, goals=candidate.goals),
+                self.data.relevant_labels,
+                run.space,
+            )
+            run.space = source.space
+            sources.append(source)
+        search = SpaceSearch(sources, by_heads=False, found=run.found, tried=run.tried)
+        run.trials = search.choices()
+        search.check_folds()
+
+    def _fit(
+        self,
+        candidate: Candidate,
+        run: MethodRun,
+        fold: Fold,
+        report: Report | None,
+        caught: list[warnings.WarningMessage],
+    ) -> None:
+        """Fit the only setting, or each of a grid, and rank the held-out rows."""
+        grid = candidate.grid(self.settings)
+        data, step = _with_numbers(candidate, self.data, fold)
+        for number, setting in enumerate(grid):
+            fitted = _fitted(candidate, data, fold, self.settings, setting, report, caught)
+            ranking = Ranking.of(
+                fitted.estimator if step is None else make_pipeline(step, fitted.estimator)
+            )
+            table = None
+            if len(grid) == 1 or self.settings.by_measure(self.data):
+                held_out = self.data.views[fold.test]
+                found = _measured(data, held_out, fold, self.settings, fitted, ranking, caught)
+                table = found.table
+                run.measured[fold.number] = found
+            values = self._values(ranking, table, fold, candidate.goals)
+            for goal, value in values.items():
+                trials = run.trials.setdefault(goal, Trials(goal, list(grid), by_heads=False))
+                trials.add(fold.number, Variant(number, str(ranking), None, goal), value)
+        if len(grid) > 1:
+            run.measured.clear()
+        for trials in run.trials.values():
+            vars(trials).pop("best", None)  # of fewer folds
+            vars(trials).pop("_complete", None)
+
+    def _values(
+        self, ranking: Ranking, table: RetrievalTable | None, fold: Fold, goals: tuple[Goal, ...]
+    ) -> dict[Goal, Value]:
+        if table is not None and self.settings.by_measure(self.data):
+            return dict.fromkeys(goals, _value_of_table(table, self.settings, fold))
+        sample = self.sample(fold)
+        return values_by_ranking(ranking, replace(sample, asked=replace(self.asked, goals=goals)))
+
+    def sample(self, fold: Fold) -> RankedSample:
+        """The held-out rows that are ranked."""
+        labels = self.data.relevant_labels
+        judged = None if labels is None else LabelsByView.of(self.data.views, labels)
+        return RankedSample.of(self.data.views, judged, fold.test, asked=self.asked)
+
+    def measure(self, candidate: Candidate, fold: Fold, choice: Choice | None) -> Measured:
+        """Fit a method with its chosen settings and measure all that reports show."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            data, step = _with_numbers(candidate, self.data, fold)
+            fitted = _fitted(candidate, data, fold, self.settings, choice, None, caught)
+            model = fitted.estimator
+            ranking = Ranking.of(model if step is None else make_pipeline(step, model))
+            held_out = self.data.views[fold.test]
+            return _measured(data, held_out, fold, self.settings, fitted, ranking, caught)
+
+
+def _value_of_table(table: RetrievalTable, settings: Settings, fold: Fold) -> Value:
+    """The first measure as a value; the larger, the better."""
+    name = settings.measures[0]
+    sign = settings.sign
+    score = sign * table.mean()[name]
+    of_objects = np.full((len(fold.test), len(table)), np.nan)
+    for column, row in enumerate(table):
+        if name in row.per_query:
+            of_objects[row.query_objects[name], column] = sign * row.per_query[name]
+    return Value(score, score, of_objects, tuple(row.n_gallery for row in table))
 
 
 def _prefixed(report: Report, where: str, message: str) -> None:
     report(f"{where}{message}")
-
-
-def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Settings) -> Any:
-    """The estimator, within a search on `rows` if it has parameters with several values."""
-    estimator = clone(candidate.estimator)
-    grid = {k: list(v) for k, v in settings.search.items() if k in estimator.get_params()}
-    if not grid:
-        return estimator
-    folds = data.folds(SEARCH_FOLDS, settings.random_state, rows)
-    return GridSearchCV(
-        estimator,
-        grid,
-        scoring=partial(_score, settings, data.relevant_labels),
-        cv=[(fold.train, fold.test) for fold in folds],
-        error_score="raise",  # the reason why the method has no values
-    )
 
 
 def quiet_if_searching_ridges(settings: Settings) -> AbstractContextManager[Any]:
@@ -225,21 +301,6 @@ def quiet_if_searching_ridges(settings: Settings) -> AbstractContextManager[Any]
     if "reg" not in settings.search:
         return nullcontext()
     return warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning)
-
-
-def _score(
-    settings: Settings, labels: Labels | None, estimator: Any, X: Views, _: Any = None
-) -> float:
-    """Score by the labels that define relevance, which are looked up by the ids of the objects.
-
-    They are not always the labels that a search splits and fits to.
-    """
-    measure = settings.measures[0]
-    options = _options(settings, labels, np.asarray(X.ids) - 1, [measure])
-    table = evaluate_retrieval(X, estimator=estimator, **options)
-    check_several_items(table)
-    value = table.mean()[measure]
-    return -value if Measure.parse(measure).smaller_is_better else value
 
 
 def _options(
@@ -255,62 +316,91 @@ def _options(
     }
 
 
-def _measured(
+def _with_numbers(candidate: Candidate, data: Data, fold: Fold) -> tuple[Data, Any]:
+    """Data with numbers in place of texts for methods by name, and the step that makes them."""
+    if candidate.method is None or not data.texts:  # others have a step
+        return data, None
+    words = getattr(candidate.estimator, "tokens", None) or ()
+    step = text_step(data.views[fold.train], words).fit(data.views[fold.train])
+    return replace(data, views=step.transform(data.views)), step
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    estimator: Any
+    choice: Choice | None
+    chosen: dict[str, Any]
+    seconds: float
+    peak_bytes: int | None
+
+
+def _fitted(
     candidate: Candidate,
     data: Data,
     fold: Fold,
     settings: Settings,
-    choice: Choice | None,
+    choice: Any,
     report: Report | None,
     caught: list[warnings.WarningMessage],
-) -> Measured:
-    held_out, step = data.views[fold.test], None
-    if candidate.method is not None and data.texts:  # others have a step
-        words = getattr(candidate.estimator, "tokens", None) or ()
-        step = text_step(data.views[fold.train], words).fit(data.views[fold.train])
-        data = replace(data, views=step.transform(data.views))
-    if candidate.is_tuned and choice is None:
-        choice = choice_within(candidate, data, fold.train, settings)
+) -> _Fitted:
+    """A method fitted with a choice of folds, or with the parameters of a mapping."""
     train, estimator = data.views[fold.train], clone(candidate.estimator)
-    if settings.search:
-        estimator = searching(candidate, data, fold.train, settings)
     _warm_up(candidate, data, fold.train)
     y = candidate.labels_of(data, fold.train)
+    params = choice.params if isinstance(choice, Choice) else choice or {}
     caught.clear()
     watching = nullcontext() if report is None else epochs_reported(estimator, report)
     start = perf_counter()
     with PeakMemory() as memory, watching, quiet_if_searching_ridges(settings):
-        if choice is None:
-            estimator.fit(train, y)
+        if candidate.is_tuned:
+            fit_chosen(estimator, choice, train, y)
         else:
-            fit_chosen(estimator, choice, train, y, settings.goal(data))
-    fit_seconds = getattr(estimator, "refit_time_", perf_counter() - start)
-    start = perf_counter()
-    ranking = Ranking.of(estimator if step is None else make_pipeline(step, estimator))
+            estimator.set_params(**params).fit(train, y)
+    seconds = getattr(estimator, "refit_time_", perf_counter() - start)
+    return _Fitted(
+        estimator,
+        choice if candidate.is_tuned else None,
+        {**getattr(estimator, "best_params_", {}), **params},
+        seconds,
+        memory.n_bytes,
+    )
+
+
+def _measured(
+    data: Data,
+    held_out: Views,
+    fold: Fold,
+    settings: Settings,
+    fitted: _Fitted,
+    ranking: Ranking,
+    caught: list[warnings.WarningMessage],
+) -> Measured:
+    estimator, start = fitted.estimator, perf_counter()
     projected = ranking.project(held_out)
     has_ranks = data.has_pairs or settings.label_vectors is None
     measures = list(dict.fromkeys([*settings.measures, *([RANKS] if has_ranks else [])]))
     options = _options(settings, data.relevant_labels, fold.test, measures)
     table = evaluate_retrieval(projected, estimator=ranking, **options)
     query_seconds = perf_counter() - start
-    scores, transformed = projected.scores, Ranking.of(estimator, "cosine")
+    train, scores = data.views[fold.train], projected.scores
+    transformed = Ranking.of(estimator, "cosine")
     if not ranking.compares_scores:
         scores = transformed.project(data.views[fold.test]).scores
-    fitted = getattr(estimator, "best_estimator_", estimator)
-    choice = choice or choice_of(fitted)  # of an estimator that tunes itself
+    best = getattr(estimator, "best_estimator_", estimator)
+    choice = fitted.choice or choice_of(best)  # of an estimator that tunes itself
     chosen = {} if choice is None else choice.params
     return Measured(
         table,
         str(ranking),
         _correlations(train, lambda views: transformed.project(views).scores),
         _correlations(held_out, lambda _: scores),
-        fit_seconds,
+        fitted.seconds,
         query_seconds,
-        memory.n_bytes,
+        fitted.peak_bytes,
         choice,
-        {**getattr(estimator, "best_params_", {}), **chosen},
-        clone(getattr(estimator, "best_estimator_", candidate.estimator)),
-        getattr(fitted, "n_components_", None),
+        {**fitted.chosen, **chosen},
+        clone(getattr(estimator, "best_estimator_", estimator)),
+        getattr(best, "n_components_", None),
         tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
         Shown(projected, replace(ranking, steps=()), scores) if fold.number == 0 else None,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -12,9 +12,12 @@ import numpy as np
 from mvcca.blocks.checks import few
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data, Presentation
-from mvcca.comparison.fits import Failed, Measured, Outcome
+from mvcca.comparison.fits import Conditions, Measured, MethodRun
+from mvcca.comparison.protocol import Standing, chance_precision
+from mvcca.comparison.schedule import standing
 from mvcca.comparison.significance import CONFIDENCE, OverFolds, OverObjects, holm, holm_level
 from mvcca.machine.optional import optional
+from mvcca.model_selection import Choice, Goal
 from mvcca.model_selection.folds import Fold
 from mvcca.retrieval import Measure, RetrievalTable
 
@@ -57,9 +60,10 @@ class Measurements:
     data: Data = field(repr=False)
     settings: Settings = field(repr=False)
     folds: Sequence[Fold] = field(repr=False)
-    outcomes: dict[tuple[str, int], Outcome] = field(repr=False)
+    runs: Mapping[str, MethodRun] = field(repr=False)
     chance: Sequence[RetrievalTable] = field(repr=False)
     presentation: Presentation = field(default_factory=Presentation, repr=False)
+    is_complete: bool = True
 
     # ---- what was measured ----------------------------------------------------------------------
 
@@ -92,54 +96,140 @@ class Measurements:
             "search": {name: list(values) for name, values in settings.search.items()},
             "params": settings.params,
             "random_state": settings.random_state,
+            "gallery size": settings.gallery_size,
         }
 
-    @cached_property
+    @property
+    def conditions_of_fits(self) -> Conditions:
+        """What all methods have in common."""
+        asked = self.settings.asked(self.data)
+        return Conditions(self.data, self.folds, self.settings, asked)
+
+    @property
     def failures(self) -> dict[str, str]:
         """Methods that failed on a fold or were not run, with the reason."""
-        reasons: dict[str, str] = {}
-        for name in self.methods:
-            found = {fold.number: self.outcomes.get((name, fold.number)) for fold in self.folds}
-            failed = {n: own.reason for n, own in found.items() if isinstance(own, Failed)}
-            if failed:
-                number, reasons[name] = next(iter(failed.items()))
-                if len(failed) < len(found) or len({*failed.values()}) > 1:  # due to its rows
-                    where = f"fold {number + 1} of {len(found)}"
-                    reasons[name] = f"{where} cannot be fitted and measured: {reasons[name]}"
-            if not self.measured(name):
-                reasons.setdefault(name, "interrupted before it was measured")
-        return reasons
+        return {name: self.runs[name].failure for name in self.methods if self.runs[name].failure}
 
     @property
     def successes(self) -> list[str]:
-        """Methods that were measured on every fold, or on some before an interruption."""
-        return [name for name in self.methods if name not in self.failures]
+        """Methods that were measured, if only on some folds."""
+        return [name for name in self.methods if not self.runs[name].failure]
 
     @property
-    def is_complete(self) -> bool:
-        """Whether every method was run on every fold."""
-        return len(self.outcomes) == len(self.methods) * len(self.folds)
+    def dropped(self) -> list[str]:
+        """Methods that two folds showed not to be the best ones for any goal."""
+        return [name for name in self.successes if self.runs[name].is_dropped]
 
-    def measured(self, method: str) -> dict[int, Measured]:
-        """What was measured of a method, by number of the fold."""
-        return {
-            fold.number: found
-            for fold in self.folds
-            if isinstance(found := self.outcomes.get((method, fold.number)), Measured)
-        }
+    def candidate(self, method: str) -> Candidate:
+        """The entry of a method."""
+        if method not in self.methods:
+            raise ValueError(f"There is no {method!r}: the methods are {few(self.methods)}.")
+        return next(own for own in self.candidates if own.name == method)
 
-    def fits(self, method: str) -> list[Measured]:
+    def choice(self, method: str, goal: Goal | None = None) -> Choice | None:
+        """The settings that the folds chose for a goal, by default the one it is best for."""
+        candidate = self.candidate(method)
+        return self.runs[method].choice(goal or self._goal(method), candidate)
+
+    def _goal(self, method: str) -> Goal:
+        """The first goal that a method is the best one for, or that it is measured for."""
+        goals = self.candidate(method).goals
+        best = [goal for goal in goals if self.best_for(goal) == method]
+        return [*best, *goals][0]
+
+    def measured(self, method: str, goal: Goal | None = None) -> dict[int, Measured]:
+        """All that reports show of a method, by number of the fold, at its settings for a goal.
+
+        A method whose settings were chosen is fitted with them when it is first asked for.
+        """
+        if method not in self.successes:
+            return {}
+        run, candidate = self.runs[method], self.candidate(method)
+        if run.measured:
+            return run.measured
+        goal = goal if goal in candidate.goals else self._goal(method)
+        if (method, goal) not in self._details:
+            fits, choice = self.conditions_of_fits, run.choice(goal, candidate)
+            self._details[method, goal] = {
+                fold.number: fits.measure(candidate, fold, choice)
+                for fold in self.folds
+                if fold.number in run.folds
+            }
+        return self._details[method, goal]
+
+    @cached_property
+    def _details(self) -> dict[tuple[str, Goal], dict[int, Measured]]:
+        return {}
+
+    def fits(self, method: str, goal: Goal | None = None) -> list[Measured]:
         """What was measured of a method, in the order of the folds."""
-        return list(self.measured(method).values())
+        return list(self.measured(method, goal).values())
+
+    # ---- goals ----------------------------------------------------------------------------------
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """What methods are measured for: finding the same object, or the same class."""
+        return self.settings.goals(self.data)
+
+    @property
+    def gallery_size(self) -> int:
+        """Number of items that the user will search."""
+        return self.settings.asked(self.data).gallery_size
+
+    def standing(self, method: str, goal: Goal) -> Standing:
+        """Values of a method for a goal on held-out objects, at the settings chosen for it."""
+        if (method, goal) not in self._standings:
+            found = standing(self.runs[method], goal, self.conditions_of_fits)
+            self._standings[method, goal] = found
+        return self._standings[method, goal]
+
+    @cached_property
+    def _standings(self) -> dict[tuple[str, Goal], Standing]:
+        return {}
+
+    def ranked_for(self, goal: Goal) -> list[str]:
+        """Methods that are measured for a goal, the best one first; dropped ones last."""
+        names = [name for name in self.successes if goal in self.runs[name].trials]
+        return sorted(
+            names,
+            key=lambda n: (self.runs[n].is_dropped, -self.standing(n, goal).value),
+        )
+
+    def best_for(self, goal: Goal) -> str | None:
+        """The best method for a goal; None if none was measured for it."""
+        return next(iter(self.ranked_for(goal)), None)
+
+    def is_worse(self, method: str, goal: Goal) -> bool:
+        """Whether a test finds a method worse than the best one for a goal, at the 5 % level."""
+        best = self.ranked_for(goal)[0]
+        share = float(np.mean([len(fold.test) / len(fold.train) for fold in self.folds]))
+        own = self.standing(method, goal)
+        return method != best and own.is_worse(self.standing(best, goal), share)
+
+    @cached_property
+    def chance_of_goals(self) -> dict[Goal, float]:
+        """R@1 in the gallery of the user, or mean average precision, of random scores."""
+        if self.settings.by_measure(self.data):
+            return {self.goals[0]: self.chance_level(self.measures[0])}
+        fits = self.conditions_of_fits
+        found: dict[Goal, float] = {"object": 1 / self.gallery_size}
+        if "class" in self.goals:
+            found["class"] = chance_precision([fits.sample(fold) for fold in self.folds])
+        return found
 
     def fold_values(self, method: str, measure: str) -> np.ndarray:
         """Value of a measure on each fold, as the mean over directions."""
         self._check_measure(measure)
-        found = self.fits(method)
+        found = self._fits_by(method, measure)
         if not found:
             reason = self.failures.get(method, f"the methods are {few(self.methods)}")
             raise ValueError(f"There is no value of {method!r}: {reason}.")
         return np.array([one.table.mean()[measure] for one in found])
+
+    def _fits_by(self, method: str, measure: str) -> list[Measured]:
+        """What was measured of a method at its settings for the goal of a measure."""
+        return self.fits(method, self.settings.goal_of(measure, self.data))
 
     def _check_measure(self, measure: str) -> None:
         if measure not in self.measures:
@@ -151,29 +241,36 @@ class Measurements:
 
     def by_direction(self, method: str, measure: str) -> list[float]:
         """Mean of a measure over folds, in each direction."""
-        values = [[row.values[measure] for row in found.table] for found in self.fits(method)]
+        values = [
+            [row.values[measure] for row in found.table] for found in self._fits_by(method, measure)
+        ]
         return np.mean(values, axis=0).tolist()
 
     def chance_level(self, measure: str) -> float:
         """Mean of a measure of random scores over folds."""
         return float(np.mean([table.mean()[measure] for table in self.chance]))
 
-    @cached_property
+    @property
     def best(self) -> str:
-        """The method with the best first measure."""
-        return self.best_by(self.measures[0])
+        """The best method for the goal of the first measure."""
+        self._check_successes()
+        goal = self.settings.goal_of(self.measures[0], self.data)
+        return self.best_for(goal) or self.successes[0]
 
     def best_by(self, measure: str) -> str:
         """The method with the best mean of a measure."""
-        if not self.successes:
-            reasons = dict.fromkeys(f"{name}: {text}" for name, text in self.failures.items())
-            raise ValueError(f"No method could be fitted. {'; '.join(reasons)}")
+        self._check_successes()
         sign = -1 if Measure.parse(measure).smaller_is_better else 1
         return max(self.successes, key=lambda name: sign * self.mean(name, measure))
 
+    def _check_successes(self) -> None:
+        if not self.successes:
+            reasons = dict.fromkeys(f"{name}: {text}" for name, text in self.failures.items())
+            raise ValueError(f"No method could be fitted. {'; '.join(reasons)}")
+
     @property
     def questions(self) -> dict[str, tuple[str, str]]:
-        """The first measure of each kind of right items, and the best method by it.
+        """The best method for each kind of right items, and a measure of it.
 
         With pairs and labels there are two questions, which different methods may answer best:
         which items show the same object, and which are of the same class.
@@ -183,15 +280,18 @@ class Measurements:
         dict of str to (measure, method)
             By description of the right items, those of the same object first.
         """
-        if not self.successes:
-            return {}
-        asked: dict[str, str] = {}
-        for measure in self.measures:
-            if not Measure.parse(measure).is_of_gallery:
-                asked.setdefault(self.right_items(measure), measure)
-        asked = asked or {self.right_items(self.measures[0]): self.measures[0]}
-        order = sorted(asked.items(), key=lambda item: item[0] != self.presentation.same)
-        return {what: (measure, self.best_by(measure)) for what, measure in order}
+        found = {}
+        for goal in self.goals:
+            best = self.best_for(goal)
+            if best is not None:
+                found[self.right_items(self.measure_of(goal))] = (self.measure_of(goal), best)
+        return found
+
+    def measure_of(self, goal: Goal) -> str:
+        """The first measure of a goal."""
+        by_goal = [m for m in self.measures if self.settings.goal_of(m, self.data) == goal]
+        known = [m for m in by_goal if not Measure.parse(m).is_of_gallery]
+        return [*known, *by_goal][0]
 
     def right_items(self, measure: str) -> str:
         """Description of the items that a measure counts as right."""
@@ -295,12 +395,12 @@ class Measurements:
         return {}
 
     def _values_to_test(self, method: str, measure: str) -> OverFolds | OverObjects:
-        values = dict(zip(self.measured(method), self.fold_values(method, measure), strict=True))
+        values = dict(zip(self.runs[method].folds, self.fold_values(method, measure), strict=True))
         parsed = Measure.parse(measure)
         if not self.is_one_split or parsed.is_of_gallery:
             shares = [len(fold.test) / len(fold.train) for fold in self.folds]
             return OverFolds(values, float(np.mean(shares)))
-        (fold,), (found,), groups = self.folds, self.fits(method), self.data.groups
+        (fold,), (found,), groups = self.folds, self._fits_by(method, measure), self.data.groups
         of_objects = np.full((len(fold.test), len(found.table)), np.nan)
         for column, row in enumerate(found.table):
             of_objects[row.query_objects[measure], column] = row.per_query[measure]
@@ -314,9 +414,10 @@ class Measurements:
         for name in self.methods:
             for number, found in self.measured(name).items():
                 key = {"method": name, "fold": number}
-                for row in found.table:
-                    direction = f"{row.query} -> {row.target}"
-                    for measure in self.measures:
+                for measure in self.measures:
+                    goal = self.settings.goal_of(measure, self.data)
+                    for row in self.measured(name, goal)[number].table:
+                        direction = f"{row.query} -> {row.target}"
                         value = row.values[measure]
                         yield {**key, "direction": direction, "measure": measure, "value": value}
                 for measure, value in _of_fit(found).items():
@@ -357,7 +458,9 @@ class Measurements:
                 }
             )
             for name in self.methods
-            for number, found in self.measured(name).items()
+            for number, found in self.measured(
+                name, self.settings.goal_of(measure, self.data)
+            ).items()
             for row in found.table
         ]
         return pd.concat(parts, ignore_index=True)
@@ -376,7 +479,7 @@ def _of_fit(found: Measured) -> dict[str, float]:
         chosen = {**found.choice.params, "n_components": found.n_components}
         numbers = {k: float(v) for k, v in chosen.items() if isinstance(v, int | float)}
         values |= {f"chosen {name}": value for name, value in numbers.items()}
-        values["value on inner folds"] = found.choice.value
+        values["value on the folds"] = found.choice.value
     return {name: value for name, value in values.items() if not np.isnan(value)}
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from sklearn.base import clone
+
 from mvcca.comparison.registry import Method
 from mvcca.comparison.result import ComparisonResult
-from mvcca.model_selection import tunable
+from mvcca.model_selection import Goal, tunable
 
 
 def next_steps(
@@ -23,32 +24,21 @@ def next_steps(
 ) -> dict[str, str]:
     """The ``mvcca fit`` commands for the best method of each question, by description.
 
-    They repeat what ``result.refit`` does: a tuned method is tuned again, on all objects. A method
-    that is best for one of several questions is tuned for the right items of that question. Of the
-    values that a search chose on the folds, the most frequent ones are given. `views` and `labels`
-    name the files, and `header`, `ids` and `complete` are the options ``--header``, ``--id`` and
-    ``--complete``. A method that is best for all questions has one command, and without methods
-    that could be fitted there are none.
+    They tune the method for the right items of the question, on all objects. Values of parameters
+    that the user gave, or a grid of the user chose, are given. `views` and `labels` name the files,
+    and `header`, `ids` and `complete` are the options ``--header``, ``--id`` and ``--complete``.
+    Without methods that could be fitted there are none.
     """
-    winners: dict[str, list[str]] = {}
-    goals: dict[str, str | None] = {}
-    for what, (measure, method) in result.questions.items():
-        winners.setdefault(method, []).append(what)
-        by_pairs = result.data.relevance_by(measure, result.settings.relevance) == "pairs"
-        goals[method] = "object" if by_pairs else "class"
-    single = len(winners) == 1
-    return {
-        " and ".join(asked): _fit_command(
-            result,
-            name,
-            None if single else goals[name],
-            views,
-            labels,
-            _options({"--header": header, "--id": ids}) + ["--complete"] * complete,
-            "model.mvcca" if single else f"{_file_name(name)}.mvcca",
-        )
-        for name, asked in winners.items()
-    }
+    reading = _options({"--header": header, "--id": ids}) + ["--complete"] * complete
+    single = len(result.questions) == 1
+    found = {}
+    for goal in result.goals:
+        name = result.best_for(goal)
+        if name is not None:
+            what = result.right_items(result.measure_of(goal))
+            output = "model.mvcca" if single else f"{goal}.mvcca"
+            found[what] = _fit_command(result, name, goal, views, labels, reading, output)
+    return found
 
 
 def in_words(steps: Mapping[str, str]) -> list[str]:
@@ -61,20 +51,18 @@ def in_words(steps: Mapping[str, str]) -> list[str]:
 def _fit_command(
     result: ComparisonResult,
     name: str,
-    asked: str | None,
+    goal: Goal,
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None,
     reading: list[str],
     output: str,
 ) -> str:
-    best = next(one for one in result.candidates if one.name == name)
+    best = result.candidate(name)
     assert best.method is not None
-    estimators = [found.estimator for found in result.fits(name)]
-    usual = Counter(map(repr, estimators)).most_common(1)[0][0]
-    estimator = next(one for one in estimators if repr(one) == usual)
-    are_sets = result.data.fit_labels is not None and result.data.fit_labels.are_sets
+    choice, estimator = result.choice(name, goal), clone(best.estimator)
+    if choice is not None and not best.is_tuned:
+        estimator.set_params(**choice.params)
     searched = _searched(estimator)
-    goal = asked or estimator.cv_goal or best.method.goal(are_sets) if searched else None
     words = ["mvcca", "fit"]
     for view, file in views.items():
         words += ["--view", f"{view}={file}"]
@@ -84,7 +72,7 @@ def _fit_command(
             words += ["--labels", file]
     words += reading
     words += ["--method", best.method.name]
-    if goal is not None and goal != best.method.goal(are_sets):
+    if searched:
         words += ["--goal", goal]
     given = _given_parameters(best.method, estimator, searched)
     if not searched and tunable(estimator, given):
@@ -114,10 +102,6 @@ def _given_parameters(
     names = sorted(own.keys() - {"cv_goal", "tokens"})  # tokens are found in the files
     found = {name: getattr(estimator, name) for name in names}
     return {name: value for name, value in found.items() if value != own[name]}
-
-
-def _file_name(title: str) -> str:
-    return "-".join(title.lower().split())
 
 
 def written(value: Any) -> str:

@@ -228,18 +228,7 @@ _TABLE = (
 METHODS = {method.name: method for method in _TABLE}
 _DEEP = [name for name, method in METHODS.items() if method.is_deep]
 GROUPS = {
-    "default": (
-        "cca",
-        "mvcca",
-        "pls",
-        "mlcca",
-        "mvmlcca",
-        "nkcca",
-        "ncca",
-        "jrl",
-        "sm",
-        "klr",
-    ),
+    "default": ("cca", "mvcca", "nkcca", "sm", "jrl"),
     "all": tuple(name for name, method in METHODS.items() if not method.is_deep),
     "deep": tuple(_DEEP[: _DEEP.index("corrnet") + 1]),
     "deep-retrieval": tuple(_DEEP[_DEEP.index("corrnet") + 1 :]),

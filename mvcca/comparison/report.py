@@ -16,16 +16,17 @@ from typing import NamedTuple
 
 from sklearn import config_context
 
-from mvcca.comparison.against_defaults import Gain, gains, not_searched
 from mvcca.comparison.examples import Example, Item, examples
 from mvcca.comparison.fits import Measured
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.summary import Summary, tuned_by
+from mvcca.comparison.summary import Summary
+from mvcca.comparison.verdict import table as headline
 from mvcca.comparison.wording import pretty, written
 from mvcca.machine.pages import template
 from mvcca.machine.pictures import Illustration
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.tables import Cell, Line, Table
+from mvcca.model_selection import Goal
 
 _TITLE = "Retrieval across views"
 _N_QUERIES, _N_ITEMS = 6, 8
@@ -56,8 +57,8 @@ def report_page(
 def _statements(result: Measurements) -> dict[str, str]:
     """Statements that fit the best method of each question to all objects, and save it."""
     return {
-        what: f'mvcca.save(result.refit({method!r}), "model.mvcca")'
-        for what, (_, method) in result.questions.items()
+        what: f'mvcca.save(result.refit({method!r}, {goal!r}), "model.mvcca")'
+        for goal, (what, (_, method)) in zip(result.goals, result.questions.items(), strict=False)
     }
 
 
@@ -78,8 +79,6 @@ class ResultSection:
     tables: list[Table]  # measures, then correlations, costs and settings
     by_direction: list[Table]
     n_directions: int
-    gains: Table | None
-    not_searched: list[str]
     note: str  # why there are no pictures
     illustrations: list[Illustration]
     queries: Queries | None
@@ -90,19 +89,17 @@ class ResultSection:
         summary = Summary.of(result)
         tables = [
             part
-            for table in (summary.measures, summary.costs, summary.choices)
+            for table in (headline(result), summary.measures, summary.costs, summary.choices)
             for part in table.parts()
             if part.lines
         ]
         if not result.successes:
-            return cls(summary, tables, [], 0, None, [], "", [], None)
+            return cls(summary, tables, [], 0, "", [], None)
         return cls(
             summary,
             tables,
             [part for table in _by_direction(result) for part in table.parts()],
             len(result.chance[0]),
-            _gains(result),
-            list(not_searched(result)) if _is_tuned(result) else [],
             "" if has_pictures() else f"This report has no figures, {NO_PICTURES}.",
             list(_illustrations(result, summary)) if has_pictures() else [],
             _queries(result, bool(result.presentation.layout) and has_pictures()),
@@ -123,34 +120,13 @@ def _by_direction(result: Measurements) -> Iterator[Table]:
         yield Table(f"{pretty(m)} by direction{where}", ["query → searched", *methods], lines)
 
 
+def _goal(result: Measurements) -> Goal:
+    """The goal of the first measure."""
+    return result.settings.goal_of(result.measures[0], result.data)
+
+
 def _is_tuned(result: Measurements) -> bool:
     return any(result.fits(name)[0].choice is not None for name in result.successes)
-
-
-def _gains(result: Measurements) -> Table | None:
-    """The first measure of tuned methods, tuned and at default settings."""
-    lines = [_gain_line(result, gain) for gain in gains(result)]
-    if not lines:
-        return None
-    caption = f"{pretty(result.measures[0])} of tuned methods, and at default settings, same folds"
-    return Table(
-        caption,
-        ["method", "tuned", "default", "difference"],
-        lines,
-        notes=[
-            "Default settings are 10 components and a ridge of 0.1 where a method has them. "
-            "Methods that take more than 10 seconds are not measured again."
-        ],
-    )
-
-
-def _gain_line(result: Measurements, gain: Gain) -> Line:
-    measure = result.measures[0]
-    tuned = written(measure, gain.tuned)
-    texts = [tuned, "not measured", ""]
-    if gain.default is not None:
-        texts = [tuned, written(measure, gain.default), f"{gain.tuned - gain.default:+.3f}"]
-    return Line(in_one_line(gain.method), list(map(Cell, texts)))
 
 
 # ---- figures and queries ------------------------------------------------------------------------
@@ -173,11 +149,10 @@ def _illustrations(result: Measurements, summary: Summary) -> Iterator[Illustrat
         yield Illustration(
             "Search for settings",
             figures.tuning(result),
-            f"{tuned_by(result)} on inner folds. Each point is the best value at this setting, "
-            "whatever the others are; each ranking has a line. The chosen values are optimistic: "
-            "compare methods by the tables, on objects that chose nothing.",
-            f"inner folds of the {len(result.folds[0].train):,} training objects"
-            + ("" if result.is_one_split else " of the first fold"),
+            f"{'MRR' if _goal(result) == 'object' else 'Mean average precision'} of held-out "
+            "objects. Each point is the best value at this setting, whatever the others are; each "
+            "ranking has a line.",
+            summary.measured_on,
         )
     if best.curves:
         n_directions = len(result.chance[0])

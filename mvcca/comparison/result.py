@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import hash as hash_of
+from sklearn.base import clone
 
 from mvcca.blocks.checks import few
 from mvcca.comparison.candidates import candidates_of
 from mvcca.comparison.export import as_json, write
-from mvcca.comparison.fits import Conditions, Omitted, quiet_if_searching_ridges, searching
+from mvcca.comparison.fits import quiet_if_searching_ridges
 from mvcca.comparison.measurements import RECORD, Measurements
-from mvcca.comparison.schedule import outcomes_of
+from mvcca.comparison.schedule import runs_of
 from mvcca.comparison.summary import Summary
-from mvcca.comparison.verdict import verdict
+from mvcca.comparison.verdict import as_text, sentences, table
 from mvcca.comparison.wording import listed
-from mvcca.machine.deadline import Deadline, budget_of
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table
+from mvcca.model_selection import Goal, fit_chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +50,7 @@ class ComparisonResult(Measurements, Result):
     failures : dict of str to str
         Methods without a result, with the reason.
     is_complete : bool
-        Whether every method was run on every fold; False after Ctrl-C.
+        Whether nothing was interrupted; False after Ctrl-C.
     best_estimator_ : estimator
         The best method, fitted to all objects, after the search if there is one. It is fitted when
         it is first accessed.
@@ -101,28 +102,24 @@ class ComparisonResult(Measurements, Result):
         ('CCA', 'MLCCA', 'mine')
         """
         added = candidates_of(methods, self.data, self.settings, self.candidates)
-        deadline = Deadline.after(self.settings.budget)
-        conditions = Conditions(self.data, self.folds, self.settings, deadline)
-        measured, outcomes = outcomes_of(added, conditions, n_jobs, progress)
-        candidates, found = (*self.candidates, *measured), {**self.outcomes, **outcomes}
-        result = replace(self, candidates=candidates, outcomes=found)
-        result._check_budget()
+        runs, is_complete = runs_of(added, self.conditions_of_fits, n_jobs, progress)
+        result = replace(
+            self,
+            candidates=(*self.candidates, *added),
+            runs={**self.runs, **runs},
+            is_complete=self.is_complete and is_complete,
+        )
+        if is_complete and not result.successes:
+            result._check_budget()
         return result
 
     def _check_budget(self) -> None:
         """Raise TimeoutError if the budget did not suffice for any method."""
-        omitted = {n: own for (n, _), own in self.outcomes.items() if isinstance(own, Omitted)}
-        if self.successes or not omitted:
-            return
-        needs = {n: own.needs for n, own in omitted.items() if own.needs is not None}
-        advice = "Pass a larger one"
-        if needs:
-            name = min(needs, key=lambda name: needs[name])
-            advice = f"As measured, {name} needs budget={budget_of(needs[name])!r}. Pass that"
-        raise TimeoutError(
-            f"No method could be measured within budget={self.settings.budget!r}. {advice}, or "
-            "budget=None, which sets no limit."
-        )
+        if any("no time of budget" in reason for reason in self.failures.values()):
+            raise TimeoutError(
+                f"No method could be measured within budget={self.settings.budget!r}. Pass a "
+                "larger one, or budget=None, which sets no limit."
+            )
 
     def __or__(self, other: Any) -> Self:
         """The methods of both results, if these were measured in the same way.
@@ -148,63 +145,70 @@ class ComparisonResult(Measurements, Result):
             self,
             candidates=(*self.candidates, *other.candidates),
             settings=self.settings if self.has_named else other.settings,
-            outcomes={**self.outcomes, **other.outcomes},
+            runs={**self.runs, **other.runs},
+            is_complete=self.is_complete and other.is_complete,
         )
 
     @cached_property
     def best_estimator_(self) -> Any:
         """The best method, fitted to all objects."""
-        return self.refit(self.best)
+        return self.refit(self.best, self.settings.goal_of(self.measures[0], self.data))
 
-    def refit(self, method: str) -> Any:
-        """Fit one of the methods to all objects.
+    def refit(self, method: str, goal: Goal | None = None) -> Any:
+        """Fit one of the methods to all objects, with the settings that the folds chose.
 
         Parameters
         ----------
         method : str
-            Its name, such as ``result.best_by("r@1")``.
+            Its name, such as ``result.best_for("object")``.
+        goal : {"object", "class"}, optional
+            Goal whose settings it gets; by default the first one that it is best for, or measured
+            for.
 
         Returns
         -------
         estimator
-            Fitted, after the search if there is one.
+            Fitted; it ranks as the folds chose.
 
         Raises
         ------
         ValueError
-            If there is no such method.
+            If there is no such method, or it was not measured for the goal.
         """
-        if method not in self.methods:
-            raise ValueError(f"There is no {method!r}: the methods are {few(self.methods)}.")
-        candidate = next(one for one in self.candidates if one.name == method)
-        everything = np.arange(len(self.data.views))
-        estimator = searching(candidate, self.data, everything, self.settings)
+        candidate, run = self.candidate(method), self.runs[method]
+        if run.failure:
+            raise ValueError(f"{method} was not measured: {run.failure}")
+        if goal is not None and goal not in run.trials:
+            raise ValueError(f"{method} was measured for {few(run.trials)}, not for {goal!r}.")
+        choice, estimator = self.choice(method, goal), clone(candidate.estimator)
+        y = candidate.labels_of(self.data, np.arange(len(self.data.views)))
         with quiet_if_searching_ridges(self.settings):
-            estimator.fit(self.data.views, candidate.labels_of(self.data, everything))
+            if choice is None:
+                estimator.fit(self.data.views, y)
+            elif candidate.is_tuned:
+                fit_chosen(estimator, choice, self.data.views, y, goal or self._goal(method))
+            else:
+                estimator.set_params(**choice.params).fit(self.data.views, y)
         return getattr(estimator, "best_estimator_", estimator)
 
     def tables(self) -> list[Table]:
-        """Return all values, which only frames show; the measures; costs and chosen settings."""
+        """Return all values, which only frames show; the goals; measures, costs and settings."""
         values = [list(record.values()) for record in self.records()]
         summary = Summary.of(self)
         parts = (summary.measures, summary.costs, summary.choices)
         *first, last = [part for part in parts if part.lines]
         notes = [*last.notes, *summary.numbered_warnings, *summary.method_notes]
         of_values = Table.of("Values by method, fold and direction", RECORD, values, shown=())
-        return [of_values, *first, replace(last, notes=notes)]
+        more = [*first, replace(last, notes=notes)]
+        return [of_values, table(self), *(replace(part, shown=("page",)) for part in more)]
 
     def figures(self) -> dict[str, Draw]:
         """Return the figures by measure: means of the methods, with 95 % confidence intervals."""
         return {measure: Draw(partial(_intervals, self, measure)) for measure in self.measures}
 
     def sentences(self) -> list[str]:
-        """Return the best method for each kind of right items."""
-        return [verdict(self)]
-
-    def remarks(self) -> list[str]:
-        """Return a description of the data."""
-        summary = Summary.of(self)
-        return [f"{summary.title}: {'; '.join(summary.data)}"]
+        """Return the best method for each goal, and the next one."""
+        return sentences(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Return values, intervals, decisions and settings, in JSON-compatible values."""
@@ -229,7 +233,10 @@ class ComparisonResult(Measurements, Result):
         write(Path(path), [self], command)
 
     def __str__(self) -> str:
-        return Summary.of(self).as_text()
+        return as_text(self)
+
+    def _of_notebook(self) -> list[Table]:
+        return [table(self)]  # others need further fits
 
     __repr__ = __str__
 

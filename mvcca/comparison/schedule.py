@@ -1,9 +1,8 @@
-"""Measure methods cheapest first, until a deadline.
+"""Measure methods fold by fold, until a deadline.
 
-Seconds are measured, not predicted. A search may take an equal share of the time that is left, and
-its method is measured at default settings if that does not suffice. A method goes on after the
-first fold if the other folds, each as long as this one, fit into the time that is left. Else it is
-left out, with the reason.
+Nothing is predicted. All methods are measured on the first fold, then on the second, and so on.
+After the second, methods of a group that cannot be the best ones for any goal are dropped. At the
+deadline, the fit at hand is finished and no other begins.
 """
 
 from __future__ import annotations
@@ -19,74 +18,101 @@ from typing import Any
 from joblib import cpu_count, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from mvcca.comparison.candidates import Candidate, cheapest_first
+from mvcca.comparison.candidates import Candidate
 from mvcca.comparison.data import Data
-from mvcca.comparison.fits import Begun, Conditions, Omitted, Outcomes
+from mvcca.comparison.fits import Conditions, MethodRun
 from mvcca.comparison.progress import Report, Tell, told
-from mvcca.machine.deadline import budget_of, in_words
+from mvcca.comparison.protocol import Standing
+from mvcca.machine.deadline import Deadline, seconds_of
 from mvcca.machine.processes import processes
 from mvcca.machine.warnings import warn
-from mvcca.model_selection.folds import Fold
+from mvcca.model_selection import Goal, drawn
 
+LEAST_FOLDS = 2  # that tell anything of a method; one, if there is only one split
 _FEW_NUMBERS = 10**6  # for which threads cost more time than they save
-_MARGIN = 1.2  # of seconds that are expected or advised, since they vary from fold to fold
 
 
-def outcomes_of(
+def runs_of(
     candidates: Sequence[Candidate],
     conditions: Conditions,
     n_jobs: int | None = None,
     progress: Callable[[str], None] | None = None,
-) -> tuple[list[Candidate], Outcomes]:
-    """Methods as they were measured, and their outcomes on all folds or until an interruption."""
-    schedule = Schedule(conditions, effective_n_jobs(n_jobs))
+) -> tuple[dict[str, MethodRun], bool]:
+    """Methods on all folds, by name, and whether this was not interrupted."""
+    schedule = Schedule(conditions, candidates, effective_n_jobs(n_jobs))
     n_fits = len(candidates) * len(conditions.folds)
+    is_complete = True
     try:
         with told(progress, n_fits) as schedule.tell:
-            schedule.run(cheapest_first(candidates))
+            schedule.run()
     except (KeyboardInterrupt, BrokenProcessPool) as error:
-        if not schedule.found:
+        if not schedule.n_done:
             raise
         reason = "A process was killed" if isinstance(error, BrokenProcessPool) else "Interrupted"
-        warn(f"{reason}: the result contains {len(schedule.found)} of {n_fits} fits.")
-    return [schedule.settled.get(own.name, own) for own in candidates], schedule.outcomes()
+        warn(f"{reason}: the result contains {schedule.n_done} of {n_fits} fits.")
+        is_complete = False
+    return schedule.finished(is_complete), is_complete
 
 
 @dataclass
 class Schedule:
-    """What was found so far, and what is still to be measured."""
+    """What was measured so far, and what is still to be measured."""
 
     conditions: Conditions
+    candidates: Sequence[Candidate]
     n_processes: int
     tell: Tell | None = None
-    found: Outcomes = field(default_factory=dict)
-    begun: deque[tuple[Begun, Fold]] = field(default_factory=deque)  # other folds, which fit
-    settled: dict[str, Candidate] = field(default_factory=dict)  # some of them at default settings
+    runs: dict[str, MethodRun] = field(default_factory=dict)
+    n_done: int = 0
 
-    def run(self, candidates: Sequence[Candidate]) -> None:
-        """Measure methods in this order; other folds of methods that have begun come first."""
-        waiting, running = deque(candidates), set[Future[Any]]()
-        self.start = self.conditions.deadline.clock()
+    def __post_init__(self) -> None:
+        self.runs = {own.name: MethodRun() for own in self.candidates}
+        budget = self.conditions.settings.budget
+        self.deadline = Deadline.after(budget)
+        if budget is not None:  # a fit may take the same time again
+            limit = replace(self.deadline, ends=self.deadline.ends + seconds_of(budget))
+            self.conditions = replace(self.conditions, limit=limit)
+
+    def run(self) -> None:
+        """Measure all methods on one fold after the other."""
         n_threads = self._n_threads()
         here = threadpool_limits(n_threads) if self.n_processes == 1 else nullcontext()
         with here, processes(self.n_processes, self.conditions.data) as submit:
-            while waiting or self.begun or running:
-                while len(running) < self.n_processes and (self.begun or waiting):
-                    task = self._next(waiting)
-                    self._report(task[1].name)
-                    running.add(submit(*self._call(task, n_threads)))
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    self._take(future.result())
+            for n_folds in range(1, len(self.conditions.folds) + 1):
+                going = [own for own in self.candidates if self._goes_on(own, n_folds)]
+                self._advance(going, n_folds, submit, n_threads)
+                if n_folds == LEAST_FOLDS < len(self.conditions.folds):
+                    self._drop()
 
-    def outcomes(self) -> Outcomes:
-        """What was found; a method that was stopped on one fold is left out on all."""
-        omitted = {n: own for (n, _), own in self.found.items() if isinstance(own, Omitted)}
-        return self.found | {
-            (name, fold.number): own
-            for name, own in omitted.items()
-            for fold in self.conditions.folds
-        }
+    def _goes_on(self, candidate: Candidate, n_folds: int) -> bool:
+        run = self.runs[candidate.name]
+        is_fitted = not run.failure and not run.is_dropped
+        return is_fitted and len(run.folds) == n_folds - 1
+
+    def _advance(
+        self, candidates: Sequence[Candidate], n_folds: int, submit: Any, n_threads: int | None
+    ) -> None:
+        """Measure methods on a fold; none begins after the deadline."""
+        waiting, running = deque(candidates), dict[Future[Any], str]()
+        while waiting or running:
+            while waiting and len(running) < self.n_processes and self.deadline.allows(0):
+                own = waiting.popleft()
+                self._report(f"{own.name}, fold {n_folds} of {len(self.conditions.folds)}")
+                run = self.runs[own.name]
+                running[submit(*self._call((own, run, n_folds), n_threads))] = own.name
+            if not running:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                self.runs[running.pop(future)] = future.result()
+                self.n_done += 1
+
+    def _call(self, task: tuple[Any, ...], n_threads: int | None) -> tuple[Any, ...]:
+        """A call for `processes`; epochs are reported where the process is this one."""
+        if self.n_processes == 1:
+            report = None if self.tell is None else self._report
+            return _advanced_here, self.conditions, report, task
+        return _advanced_there, replace(self.conditions, data=None), n_threads, task
 
     def _n_threads(self) -> int | None:
         """Threads of each process; None for as many as there are."""
@@ -95,67 +121,72 @@ class Schedule:
             return 1
         return None if self.n_processes == 1 else max(1, cpu_count() // self.n_processes)
 
-    def _next(self, waiting: deque[Candidate]) -> tuple[Any, ...]:
-        """The method of `Conditions` to call, and its arguments."""
-        if self.begun:
-            own, fold = self.begun.popleft()
-            return "measure", own.candidate, fold, own.chosen
-        # An equal share for each method that waits, and for what runs at default settings.
-        share = min(0.5, self.n_processes / (len(waiting) + 1))
-        return "begin", waiting.popleft(), self.conditions.deadline.part(share)
+    def _drop(self) -> None:
+        """Drop methods that are clearly behind another one for all of their goals."""
+        conditions, last = self.conditions, {}
+        for goal in conditions.asked.goals:
+            of_methods = {
+                own.name: standing(self.runs[own.name], goal, conditions)
+                for own in self.candidates
+                if len(self.runs[own.name].folds) == LEAST_FOLDS
+                and goal in self.runs[own.name].trials
+            }
+            if of_methods:
+                best = max(of_methods.values(), key=lambda own: own.value)
+                last[goal] = {n: own.cannot_win(best) for n, own in of_methods.items()}
+        for own in self.candidates:
+            behind = [found[own.name] for found in last.values() if own.name in found]
+            self.runs[own.name].is_dropped = own.may_be_dropped and bool(behind) and all(behind)
 
-    def _call(self, task: tuple[Any, ...], n_threads: int | None) -> tuple[Any, ...]:
-        """A call for `processes`; epochs are reported where the process is this one."""
-        if self.n_processes == 1:
-            report = None if self.tell is None else self._report
-            return _measured_here, self.conditions, report, task
-        return _measured_there, replace(self.conditions, data=None), n_threads, task
+    def finished(self, is_complete: bool) -> dict[str, MethodRun]:
+        """Methods as they were measured, with the reason of those that were not."""
+        least = min(LEAST_FOLDS, len(self.conditions.folds)) if is_complete else 1
+        for run in self.runs.values():
+            if not run.failure and len(run.folds) < least:
+                run.failure = self._left_out(run) if is_complete else "interrupted"
+        return {name: run.finished() for name, run in self.runs.items()}
 
-    def _take(self, result: Begun | Outcomes) -> None:
-        if not isinstance(result, Begun):
-            self.found.update(result)
-            return
-        self.found.update(result.outcomes)
-        self.settled[result.candidate.name] = result.candidate
-        others = self.conditions.folds[1:]
-        is_done = len(result.outcomes) > 1 or any(
-            isinstance(own, Omitted) for own in result.outcomes.values()
+    def _left_out(self, run: MethodRun) -> str:
+        budget = f"budget={self.conditions.settings.budget!r}"
+        measured = "on one fold only" if run.folds else "not"
+        return (
+            f"left out: no time of {budget} was left for it, and it was measured {measured}. "
+            "Pass a larger budget, or budget=None, to include it"
         )
-        if not is_done and others and self._fits(result, len(others)):
-            self.begun.extend((result, fold) for fold in others)
-
-    def _fits(self, begun: Begun, n_others: int) -> bool:
-        """Whether there is time for a method's other folds; else it is left out."""
-        deadline = self.conditions.deadline
-        promised = n_others * begun.seconds + sum(own.seconds for own, _ in self.begun)
-        needed = _MARGIN * max(promised / self.n_processes, begun.seconds)
-        if deadline.allows(needed):
-            return True
-        needed += _MARGIN * (deadline.clock() - self.start)
-        why = (
-            f"left out: the first of {n_others + 1} folds took {in_words(begun.seconds)}, and the "
-            f"others do not fit into budget={self.conditions.settings.budget!r}. Pass "
-            f"budget={budget_of(needed)!r}, or budget=None, to include it"
-        )
-        number = self.conditions.folds[0].number
-        self.found[begun.candidate.name, number] = Omitted(why, needed)
-        return False
 
     def _report(self, message: str) -> None:
         if self.tell is not None:
-            self.tell(message, len(self.found))
+            self.tell(message, self.n_done)
 
 
-def _measured_here(
+def standing(run: MethodRun, goal: Goal, conditions: Conditions) -> Standing:
+    """Values of a method for a goal, at the settings that its folds choose."""
+    values, codes = run.values(goal), {}
+    groups, data = conditions.data.groups, conditions.data
+    for fold in conditions.folds:
+        if fold.number in values:
+            is_sampled = not conditions.settings.by_measure(data)
+            kept = drawn(data.views, fold.test) if is_sampled else fold.test
+            codes[fold.number] = kept if groups is None else groups.codes[kept]
+    return Standing(
+        goal,
+        {n: own.score for n, own in values.items()},
+        {n: own.of_objects for n, own in values.items() if own.of_objects is not None},
+        {n: own.n_items for n, own in values.items()},
+        codes,
+        conditions.settings.by_measure(data),
+    )
+
+
+def _advanced_here(
     _: Data, conditions: Conditions, report: Report | None, task: tuple[Any, ...]
-) -> Any:
-    name, *args = task
-    return getattr(conditions, name)(*args, report=report)
+) -> MethodRun:
+    candidate, run, n_folds = task
+    return conditions.advance(candidate, run, n_folds, report)
 
 
-def _measured_there(
+def _advanced_there(
     data: Data, conditions: Conditions, n_threads: int | None, task: tuple[Any, ...]
-) -> Any:
-    name, *args = task
+) -> MethodRun:
     with threadpool_limits(n_threads):
-        return getattr(replace(conditions, data=data), name)(*args)
+        return replace(conditions, data=data).advance(*task)

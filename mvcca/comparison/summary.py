@@ -11,8 +11,7 @@ import numpy as np
 
 from mvcca.comparison.candidates import DEFAULTS
 from mvcca.comparison.measurements import Measurements, mean_correlation
-from mvcca.comparison.tuning import n_inner_folds
-from mvcca.comparison.verdict import Answer, answers, verdict
+from mvcca.comparison.verdict import Answer, answers, sentences
 from mvcca.comparison.wording import escaped, listed, pretty, with_error, written
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.tables import Cell, Line, Table
@@ -20,6 +19,7 @@ from mvcca.retrieval import Measure
 
 _MEGABYTE = 10**6
 _COSTS = ("r train", "r held out", "fit s", "query s", "MB")
+_CHOOSES = {"object": "MRR", "class": "mean average precision"}
 _WORDS = ("ranked by", "learns from", "notes")
 CAPTION = "Mean and standard error of each measure, and costs, by method"
 _EDGE = "^"
@@ -98,7 +98,7 @@ class Summary:
         blank = [Cell("")] * (len(columns) - len(chance))
         lines.append(Line("random scores", [*chance, *blank], kind="chance"))
         return cls(
-            verdict(result),
+            " ".join(sentences(result)),
             answers(result),
             in_one_line(result.presentation.title or " and ".join(result.data.views.names)),
             list(map(in_one_line, result.data.describe())),
@@ -118,7 +118,7 @@ class Summary:
     def as_text(self, width: int | None = None, *, bold: bool = False) -> str:
         """Lines of text of limited width; columns that do not fit follow in further tables."""
         width = max(40, width or shutil.get_terminal_size().columns)
-        parts = [fill(self.verdict, width), "", self.title]
+        parts = [self.title]
         parts += [fill(text, width, subsequent_indent="  ") for text in self.about]
         parts += self._tables(width, bold)
         parts += ["", *(fill(text, width, subsequent_indent="  ") for text in self.notes)]
@@ -160,7 +160,7 @@ class Summary:
         columns = [j for j in self._others if self._name(j) not in _COSTS]
         table = self.table.select(columns, with_reasons=False)
         chosen = len(columns) > len(set(map(self._name, columns)) & set(_WORDS))
-        caption = "Settings that were chosen on training objects" if chosen else "Methods"
+        caption = "Settings that were chosen" if chosen else "Methods"
         return replace(table, caption=caption, notes=self._only(_OF_EDGES))
 
     @property
@@ -281,11 +281,6 @@ def _directions(result: Measurements, method: str, n_columns: int) -> Iterator[L
         yield Line(name, [*map(Cell, texts), *blank], kind="direction")
 
 
-def tuned_by(result: Measurements) -> str:
-    """The measure that tuning maximizes."""
-    return "mAP@50" if result.settings.goal(result.data) == "class" else "MRR"
-
-
 def measured_on(result: Measurements) -> str:
     """Number of folds and of held-out objects."""
     n_held_out = len(result.folds[0].test)
@@ -310,26 +305,13 @@ def _settings(result: Measurements) -> list[str]:
     lines.append("right items: " + "; ".join(f"{k} ({', '.join(v)})" for k, v in right.items()))
     tuned = [one for one in result.candidates if one.is_tuned]
     if tuned:
-        n_inner = n_inner_folds(result.data, folds, tuned[0])
         by = (
             "all methods"
             if len(tuned) == len(result.candidates)
             else listed([one.name for one in tuned])
         )
-        lines.append(
-            f"settings of {by} chosen by {n_inner} inner folds: largest {tuned_by(result)}"
-        )
-        if len(result.questions) > 1:
-            lines.append(
-                f"they suit {result.right_items(settings.measures[0])}; to choose for the other "
-                "kind of right items, put one of its measures first"
-            )
-    untimely = [one.name for one in result.candidates if one.out_of_time]
-    if untimely:
-        lines.append(
-            f"at default settings, since a search takes more than its share of "
-            f"budget={settings.budget!r} (pass a larger one to search): {listed(untimely)}"
-        )
+        measures = listed([_CHOOSES[goal] for goal in result.goals])
+        lines.append(f"settings of {by} chosen on the same folds: largest {measures}")
     fixed = any(one.method is not None and not one.is_tuned for one in result.candidates)
     params = {**(DEFAULTS if fixed else {}), **settings.params} if result.has_named else {}
     given = [
@@ -341,9 +323,7 @@ def _settings(result: Measurements) -> list[str]:
         lines.append(f"settings: {', '.join(given)}")
     if settings.search:
         tried = ", ".join(f"{k} from {', '.join(map(str, v))}" for k, v in settings.search.items())
-        lines.append(
-            f"chosen within the training objects by {pretty(settings.measures[0])}: {tried}"
-        )
+        lines.append(f"chosen on the same folds: {tried}")
     return lines
 
 

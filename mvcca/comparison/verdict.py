@@ -1,69 +1,270 @@
-"""The result in one sentence: the best method for the same object, and for the same class."""
+"""What a comparison found: a sentence for each goal, and one table of all methods."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
 
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.wording import listed, pretty, with_error, written
+from mvcca.comparison.wording import listed, pretty, signed, with_error, written
 from mvcca.machine.printable import in_one_line
+from mvcca.machine.tables import Cell, Line, Table
+from mvcca.model_selection import Goal
+
+CAPTION = "How well methods find items of held-out objects"
+_MOST_LINES = 10  # of methods in text
+_MOST_REASONS = 3
+_TYPICAL_ERROR = {"object": ".014 (R@1)", "class": ".05 (mAP@50)"}
 
 
 class Answer(NamedTuple):
-    """The best method for one kind of right items."""
+    """The best method for one goal."""
 
     what: str  # description of the right items
     method: str
-    value: str  # of the measure that it is best by
+    value: str  # how well it finds them, and in which gallery
     chance: str  # the same of random scores
-    others: str  # what the test says of the other methods; empty without others
+    others: str  # the next method; empty without others
 
     def __str__(self) -> str:
-        others = f", {self.others}" if self.others else ""
-        return f"{self.what}: {self.method}, {self.value} (random scores: {self.chance}){others}"
+        others = f"; {self.others}" if self.others else ""
+        what = self.what.removeprefix("the ").capitalize()
+        return f"{what}: {self.method} {self.value} (chance {self.chance}){others}."
 
 
 def answers(result: Measurements) -> list[Answer]:
-    """The best method for each kind of right items; none if no method could be fitted."""
-    return [
-        Answer(
-            in_one_line(what),
-            in_one_line(best),
-            _value(result, best, measure),
-            written(measure, result.chance_level(measure)),
-            in_one_line(_others(result, best, measure)),
+    """The best method for each goal; none if no method could be fitted."""
+    return [_answer(result, goal) for goal in result.goals if result.best_for(goal)]
+
+
+def sentences(result: Measurements) -> list[str]:
+    """The best method for each goal, and the next one."""
+    return list(map(str, answers(result))) or ["No method could be fitted."]
+
+
+def _answer(result: Measurements, goal: Goal) -> Answer:
+    best, *others = result.ranked_for(goal)
+    text = _figure(result, best, goal)
+    others_text = ""
+    if others:
+        rival = others[0]
+        doubt = "" if result.is_worse(rival, goal) else ", which may be as good"
+        others_text = f"next {rival} {_number(result, goal, _value(result, rival, goal))}{doubt}"
+    chance = _number(result, goal, result.chance_of_goals[goal])
+    what = in_one_line(result.right_items(result.measure_of(goal)))
+    return Answer(what, in_one_line(best), in_one_line(text), chance, in_one_line(others_text))
+
+
+def _figure(result: Measurements, method: str, goal: Goal) -> str:
+    """Value of a method in the gallery of the user, in words."""
+    value = _value(result, method, goal)
+    number, size = _number(result, goal, value), _gallery(result, method, goal)
+    if result.settings.by_measure(result.data):
+        return f"has {pretty(result.measures[0])} {number} among {size:,} held-out items"
+    if goal == "class":
+        return f"has mAP@50 {number} among {result.gallery_size:,} items"
+    return f"finds it first in {number} of searches among {size:,} items"
+
+
+def _gallery(result: Measurements, method: str, goal: Goal) -> int:
+    """Size of the gallery that the value of a method is of."""
+    own = result.standing(method, goal)
+    extrapolates = goal == "object" and not own.by_measure
+    known = extrapolates and not np.isnan(own.at(result.gallery_size)[0])
+    return result.gallery_size if known else own.gallery
+
+
+def _value(result: Measurements, method: str, goal: Goal) -> float:
+    own = result.standing(method, goal)
+    if own.by_measure:
+        return result.settings.sign * own.value
+    if goal == "class":
+        return own.value
+    recall = own.at(result.gallery_size)[0]
+    return own.shown() if np.isnan(recall) else recall
+
+
+def _number(result: Measurements, goal: Goal, value: float) -> str:
+    if result.settings.by_measure(result.data):
+        return written(result.measures[0], value)
+    if goal == "object":
+        return f"{100 * value:.2g} %" if 0 < value < 0.995 else f"{100 * value:.0f} %"
+    return signed(f"{value:.2f}")
+
+
+# ---- table --------------------------------------------------------------------------------------
+
+
+def table(result: Measurements, *, with_measures: bool = False) -> Table:
+    """All methods: what is measured in the galleries of the folds, and at the user's size.
+
+    With the measures that the user gave, if they are to be in the same table.
+    """
+    names = _in_order(result)
+    columns = [column for goal in result.goals for column in _columns(result, goal, names)]
+    columns += _of_user(result, names) if with_measures else []
+    n_folds = {name: len(result.runs[name].folds) for name in names}
+    if len(set(n_folds.values())) > 1:
+        columns.append(("folds", {name: Cell(str(n)) for name, n in n_folds.items()}))
+    lines = [
+        Line(
+            in_one_line(name),
+            [cells.get(name, Cell("-")) for _, cells in columns],
+            kind="best" if name in {result.best_for(goal) for goal in result.goals} else "",
         )
-        for what, (measure, best) in result.questions.items()
+        for name in names
+    ]
+    lines += [
+        Line(in_one_line(name), reason=in_one_line(reason))
+        for name, reason in result.failures.items()
+    ]
+    heads = [in_one_line(head) for head, _ in columns]
+    values = [[name, *_plain(result, name)] for name in names]
+    names_of_values = ["method", *(column for goal in result.goals for column in _names(goal))]
+    return Table(
+        CAPTION, ["method", *heads], lines, ("method",), notes(result), names_of_values, values
+    )
+
+
+def _in_order(result: Measurements) -> list[str]:
+    """Methods by the first goal, then those that are measured for another one only."""
+    found = [name for goal in result.goals for name in result.ranked_for(goal)]
+    return [*dict.fromkeys(found)]
+
+
+def _columns(
+    result: Measurements, goal: Goal, names: Sequence[str]
+) -> list[tuple[str, dict[str, Cell]]]:
+    ranked = [name for name in names if goal in result.runs[name].trials]
+    if not ranked:
+        return []
+    best, own = result.best_for(goal), {n: result.standing(n, goal) for n in ranked}
+    mark = {name: "<" if name == best else " " for name in ranked}
+    size, sign = own[str(best)].gallery, result.settings.sign
+    if result.settings.by_measure(result.data):
+        name = result.measures[0]
+        cells = {
+            n: Cell(with_error(name, sign * s.value, s.reach), mark[n]) for n, s in own.items()
+        }
+        return [(f"{pretty(name)} of {size:,}", cells)]
+    n_items = size if goal == "object" else result.gallery_size
+    head = "R@1" if goal == "object" else "mAP@50"
+    cells = {n: Cell(with_error("r@1", s.shown(), s.reach), mark[n]) for n, s in own.items()}
+    found = [(f"{head} of {n_items:,}", cells)]
+    if goal == "object" and size != result.gallery_size:
+        recalls = {n: s.at(result.gallery_size)[0] for n, s in own.items()}
+        if not any(map(np.isnan, recalls.values())):
+            cells = {n: Cell(signed(f"{r:.3f}"), mark[n]) for n, r in recalls.items()}
+            found[0] = (found[0][0], {n: replace(c, mark="") for n, c in found[0][1].items()})
+            found.append((f"R@1 of {result.gallery_size:,}", cells))
+    return found
+
+
+def _of_user(result: Measurements, names: Sequence[str]) -> list[tuple[str, dict[str, Cell]]]:
+    """Columns of the measures that the user asks for."""
+    if result.settings.are_default:
+        return []
+    size = len(result.folds[0].test)
+    first = result.measures[1:] if result.settings.by_measure(result.data) else result.measures
+    return [
+        (
+            f"{pretty(m)}, fold of {size:,}",
+            {n: Cell(with_error(m, result.mean(n, m), result.standard_error(n, m))) for n in names},
+        )
+        for m in first
     ]
 
 
-def verdict(result: Measurements) -> str:
-    """The best method for each kind of right items, and those that the test cannot separate."""
-    parts = list(map(str, answers(result)))
-    return f"Best for {'; best for '.join(parts)}." if parts else "No method could be fitted."
+def _names(goal: Goal) -> list[str]:
+    if goal == "class":
+        return ["mAP@50"]
+    return ["R@1 of the folds", "R@1", "MRR"]
 
 
-def _value(result: Measurements, best: str, measure: str) -> str:
-    value = with_error(measure, result.mean(best, measure), result.standard_error(best, measure))
-    return f"{pretty(measure)} {value}"
+def _plain(result: Measurements, method: str) -> list[float]:
+    """Values of a method, in the order of `_names`; NaN if it has none for a goal."""
+    found: list[float] = []
+    for goal in result.goals:
+        if goal not in result.runs[method].trials:
+            found += [np.nan] * len(_names(goal))
+        elif goal == "class" or result.settings.by_measure(result.data):
+            found += [result.standing(method, goal).value] * len(_names(goal))
+        else:
+            own = result.standing(method, goal)
+            found += [own.shown(), *own.at(result.gallery_size)]
+    return found
 
 
-def _others(result: Measurements, best: str, measure: str) -> str:
-    """What the test says of the other methods."""
-    compared = {n: found for n, found in result.against_best(measure).items() if n != best}
-    if not compared:
-        return ""
-    if all(np.isnan(found.p_value) for found in compared.values()):
-        return "differences cannot be tested"
-    equal = [name for name, found in compared.items() if found.decision == "best"]
-    undecided = [name for name, found in compared.items() if found.decision == "undecided"]
-    parts = [f"equal to {listed(equal)}"] if equal else []
-    if len(undecided) == len(compared) > 1:
-        parts.append("undecided against all others")
-    elif undecided:
-        parts.append(f"undecided against {listed(undecided)}")
-    elif len(equal) < len(compared):
-        parts.append("significantly better than all others")
-    return ", ".join(parts)
+def notes(result: Measurements) -> list[str]:
+    """What figures were measured on, and what marks and errors mean."""
+    if not result.successes:
+        return []
+    sizes = sorted({len(fold.test) for fold in result.folds})
+    of = " or ".join(f"{size:,}" for size in (sizes if len(sizes) < 3 else [sizes[0], sizes[-1]]))
+    split = (
+        f"{len(result.folds)} folds of {of}"
+        if len(result.folds) > 1
+        else f"One split, {of} held out"
+    )
+    goals = result.goals
+    own = "; each goal at its own settings" if len(goals) > 1 and _is_tuned(result) else ""
+    lines = [f"{split}{own}. ±: covers the difference on new rows 9 times in 10. < best"]
+    if result.settings.by_measure(result.data):
+        return lines
+    first = result.standing(str(result.best_for(goals[0])), goals[0])
+    if first.gallery != result.gallery_size:
+        how = "extrapolated" if first.gallery < result.gallery_size else "rarefied"
+        error = _TYPICAL_ERROR[goals[0]]
+        text = f"Figures for {result.gallery_size:,} are {how} from galleries of {first.gallery:,}"
+        lines.append(f"{text}: typical error {error}")
+    if result.data.groups is not None:
+        lines.append(result.data.groups.describe(result.folds))
+    if result.dropped:
+        lines.append(f"Cannot be best, measured on two folds: {listed(result.dropped)}")
+    return list(map(in_one_line, lines))
+
+
+def _warnings(result: Measurements) -> list[str]:
+    """Warnings of methods with a single setting; those of settings that are tried are silent."""
+    found = {
+        in_one_line(f"{name}: {text}"): None
+        for name in result.successes
+        for measured in result.runs[name].measured.values()
+        for text in measured.warnings
+    }
+    return list(found)
+
+
+def _is_tuned(result: Measurements) -> bool:
+    return any(candidate.is_tuned for candidate in result.candidates)
+
+
+def as_text(result: Measurements, width: int | None = None, *, bold: bool = False) -> str:
+    """The sentences and the table, in few lines."""
+    width = max(40, width or shutil.get_terminal_size().columns)
+    whole = table(result, with_measures=True)
+    measured = [line for line in whole.lines if not line.reason]
+    failed = [line for line in whole.lines if line.reason]
+    shown = replace(whole, lines=measured[:_MOST_LINES], notes=())
+    parts = [fill(text, width) for text in sentences(result)]
+    if measured:
+        text = shown.as_text(width, bold=bold)
+        parts += ["", "\n".join(line.rstrip() for line in text.splitlines())]
+    if len(measured) > _MOST_LINES:
+        parts.append(f"{len(measured) - _MOST_LINES} more methods: see the report")
+    parts += [fill(text, width) for text in whole.notes]
+    parts += [fill(f"{line.name} skipped: {line.reason}", width) for line in failed[:_MOST_REASONS]]
+    said = _warnings(result)
+    parts += [fill(text, width) for text in said[:_MOST_REASONS]]
+    if len(said) > _MOST_REASONS:
+        parts.append(f"{len(said) - _MOST_REASONS} more warnings: see the report")
+    if len(failed) > _MOST_REASONS:
+        parts.append(f"{len(failed) - _MOST_REASONS} more skipped: see failures")
+    if not result.is_complete:
+        parts.append("Interrupted: some folds or methods are missing.")
+    return "\n".join(parts)

@@ -34,6 +34,11 @@ def with_error(name: str, value: float, error: float) -> str:
     return f"{written(name, value)}±{written(name, error).removeprefix('0')}"
 
 
+def signed(text: str) -> str:
+    """A share without the zero before its point."""
+    return text.removeprefix("0") if text.startswith("0.") else text
+
+
 def listed(names: list[str]) -> str:
     """Names in a sentence: ``A``, ``A and B``, ``A, B and C``."""
     *first, last = names

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from math import ceil, inf, isnan
+from dataclasses import dataclass
+from math import inf, isnan
 from numbers import Real
 from typing import Self
 
@@ -50,10 +50,6 @@ class Deadline:
     def allows(self, seconds: float) -> bool:
         """Whether work of so many seconds would end in time."""
         return seconds <= self.left()
-
-    def part(self, share: float) -> Self:
-        """The deadline of work that may take this share of the time left."""
-        return replace(self, ends=self.clock() + share * self.left())
 
     def check(self) -> None:
         """Raise OutOfTime if no time is left."""
@@ -104,13 +100,6 @@ def seconds_of(budget: str | float) -> float:
     if isnan(seconds) or seconds <= 0:
         raise ValueError(f"{expected}, more than 0, got {budget!r}.")
     return seconds
-
-
-def budget_of(seconds: float) -> str:
-    """The shortest text that `seconds_of` reads as at least so many seconds."""
-    if seconds <= 100:
-        return f"{ceil(seconds)}s"
-    return f"{ceil(seconds / 60)}min" if seconds <= 6000 else f"{ceil(seconds / 360) / 10:g}h"
 
 
 def in_words(seconds: float) -> str:

@@ -219,5 +219,9 @@ class ShownAsTables:
         """Sentences above the tables."""
         return ()
 
+    def _of_notebook(self) -> list[Table]:
+        """The tables that a notebook shows."""
+        return [table for table in self.tables() if "notebook" in table.shown]
+
     def _repr_html_(self) -> str:
-        return in_notebook([t for t in self.tables() if "notebook" in t.shown], self._words())
+        return in_notebook(self._of_notebook(), self._words())

@@ -11,7 +11,17 @@ searches. `_sample_size` plans studies.
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._fold_search import FoldSearchCV
 from mvcca.model_selection._fold_statistics import InnerFolds
-from mvcca.model_selection._goals import GOALS, MEASURES, Goal, goal_of
+from mvcca.model_selection._goals import (
+    GOALS,
+    MEASURES,
+    Asked,
+    Goal,
+    RankedSample,
+    Value,
+    drawn,
+    goal_of,
+    values_by_ranking,
+)
 from mvcca.model_selection._sample_size import (
     decay_of_variances,
     held_out_sample_size,
@@ -20,8 +30,9 @@ from mvcca.model_selection._sample_size import (
     spectrum_decay,
 )
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
-from mvcca.model_selection._search import Choice, Trials
+from mvcca.model_selection._search import Choice, Trials, Variant
 from mvcca.model_selection._sources import numbers_of_components, search_folds
+from mvcca.model_selection._space_search import SpaceSearch
 from mvcca.model_selection._spaces import (
     AUTOMATIC,
     LEAST_RIDGE,
@@ -34,9 +45,10 @@ from mvcca.model_selection._spaces import (
 )
 from mvcca.model_selection._tuning import (
     choice_of,
-    choices,
+    choice_with_components,
     chosen,
     fit_chosen,
+    held_out_source,
     tunable,
     tune,
     tune_by_products,
@@ -49,21 +61,28 @@ __all__ = [
     "MEASURES",
     "RIDGES",
     "SEARCHED",
+    "Asked",
     "Choice",
     "ClassDisjointSplit",
     "FoldSearchCV",
     "Goal",
     "InnerFolds",
+    "RankedSample",
     "RetrievalScorer",
     "Space",
+    "SpaceSearch",
     "Trials",
+    "Value",
+    "Variant",
     "choice_of",
-    "choices",
+    "choice_with_components",
     "chosen",
     "decay_of_variances",
+    "drawn",
     "fit_chosen",
     "goal_of",
     "held_out_sample_size",
+    "held_out_source",
     "numbers_of_components",
     "plain_value",
     "required_correlation",
@@ -76,4 +95,5 @@ __all__ = [
     "tunable",
     "tune",
     "tune_by_products",
+    "values_by_ranking",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -28,7 +28,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from mvcca.blocks import is_mapping
 from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.machine.warnings import warn
-from mvcca.model_selection._fold_statistics import Models, Outer, Parts, one_left_out
+from mvcca.model_selection._fold_statistics import Models, Parts, one_left_out
 from mvcca.model_selection._search import Setting, Variant, search
 from mvcca.model_selection._spaces import searched
 from mvcca.model_selection.folds import splits_by
@@ -565,7 +565,7 @@ class _CandidateEvaluation:
             self._parts = Parts.of(self._opened, rows, trains)
             self._seconds = [0.0] * len(self.splits)
             n_candidates = sum(len(own.rankings) for own in self.settings)
-            [found] = search(self, [{}] * n_candidates).values()
+            found = search(self, [{}] * n_candidates)
             self.trials = [
                 {**found.values[Variant(candidate)][split], "fit_time": seconds / n_candidates}
                 for candidate in range(n_candidates)
@@ -607,7 +607,7 @@ class _CandidateEvaluation:
         bank = bank_rows(self.data.checked_by(model)) if _corrects(ranking) else None
         return setting.ranked_by(ranking, model, bank)
 
-    def models(self, outers: Collection[Outer]) -> Models:
+    def models(self) -> Models:
         """One model of each setting per split."""
         return one_left_out(len(self.splits))
 

@@ -10,14 +10,13 @@ import operator
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.progress import counting
-from mvcca.model_selection._goals import RankedSample, drawn
+from mvcca.model_selection._goals import Asked, Goal, RankedSample, drawn
 from mvcca.model_selection.folds import make_folds, number_of_folds
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import Rows
@@ -33,9 +32,8 @@ _LEAST_ROWS = 500  # copied at a time; at least as many as features, since addin
 
 _SEED = 0
 
-Outer = tuple[int, ...]  # folds held out by an outer cross-validation: none, or one
-# Folds that models do not see, and those that they are scored on, with the outer fold.
-Models = list[tuple[tuple[int, ...], dict[int, Outer]]]
+# Folds that models do not see, and those that they are scored on.
+Models = list[tuple[tuple[int, ...], tuple[int, ...]]]
 
 
 def are_one_fold(n_held_out: int, n_objects: int, n_folds: int) -> bool:
@@ -52,13 +50,12 @@ class InnerFolds:
     codes : ndarray of int, shape (n_objects,)
         Fold of each object, from 0; -1 for objects that every model learns from. If there are any,
         one model leaves out all folds, and is scored on each.
-    nested : bool
-        Whether each fold is the held-out part of an outer cross-validation. Its settings are then
-        chosen by the other folds, and no model that scores them has seen it.
+    asked : Asked or None
+        What is asked of the held-out rows beside the mean of the source's goal.
     """
 
     codes: np.ndarray
-    nested: bool = False
+    asked: Asked | None = None
 
     @classmethod
     def of(cls, views: Views, labels: LabelsByView | None, n_folds: int = N_FOLDS) -> InnerFolds:
@@ -96,14 +93,13 @@ class InnerFolds:
         """Whether all folds are left out together."""
         return bool((self.codes == NO_FOLD).any())
 
-    @property
-    def outer(self) -> list[Outer]:
-        """Outer folds for which settings are chosen."""
-        return [(fold,) for fold in range(self.n_folds)] if self.nested else [()]
+    def goals(self, goal: Goal) -> tuple[Goal, ...]:
+        """What is measured of every model: the goal, or all that are asked for."""
+        return (goal,) if self.asked is None else self.asked.goals
 
     def take(self, objects: np.ndarray) -> InnerFolds:
         """The same of some objects."""
-        return InnerFolds(self.codes[objects], self.nested)
+        return InnerFolds(self.codes[objects], self.asked)
 
     def samples(
         self,
@@ -114,37 +110,29 @@ class InnerFolds:
         """Rows of each fold to rank, then those of objects of no fold, if there are any."""
         numbers = [*range(self.n_folds), *([NO_FOLD] if self.are_one_part else [])]
         parts = (np.flatnonzero(self.codes == number) for number in numbers)
-        return [RankedSample.of(views, labels, part, ranked) for part in parts]
+        return [RankedSample.of(views, labels, part, ranked, self.asked) for part in parts]
 
     def without(self, left_out: Collection[int]) -> np.ndarray:
         """The objects of no fold, and of the folds that are not left out."""
         return np.flatnonzero(~np.isin(self.codes, list(left_out)))
 
-    def models(self, outers: Collection[Outer] | None = None) -> Models:
-        """Folds that models do not see, and those that they are scored on, with the outer fold.
-
-        One fold is left out at a time, or all; if nested two, each of which is the outer fold of
-        the other. Models that serve none of the given outer folds are left out.
-        """
+    def models(self) -> Models:
+        """Folds that models do not see, and are scored on: one at a time, or all together."""
         if self.are_one_part:
             everything = tuple(range(self.n_folds))
-            return [(everything, dict.fromkeys(everything, ()))]
-        models = []
-        for left_out in combinations(range(self.n_folds), 2 if self.nested else 1):
-            served = {fold: tuple(own for own in left_out if own != fold) for fold in left_out}
-            served = {f: outer for f, outer in served.items() if outers is None or outer in outers}
-            if served:
-                models.append((left_out, served))
-        return models
+            return [(everything, everything)]
+        return one_left_out(self.n_folds)
 
 
 def one_left_out(n_folds: int) -> Models:
     """Models that each leave out one fold and are scored on it."""
-    return [((fold,), dict.fromkeys([fold], ())) for fold in range(n_folds)]
+    return [((fold,), (fold,)) for fold in range(n_folds)]
 
 
-def naming_folds(error: Exception, folds: InnerFolds, left_out: Collection[int]) -> ValueError:
+def naming_folds(error: Exception, folds: InnerFolds, left_out: Collection[int]) -> Exception:
     """The error of a model that does not see some folds, with these folds named."""
+    if folds.asked is not None:  # a comparison names them
+        return error
     which = "all folds"
     if not folds.are_one_part:
         names = " and ".join(map(str, sorted(left_out)))

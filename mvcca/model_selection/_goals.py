@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, permutations
 from typing import Any, Literal, NamedTuple, Self
 
@@ -19,6 +19,7 @@ from mvcca.measures import average_precision_of_lists, column_correlations
 from mvcca.problem import Maps
 from mvcca.problem.expected import Expected
 from mvcca.retrieval.ranking import CORRECTED, Ranking, ranking_by
+from mvcca.retrieval.search import checked_rows
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -48,6 +49,32 @@ class Value(NamedTuple):
 
     score: float  # the measure of the goal
     head: float  # mean average precision of the head, for the class goal; else the same
+    of_objects: np.ndarray | None = None  # (n_objects, n_directions), if that is `Asked`
+    n_items: tuple[int, ...] = ()  # that queries of each direction search
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a comparison asks of held-out rows: values of every object, for several goals.
+
+    Attributes
+    ----------
+    goals : tuple of {"object", "class"}
+        For the first, the rank of the row of the same object, equal scores sharing theirs; for the
+        second, the average precision of the first items, without the query's own object.
+    gallery_size : int
+        Number of items that the user will search. A smaller gallery has shorter lists.
+    directions : tuple of (query, target), or None
+        Views; None for all pairs of different ones.
+    """
+
+    goals: tuple[Goal, ...]
+    gallery_size: int
+    directions: tuple[tuple[str, str], ...] | None = None
+
+    def length(self, n_items: int) -> int:
+        """Length of lists of so many items: as 50 of the gallery that the user will search."""
+        return max(1, round(_LENGTH * n_items / self.gallery_size))
 
 
 def goal_of(estimator: Any) -> Goal:
@@ -71,6 +98,7 @@ class RankedSample:
     views: Views
     labels: LabelsByView | None  # which define relevant items
     ranked: tuple[str, ...]  # views whose rows are queries and items
+    asked: Asked | None = None  # None for the mean of one goal
 
     @classmethod
     def of(
@@ -79,11 +107,20 @@ class RankedSample:
         labels: LabelsByView | None,
         objects: np.ndarray,
         ranked: tuple[str, ...] | None = None,
+        asked: Asked | None = None,
     ) -> RankedSample:
         """Rows of objects that are drawn from these."""
         kept = drawn(views, objects)
         labels = None if labels is None else labels.take(views.rows_of(kept))
-        return cls(views[kept].in_memory(), labels, views.names if ranked is None else ranked)
+        ranked = views.names if ranked is None else ranked
+        return cls(views[kept].in_memory(), labels, ranked, asked)
+
+    @property
+    def directions(self) -> list[tuple[str, str]]:
+        """Views of queries and of items."""
+        if self.asked is not None and self.asked.directions is not None:
+            return list(self.asked.directions)
+        return list(permutations(self.ranked, 2))
 
     @cached_property
     def share_labels(self) -> dict[tuple[str, str], np.ndarray]:
@@ -91,13 +128,13 @@ class RankedSample:
         assert self.labels is not None
         vectors, codes = self.labels.distinct.dense(), self.labels.codes
         shared = vectors @ vectors.T > 0
-        return {(p, q): shared[np.ix_(codes[p], codes[q])] for p, q in permutations(self.ranked, 2)}
+        return {(p, q): shared[np.ix_(codes[p], codes[q])] for p, q in self.directions}
 
     @cached_property
     def counterparts(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
         """Rows of one view, and those of the same objects in another, by direction."""
         found = {}
-        for p, q in permutations(self.ranked, 2):
+        for p, q in {*permutations(self.ranked, 2), *self.directions}:
             own, others = self.views.objects(p), self.views.objects(q)
             found[p, q] = np.intersect1d(own, others, assume_unique=True, return_indices=True)[1:]
         return found
@@ -182,22 +219,53 @@ def values_of(
         ranking = ranking_by(name, tuple(projected.scores), projected.expected)
         rows = projected.weighted() if name == "cosine" else projected
         found: dict[str, list[Value]] = {name: [], f"{name}{CORRECTED}": []}
-        for p, q in permutations(sample.ranked, 2):
-            relevant = _relevant(goal, sample, p, q)
+        for p, q in sample.directions:
+            relevant = relevant_items(goal, sample, p, q)
             if relevant is None:
                 continue
+            judge = partial(judged, goal, relevant=relevant, sample=sample, query=p)
             similarities, item_terms = _similarities(
                 ranking, rows, p, q, corrected=f"{name}{CORRECTED}" in rankings
             )
             if name in rankings:
-                found[name].append(_value(goal, similarities, relevant))
+                found[name].append(judge(similarities))
             if item_terms is not None:
                 similarities = similarities - item_terms
-                found[f"{name}{CORRECTED}"].append(_value(goal, similarities, relevant))
-        values |= {
-            own: Value(*np.mean(each, axis=0).tolist()) for own, each in found.items() if each
-        }
+                found[f"{name}{CORRECTED}"].append(judge(similarities))
+        values |= {own: mean_value(each) for own, each in found.items() if each}
     return values
+
+
+def values_by_ranking(ranking: Ranking, sample: RankedSample) -> dict[Goal, Value]:
+    """Values of held-out rows for all goals that are asked, by the ranking of a fitted model."""
+    assert sample.asked is not None
+    projected = ranking.project(sample.views)
+    rows = {name: checked_rows(own, f"view {name!r}") for name, own in projected.rows.items()}
+    found: dict[Goal, list[Value]] = {goal: [] for goal in sample.asked.goals}
+    for p, q in sample.directions:
+        if p not in rows or q not in rows:  # confounds
+            continue
+        gallery = ranking.gallery({q: rows[q]}, (p,), (q,))
+        queries = gallery.queries(ranking.queries({p: rows[p]}, (q,)))
+        items = np.concatenate([tile[:n] for _, tile, n in gallery.tiles(len(gallery))])
+        similarities = queries @ items.T
+        similarities /= np.abs(similarities).max() or 1
+        similarities = similarities.astype(np.float32)
+        for goal, values in found.items():
+            relevant = relevant_items(goal, sample, p, q)
+            if relevant is not None:
+                values.append(judged(goal, similarities, relevant, sample, p))
+    return {goal: mean_value(values) for goal, values in found.items() if values}
+
+
+def mean_value(values: Sequence[Value]) -> Value:
+    """Mean over directions; values of objects beside each other."""
+    score, head = np.mean([own[:2] for own in values], axis=0).tolist()
+    of_objects = [own.of_objects for own in values if own.of_objects is not None]
+    if not of_objects:
+        return Value(score, head)
+    n_items = tuple(n for own in values for n in own.n_items)
+    return Value(score, head, np.stack(of_objects, axis=1), n_items)
 
 
 def _similarities(
@@ -230,35 +298,70 @@ def _queries(ranking: Ranking, scores: np.ndarray, p: str, q: str) -> np.ndarray
     return np.asarray(vectors, dtype=np.float32)
 
 
-def _relevant(goal: Goal, sample: RankedSample, p: str, q: str) -> Any:
-    """What `_value` takes of the rows of p and q; None if no row of q is relevant."""
+def relevant_items(goal: Goal, sample: RankedSample, p: str, q: str) -> Any:
+    """What `judged` takes of the rows of p and q; None if no row of q is relevant."""
     pairs = sample.counterparts[p, q]
+    if goal == "object" and p == q:  # any row finds itself
+        return None
     if goal == "class":
         shared = sample.share_labels[p, q]
         return (shared, pairs) if shared.any() else None
     return pairs if len(pairs[0]) else None
 
 
-def _value(goal: Goal, similarities: np.ndarray, relevant: Any) -> Value:
-    if goal == "class":
-        return _average_precision(similarities, *relevant)
-    value = reciprocal_rank(similarities, relevant)
-    return Value(value, value)
+def judged(
+    goal: Goal, similarities: np.ndarray, relevant: Any, sample: RankedSample, query: str
+) -> Value:
+    """Value of one direction, from similarities of rows of the query view to all items.
+
+    Parameters
+    ----------
+    goal : {"object", "class"}
+        The measure.
+    similarities : ndarray of float32, shape (n_queries, n_items)
+    relevant : object
+        As `relevant_items` gives it.
+    sample : RankedSample
+        The rows, and whether values of objects are asked for.
+    query : str
+        View of the queries.
+    """
+    if sample.asked is None:
+        if goal == "class":
+            return _average_precision(similarities, *relevant)
+        value = reciprocal_rank(similarities, relevant)
+        return Value(value, value)
+    objects = sample.views.objects(query)
+    of_objects = np.full(len(sample.views), np.nan, dtype=np.float32)
+    if goal == "object":
+        ranks = _ranks(similarities, relevant)
+        of_objects[objects[relevant[0]]] = ranks
+        value = float(np.mean(1 / ranks))
+    else:
+        length = sample.asked.length(similarities.shape[1])
+        shared, pairs = relevant
+        precision = _precision_of_others(similarities, shared, pairs, length)
+        of_objects[objects] = precision
+        has_relevant = np.isfinite(precision)
+        value = float(precision[has_relevant].mean()) if has_relevant.any() else 0.0
+    return Value(value, value, of_objects, (similarities.shape[1],))
 
 
 def reciprocal_rank(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> float:
     """Mean reciprocal rank of the counterparts, ties averaged."""
+    return float(np.mean(1 / _ranks(similarities, pairs)))
+
+
+def _ranks(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Ranks of the counterparts, ties averaged."""
     i, j = pairs
     own = similarities[i, j][:, None]
     rows = similarities if len(i) == len(similarities) else similarities[i]
-    ranks = (np.count_nonzero(rows > own, axis=1) + np.count_nonzero(rows >= own, axis=1) + 1) / 2
-    return float(np.mean(1 / ranks))
+    return (np.count_nonzero(rows > own, axis=1) + np.count_nonzero(rows >= own, axis=1) + 1) / 2
 
 
-def _average_precision(
-    similarities: np.ndarray, relevant: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]
-) -> Value:
-    """Mean average precision of the first 50, and of the head without counterparts."""
+def _marked(similarities: np.ndarray, relevant: np.ndarray) -> np.ndarray:
+    """Numbers in the order of similarities, the last bit of which says whether one is relevant."""
     # The last bits of each number say whether the item is relevant and order equal numbers by
     # position: numbers are sorted several times as fast as positions are.
     numbers = similarities.copy()
@@ -267,6 +370,31 @@ def _average_precision(
     bits &= -n_places
     bits |= (np.arange(n_items, dtype=np.int32) * 74) % n_places  # even, and as if at random
     bits |= relevant
+    return numbers
+
+
+def _precision_of_others(
+    similarities: np.ndarray,
+    relevant: np.ndarray,
+    pairs: tuple[np.ndarray, np.ndarray],
+    length: int,
+) -> np.ndarray:
+    """Average precision of the first items without counterparts; NaN if none is relevant."""
+    numbers, counts = _marked(similarities, relevant), np.count_nonzero(relevant, axis=1)
+    numbers[pairs] = _LOWEST
+    counts[pairs[0]] -= relevant[pairs]
+    k = min(length, numbers.shape[1])
+    numbers.partition(numbers.shape[1] - k, axis=1)
+    hits = _hits(np.sort(numbers[:, -k:], axis=1), k)
+    return average_precision_of_lists(hits, counts, length, "min", "nan")
+
+
+def _average_precision(
+    similarities: np.ndarray, relevant: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]
+) -> Value:
+    """Mean average precision of the first 50, and of the head without counterparts."""
+    numbers = _marked(similarities, relevant)
+    n_items = numbers.shape[1]
     own = np.full((len(numbers), 1), _LOWEST)
     own[pairs[0], 0], numbers[pairs] = numbers[pairs], _LOWEST
     k = min(_LENGTH, n_items)
@@ -282,8 +410,13 @@ def _average_precision(
 
 def _mean_precision(numbers: np.ndarray, n_relevant: np.ndarray, length: int) -> float:
     """Of increasing numbers whose last bit says whether the item is relevant."""
-    hits = (numbers[:, -length:].view(np.int32)[:, ::-1] & 1).astype(bool)
+    hits = _hits(numbers, length)
     return float(np.mean(average_precision_of_lists(hits, n_relevant, length, "min")))
+
+
+def _hits(numbers: np.ndarray, length: int) -> np.ndarray:
+    """Whether the items of the largest numbers, best first, are relevant."""
+    return (numbers[:, -length:].view(np.int32)[:, ::-1] & 1).astype(bool)
 
 
 def _correlation(scores: Scores, sample: RankedSample) -> float:

@@ -7,7 +7,7 @@ searches of a grid (`_fold_search`) and of other rooms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from mvcca.machine.progress import counting
-from mvcca.model_selection._fold_statistics import Models, Outer
+from mvcca.model_selection._fold_statistics import Models
 from mvcca.model_selection._goals import Goal, Value
 
 Setting = Mapping[str, Any]
@@ -27,6 +27,7 @@ class Variant(NamedTuple):
     setting: int  # position in the list of settings
     ranking: str | None = None
     n_components: int | None = None  # None for all
+    goal: Goal | None = None  # that its values measure, if there are several
 
 
 class ModelSource(Protocol):
@@ -40,7 +41,7 @@ class ModelSource(Protocol):
     def goal(self) -> Goal | None:
         """What values measure, if it is one of these."""
 
-    def models(self, outers: Collection[Outer]) -> Models:
+    def models(self) -> Models:
         """Folds that each model leaves out, and those it is scored on, as `InnerFolds.models`."""
 
     def solved(
@@ -48,13 +49,11 @@ class ModelSource(Protocol):
     ) -> Iterator[tuple[int, Any]]:
         """Positions of settings and their models, whatever `values` takes, in any order."""
 
-    def values(self, model: Any, fold: int) -> Iterable[tuple[str | None, int | None, Any]]:
-        """Ranking, number of components and value of a model on a fold."""
+    def values(self, model: Any, fold: int) -> Iterable[tuple[*tuple[Any, ...], Any]]:
+        """Ranking, number of components, goal if there are several, and value of a model."""
 
 
-def search(
-    source: ModelSource, settings: Sequence[Setting], outers: Collection[Outer] = ((),)
-) -> dict[Outer, Trials]:
+def search(source: ModelSource, settings: Sequence[Setting]) -> Trials:
     """Try settings on all folds.
 
     Parameters
@@ -63,23 +62,20 @@ def search(
         The models.
     settings : sequence of mapping
         Parameters to try; of equally good ones, the last wins.
-    outers : collection of tuple, optional
-        Outer folds to choose for; by default none is held out.
 
     Returns
     -------
-    dict
-        `Trials` by outer fold.
+    Trials
     """
-    found = {outer: Trials(source.goal, [*settings]) for outer in outers}
-    models = source.models(outers)
+    found = Trials(source.goal, [*settings])
+    models = source.models()
     with counting(len(models) * len(settings), "Choosing settings", " models") as count:
         for left_out, served in models:
             n_left = len(settings)
             for number, model in source.solved(left_out, settings):
-                for fold, outer in served.items():
-                    for ranking, k, value in source.values(model, fold):
-                        found[outer].add(fold, Variant(number, ranking, k), value)
+                for fold in served:
+                    for *variant, value in source.values(model, fold):
+                        found.add(fold, Variant(number, *variant), value)
                 n_left -= 1
                 count()
             if n_left:
@@ -172,6 +168,11 @@ class Trials:
         values = {v: own for v, own in self.values.items() if are_wanted(self.settings[v.setting])}
         return replace(self, values=values)
 
+    def of(self, goal: Goal) -> Trials:
+        """Values of one of several goals."""
+        values = {variant: own for variant, own in self.values.items() if variant.goal == goal}
+        return replace(self, goal=goal, values=values)
+
     def pooled(self, value: Callable[[list[Any]], float]) -> Trials:
         """Trials with one value of all folds, of a measure that is not a mean over them."""
         values = {}
@@ -259,7 +260,7 @@ class Trials:
         """Values of the variants that have one on every fold, (n_folds, 2)."""
         n_folds = max(map(len, self.values.values()))
         return {
-            variant: np.array([by_fold[fold] for fold in sorted(by_fold)])
+            variant: np.array([by_fold[fold][:2] for fold in sorted(by_fold)])
             for variant, by_fold in self.values.items()
             if len(by_fold) == n_folds
         }

@@ -7,7 +7,7 @@ others are fitted anew, and some predict every row without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -17,7 +17,6 @@ from sklearn.base import clone
 from mvcca.model_selection._fold_statistics import (
     InnerFolds,
     Models,
-    Outer,
     Parts,
     naming_folds,
     one_left_out,
@@ -40,7 +39,7 @@ from mvcca.views.labels_by_view import LabelsByView
 
 HeldOut = tuple[FoldScores, RankedSample]  # held-out rows, and their scores under a model
 Solved = Iterator[tuple[int, Mapping[int, HeldOut]]]  # by position of a setting, and by fold
-Values = Iterator[tuple[str, int | None, Value]]  # by ranking and number of components
+Values = Iterator[tuple[str, int | None, Goal, Value]]  # by ranking and number of components
 
 
 def rankings_for(goal: Goal, expected: Any, power: float = 0.0) -> list[str]:
@@ -108,24 +107,30 @@ class _OfRidges:
         labels = rows.labels if labels is None else labels
         if ranked is None:
             ranked = rows.views.without(estimator.confounds).names
-        samples = folds.samples(rows.views, labels, ranked)
-        return cls(estimator=estimator, rows=rows, folds=folds, goal=goal, samples=samples, **more)
+        if "samples" not in more:
+            more["samples"] = folds.samples(rows.views, labels, ranked)
+        return cls(estimator=estimator, rows=rows, folds=folds, goal=goal, **more)
 
-    def models(self, outers: Collection[Outer]) -> Models:
+    def models(self) -> Models:
         """As of the folds."""
-        return self.folds.models(outers)
+        return self.folds.models()
 
     def values(self, model: Mapping[int, HeldOut], fold: int) -> Values:
         """Values of a model by ranking, and by number of components where it matters."""
-        rankings = rankings_for(self.goal, model[fold][0].expected, self.power)
         is_fixed = self.rows.n_components is not None
-        yield from _values(
-            self.goal,
-            model[fold],
-            rankings,
-            searches=self.goal == "class" and not is_fixed,  # weights do it for objects
-            most_components=None if is_fixed else self.most_components,
-        )
+        for goal in self.goals:
+            yield from _values(
+                goal,
+                model[fold],
+                rankings_for(goal, model[fold][0].expected, self.power),
+                searches=goal == "class" and not is_fixed,  # weights do it for objects
+                most_components=None if is_fixed else self.most_components,
+            )
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """What is measured of every model."""
+        return self.folds.goals(self.goal)
 
     @property
     def power(self) -> float:
@@ -187,7 +192,7 @@ class FromStatistic(_OfRidges):
 
         rows = {fold: coordinates(self.samples[fold].views) for fold in left_out}
         bank: Scores = {}
-        if self.goal == "object":  # whose rankings it corrects
+        if "object" in self.goals:  # whose rankings it corrects
             bank = bank_of_others(self.samples, left_out, coordinates)
         for number, reg in enumerate(ridges):
             maps = path.solve(reg, self.n_components)
@@ -225,7 +230,7 @@ class FromProducts(_OfRidges):
                 return
             project = partial(_projected, maps)
             bank: Scores = {}
-            if self.goal == "object":
+            if "object" in self.goals:
                 bank = bank_of_others(self.samples, left_out, project)
             found = {fold: project(self.samples[fold].views) for fold in left_out}
             yield number, self._held_out(found, bank, maps)
@@ -265,6 +270,8 @@ class FromRefits:
         Further arguments of `fit`.
     failures : dict
         The last error by the folds that its model leaves out.
+    shared_space : Space or None
+        What is searched, if that is decided by the rows of another source.
     """
 
     estimator: Any
@@ -276,23 +283,34 @@ class FromRefits:
     sample_weight: np.ndarray | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     failures: dict[tuple[int, ...], Exception] = field(default_factory=dict)
+    shared_space: Space | None = None
 
     @cached_property
     def space(self) -> Space:
-        """What is searched, which is the same for all outer folds."""
-        left_out = (0,) if self.folds.nested else ()  # as many rows as a final model has
-        return space_of(self.estimator, *self.without(left_out)[:2]).of(self.estimator)
+        """What is searched."""
+        if self.shared_space is not None:
+            return self.shared_space
+        if self.folds.asked is None:
+            return space_of(self.estimator, self.views, self.labels).of(self.estimator)
+        space = space_of(self.estimator, *self.without((0,))[:2]).of(self.estimator)
+        return replace(space, leaves_one_out=False)  # the same gallery for all methods
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """What is measured of every model."""
+        return self.folds.goals(self.goal)
 
     @cached_property
     def samples(self) -> list[RankedSample]:
         """Rows of each fold to rank."""
-        return self.folds.samples(self.views, self.judged)
+        confounds = getattr(self.estimator, "confounds", None)
+        return self.folds.samples(self.views, self.judged, self.views.without(confounds).names)
 
-    def models(self, outers: Collection[Outer]) -> Models:
-        """As of the folds; one model per outer fold if each row is left out, for both halves."""
+    def models(self) -> Models:
+        """As of the folds; one model if each row is left out, for both halves."""
         if self.space.leaves_one_out:
-            return [(outer, {0: outer, 1: outer}) for outer in outers]
-        return self.folds.models(outers)
+            return [((), (0, 1))]
+        return self.folds.models()
 
     def without(self, left_out: Collection[int]) -> tuple[Views, LabelsByView | None, np.ndarray]:
         """Rows and labels of all other folds, and their numbers."""
@@ -309,7 +327,7 @@ class FromRefits:
     def solved(self, left_out: tuple[int, ...], settings: Sequence[Setting]) -> Solved:
         """Models of all settings that can be fitted, or the ridges that predict left-out rows."""
         if self.space.leaves_one_out:
-            yield from enumerate(self._left_out(left_out, settings))
+            yield from enumerate(self._left_out(settings))
             return
         for number, setting in enumerate(settings):
             try:
@@ -318,7 +336,7 @@ class FromRefits:
                 self.failures[left_out] = error
                 continue
             bank: Scores = {}
-            if self.goal == "object":  # whose rankings it corrects
+            if "object" in self.goals:  # whose rankings it corrects
                 bank = bank_of_others(self.samples, left_out, partial(_ranked, model))
             samples = {fold: self.samples[fold] for fold in left_out}
             found = {
@@ -333,17 +351,13 @@ class FromRefits:
             options["sample_weight"] = self.sample_weight[rest]
         return self.model(setting).fit(views, labels, **options)
 
-    def _left_out(
-        self, outer: Outer, settings: Sequence[Setting]
-    ) -> Iterator[Mapping[int, HeldOut]]:
+    def _left_out(self, settings: Sequence[Setting]) -> Iterator[Mapping[int, HeldOut]]:
         """Scores of left-out rows of two halves by ridge, which correct each other's hubs."""
-        views, _, rest = self.without(outer)
-        judged = None if self.judged is None else self.judged.take(self.views.rows_of(rest))
-        views = views.with_ids(np.arange(1, len(views) + 1))
+        judged, weights = self.judged, self.sample_weight
+        views = self.views.with_ids(np.arange(1, len(self.views) + 1))
         order = np.random.RandomState(0).permutation(len(views))
         halves = [RankedSample.of(views, judged, half) for half in np.array_split(order, 2)]
         objects = [np.asarray(half.views.ids) - 1 for half in halves]
-        weights = None if self.sample_weight is None else self.sample_weight[rest]
         model = self.model({name: own for name, own in settings[0].items() if name != "reg"})
         ridges = [setting["reg"] for setting in settings]
         of_halves = (model.left_out_scores(views, weights, own, ridges) for own in objects)
@@ -355,14 +369,13 @@ class FromRefits:
 
     def values(self, model: Mapping[int, HeldOut], fold: int) -> Values:
         """Values of a model under the rankings of the space, or the one that is declared."""
-        rankings = [*(self.space.rankings or self.estimator.retrieval_ranking[1:])]
-        if self.goal == "object":
-            rankings += [f"{ranking}{CORRECTED}" for ranking in rankings]
-        searches = self.space.has_prefixes and self.goal != "correlation"
-        most = self.space.most_components if searches else None
-        yield from _values(
-            self.goal, model[fold], rankings, searches=searches, most_components=most
-        )
+        declared = [*(self.space.rankings or self.estimator.retrieval_ranking[1:])]
+        for goal in self.goals:
+            corrected = [f"{own}{CORRECTED}" for own in declared] if goal == "object" else []
+            rankings = [*declared, *corrected]
+            searches = self.space.has_prefixes and goal != "correlation"
+            most = self.space.most_components if searches else None
+            yield from _values(goal, model[fold], rankings, searches=searches, most_components=most)
 
 
 def _ranked(model: Any, views: Views) -> Scores:
@@ -388,7 +401,7 @@ def _values(
     for k in numbers:
         by_ranking = values_of(goal, scores, sample, rankings, found if k is None else k)
         for ranking, value in by_ranking.items():
-            yield ranking, k, value
+            yield ranking, k, goal, value
 
 
 # ---- models that functions give ------------------------------------------------------------------
@@ -403,7 +416,7 @@ class FromFolds:
     value: Callable[[Any, int], Any]
     goal = None  # the caller knows what values are
 
-    def models(self, outers: Collection[Outer]) -> Models:
+    def models(self) -> Models:
         """One fold is left out at a time."""
         return one_left_out(self.n_folds)
 
@@ -442,4 +455,4 @@ def search_folds(
     -------
     Trials
     """
-    return search(FromFolds(n_folds, fit, value), settings)[()]
+    return search(FromFolds(n_folds, fit, value), settings)

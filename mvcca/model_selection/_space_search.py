@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from mvcca.machine.warnings import warn
-from mvcca.model_selection._fold_statistics import Outer, naming_folds
-from mvcca.model_selection._search import Choice, Setting, Trials, search
+from mvcca.model_selection._fold_statistics import naming_folds
+from mvcca.model_selection._goals import Goal
+from mvcca.model_selection._search import Setting, Trials, search
 from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection._spaces import Scales
 from mvcca.problem import WIDE, Rows, components_to_search
@@ -30,101 +30,111 @@ _MOST_STEPS = 4  # beyond the ends of a parameter's values
 class SpaceSearch:
     """Trials of the settings of a space.
 
-    Parameters are searched one after another, so that a setting may be of interest to some outer
-    folds only. What is chosen for an outer fold depends on settings that it asked for itself.
+    Parameters are searched one after another, so that a setting may be of interest to some goals
+    only. What is chosen for a goal depends on settings that it asked for itself; each is fitted
+    once for all goals.
 
     Attributes
     ----------
-    source : FromRefits
-        The estimator and its rows.
+    sources : sequence of FromRefits
+        The estimator and its rows: one source with several folds, or several with one each.
     by_heads : bool
         As of `Trials`.
     found : dict
-        Trials of one setting each, by outer fold and setting.
+        Trials of one setting each, for all goals, by setting.
+    tried : set
+        Settings with the numbers of the sources whose models were fitted.
     """
 
-    source: FromRefits
+    sources: Sequence[FromRefits]
     by_heads: bool = True
-    found: dict[Outer, dict[Key, Trials]] = field(default_factory=dict)
+    found: dict[Key, Trials] = field(default_factory=dict)
+    tried: set[tuple[Key, int]] = field(default_factory=set)
 
-    def choices(self) -> dict[Outer, Choice]:
-        """The best setting for each outer fold."""
-        space, outers = self.source.space, self.source.folds.outer
-        best: dict[Outer, dict[str, Any]] = {outer: dict(space.start) for outer in outers}
-        asked = {outer: [_key(setting)] for outer, setting in best.items()}
+    def choices(self) -> dict[Goal, Trials]:
+        """Trials that choose for each goal, of the settings that it asked for."""
+        space, goals = self.sources[0].space, self.sources[0].goals
+        best: dict[Goal, dict[str, Any]] = {goal: dict(space.start) for goal in goals}
+        asked = {goal: [_key(setting)] for goal, setting in best.items()}
         if not space.values:
             self._try(asked)
         if space.scales:
             self._compare_scalings(best, asked)
         for name, values in space.values.items():
-            lines = {outer: list(values) for outer in outers}
-            new = {outer: list(values) for outer in outers}
+            lines = {goal: list(values) for goal in goals}
+            new = {goal: list(values) for goal in goals}
             while new:
                 keys = {
-                    outer: [_key({**best[outer], name: value}) for value in own]
-                    for outer, own in new.items()
+                    goal: [_key({**best[goal], name: value}) for value in own]
+                    for goal, own in new.items()
                 }
                 self._try(keys)
-                for outer, own in keys.items():
-                    asked[outer] = list(dict.fromkeys([*asked[outer], *own]))
-                    chosen = self._trials(outer, asked[outer]).chosen
-                    best[outer] |= {name: chosen[name] for name in space.values}
+                for goal, own in keys.items():
+                    asked[goal] = list(dict.fromkeys([*asked[goal], *own]))
+                    chosen = self._trials(goal, asked[goal]).chosen
+                    best[goal] |= {name: chosen[name] for name in space.values}
                 new = {
-                    outer: [value]
-                    for outer in new
-                    if (value := self._beyond(name, best[outer][name], lines[outer])) is not None
+                    goal: [value]
+                    for goal in new
+                    if (value := self._beyond(name, best[goal][name], lines[goal])) is not None
                 }
-        found = {}
-        for outer, tried in asked.items():
-            trials, scaling = self._trials(outer, tried), best[outer].get("scale")
-            choice = trials.among(partial(_has_scaling, scaling)).choose()
-            found[outer] = replace(choice, cv_results=trials.cv_results())
-        self._warn_of_lost_folds()
-        return found
+        return {goal: self._trials(goal, keys) for goal, keys in asked.items()}
 
     def _compare_scalings(
-        self, best: dict[Outer, dict[str, Any]], asked: dict[Outer, list[Key]]
+        self, best: dict[Goal, dict[str, Any]], asked: dict[Goal, list[Key]]
     ) -> None:
         """Put the best way to scale the columns into the best settings."""
-        space = self.source.space
+        space = self.sources[0].space
         names, ridges = space.scales, [{"reg": reg} for reg in space.first_ridges] or [{}]
-        groups: dict[Outer, list[Scales]] = {outer: Scales.first(names) for outer in best}
+        groups: dict[Goal, list[Scales]] = {goal: Scales.first(names) for goal in best}
         for name in [None, *(names if len(names) > 2 else ())]:
             if name is not None:
-                groups = {outer: [of["scale"].flipped(name)] for outer, of in best.items()}
+                groups = {goal: [of["scale"].flipped(name)] for goal, of in best.items()}
             keys = {
-                outer: [
-                    _key({**best[outer], "scale": scaling, **ridge})
+                goal: [
+                    _key({**best[goal], "scale": scaling, **ridge})
                     for scaling in group
                     for ridge in ridges
                 ]
-                for outer, group in groups.items()
+                for goal, group in groups.items()
             }
             self._try(keys)
-            for outer, added in keys.items():
-                asked[outer] = list(dict.fromkeys([*asked[outer], *added]))
-                best[outer]["scale"] = self._trials(outer, asked[outer]).chosen["scale"]
+            for goal, added in keys.items():
+                asked[goal] = list(dict.fromkeys([*asked[goal], *added]))
+                best[goal]["scale"] = self._trials(goal, asked[goal]).chosen["scale"]
 
-    def _warn_of_lost_folds(self) -> None:
+    def warn_of_lost_folds(self) -> None:
         """Say that a fold has no value of any setting, so that only other folds choose."""
-        folds, failures = self.source.folds, self.source.failures
-        scored = {
-            (outer, fold)
-            for outer, by_key in self.found.items()
-            for trials in by_key.values()
-            for by_fold in trials.values.values()
-            for fold in by_fold
-        }
-        for left_out, served in folds.models():
-            lost = not all((outer, fold) in scored for fold, outer in served.items())
-            if lost and left_out in failures:
-                error = naming_folds(failures[left_out], folds, left_out)
+        for source in self.sources:
+            lost = self._lost(source)
+            if lost is not None:
+                error = naming_folds(source.failures[lost], source.folds, lost)
                 warn(f"Only the other folds choose settings. {error}")
                 return
 
+    def check_folds(self) -> None:
+        """Raise the last error of a source that has no value of any setting."""
+        for number, source in enumerate(self.sources):
+            values = (own for trials in self.found.values() for own in trials.values.values())
+            if source.failures and not any(number in by_fold for by_fold in values):
+                raise [*source.failures.values()][-1]
+
+    def _lost(self, source: FromRefits) -> tuple[int, ...] | None:
+        """Folds of a model without which every setting failed, if there is one."""
+        scored = {
+            fold
+            for trials in self.found.values()
+            for by_fold in trials.values.values()
+            for fold in by_fold
+        }
+        for left_out, served in source.folds.models():
+            if left_out in source.failures and not scored.issuperset(served):
+                return left_out
+        return None
+
     def _beyond(self, name: str, best: Any, line: list[Any]) -> Any:
         """The value beyond the best one if that is at an end; it is added to the line."""
-        space = self.source.space
+        space = self.sources[0].space
         step = space.beyond.get(name)
         if step is None or len(line) >= len(space.values[name]) + _MOST_STEPS:
             return None
@@ -136,81 +146,83 @@ class SpaceSearch:
             return line[-1]
         return None
 
-    def _trials(self, outer: Outer, keys: Sequence[Key]) -> Trials:
-        """Values of some settings for an outer fold."""
-        known, folds, failures = self.found[outer], self.source.folds, self.source.failures
-        prefers_all = self.source.space.prefers_all
-        trials = Trials(self.source.goal, [], prefers_all=prefers_all, by_heads=self.by_heads)
-        for part in sorted((known[key] for key in keys if key in known), key=_order):
+    def _trials(self, goal: Goal, keys: Sequence[Key]) -> Trials:
+        """Values of some settings for a goal."""
+        prefers_all = self.sources[0].space.prefers_all
+        trials = Trials(goal, [], prefers_all=prefers_all, by_heads=self.by_heads)
+        known = sorted((self.found[key] for key in keys if key in self.found), key=_order)
+        for part in (own.of(goal) for own in known):
             trials.settings.extend(part.settings)
             place = len(trials.settings) - 1
             trials.values.update({v._replace(setting=place): own for v, own in part.values.items()})
         if not trials.values:
-            left_out, error = next(
-                own for own in reversed(failures.items()) if {*outer} <= {*own[0]}
-            )
-            if len(failures) == len(folds.models()):  # no fold is the cause
+            source = next(own for own in self.sources if own.failures)
+            left_out, error = [*source.failures.items()][-1]
+            if len(source.failures) == len(source.folds.models()):  # no fold is the cause
                 raise error
-            raise naming_folds(error, folds, left_out) from error
+            raise naming_folds(error, source.folds, left_out) from error
         return trials
 
     # ---- values of settings ----------------------------------------------------------------------
 
-    def _try(self, wanted: Mapping[Outer, Sequence[Key]]) -> None:
-        """Find the values of settings that are not known yet."""
-        groups: dict[Key, dict[Key, set[Outer]]] = {}  # solved together
-        for outer, keys in wanted.items():
+    def _try(self, wanted: Mapping[Goal, Sequence[Key]]) -> None:
+        """Find the values of settings that are not known yet, from every source."""
+        keys = dict.fromkeys(key for own in wanted.values() for key in own)
+        for number, source in enumerate(self.sources):
+            groups: dict[Key, list[Key]] = {}  # solved together
             for key in keys:
-                known = self.found.setdefault(outer, {})
-                trials = known.setdefault(key, Trials(self.source.goal, [dict(key)]))
-                if not trials.values:
-                    groups.setdefault(self._base(key), {}).setdefault(key, set()).add(outer)
-        for unknown in groups.values():
-            outers = sorted(set().union(*unknown.values()))
-            with warnings.catch_warnings(action="ignore"):  # of models that are not kept
-                found = self._solved([dict(key) for key in unknown], outers)
-            for outer, trials in found.items():
+                if (key, number) not in self.tried:
+                    groups.setdefault(self._base(key), []).append(key)
+                    self.tried.add((key, number))
+            for unknown in groups.values():
+                with warnings.catch_warnings(action="ignore"):  # of models that are not kept
+                    trials = _solved(source, [dict(key) for key in unknown])
                 for variant, by_fold in trials.values.items():
-                    key = [*unknown][variant.setting]
-                    own = self.found[outer].setdefault(key, Trials(trials.goal, [dict(key)]))
-                    own.values[variant._replace(setting=0)] = by_fold
+                    key = unknown[variant.setting]
+                    own = self.found.setdefault(key, Trials(source.goal, [dict(key)]))
+                    known = own.values.setdefault(variant._replace(setting=0), {})
+                    known.update({number + fold: value for fold, value in by_fold.items()})
 
     def _base(self, key: Key) -> Key:
         """The part of a setting that models have in common which are solved together."""
-        space = self.source.space
+        space = self.sources[0].space
         together = space.solves_ridges or space.leaves_one_out
         return tuple(item for item in key if not (together and item[0] == "reg"))
 
-    def _solved(self, settings: Sequence[Setting], outers: Sequence[Outer]) -> dict[Outer, Trials]:
-        """Trials of settings that have all but ridges in common."""
-        source = self.source
-        if not source.space.solves_ridges:
-            return search(source, settings, outers)
-        base = {name: own for name, own in settings[0].items() if name != "reg"}
-        all_components = {"n_components": None} if source.space.has_prefixes else {}
-        model = source.model({**base, **all_components, "cv_goal": None})
-        rows = model.open_rows(source.views, source.labels, source.sample_weight)
-        objects = np.asarray(rows.views.ids) - 1
-        judged = source.judged
-        if judged is not None:
-            judged = judged.take(source.views.rows_of(objects))
-        folds, most = source.folds.take(objects), source.space.most_components
-        ranked = source.views.without(model.confounds).names  # rows may have a view of labels
-        task = folds, source.goal, judged, ranked
-        is_wide = sum(rows.views.widths.values()) >= WIDE
-        if is_wide and model.takes_products:
-            k = components_to_search(rows, len(settings))
-            if k is not None:
-                products = FromProducts.of(model, rows, *task, most_components=min(k, most or k))
-                found = search(products, settings, outers)
-                if any(trials.values for trials in found.values()):
-                    return found
 
-        def searched(rows: Rows) -> dict[Outer, Trials]:
-            sums = FromStatistic.of(model, rows, *task, most_components=most)
-            return search(sums, settings, outers)
+def _solved(source: FromRefits, settings: Sequence[Setting]) -> Trials:
+    """Trials of settings that have all but ridges in common."""
+    if not source.space.solves_ridges:
+        return search(source, settings)
+    base = {name: own for name, own in settings[0].items() if name != "reg"}
+    all_components = {"n_components": None} if source.space.has_prefixes else {}
+    model = source.model({**base, **all_components, "cv_goal": None})
+    rows = model.open_rows(source.views, source.labels, source.sample_weight)
+    objects = np.asarray(rows.views.ids) - 1
+    judged = source.judged
+    if judged is not None:
+        judged = judged.take(source.views.rows_of(objects))
+    folds, most = source.folds.take(objects), source.space.most_components
+    ranked = source.views.without(model.confounds).names  # rows may have a view of labels
+    task = folds, source.goal, judged, ranked
+    # Objects that the method cannot learn from are queries and items like those of other methods.
+    is_partial = source.folds.asked is not None and len(objects) < len(source.views)
+    more: dict[str, Any] = {"samples": source.samples} if is_partial else {}
+    is_wide = sum(rows.views.widths.values()) >= WIDE
+    if is_wide and model.takes_products:
+        k = components_to_search(rows, len(settings))
+        if k is not None:
+            more["most_components"] = min(k, most or k)
+            products = FromProducts.of(model, rows, *task, **more)
+            found = search(products, settings)
+            if found.values:
+                return found
 
-        return model.precisely(rows, searched)
+    def searched(rows: Rows) -> Trials:
+        sums = FromStatistic.of(model, rows, *task, **{**more, "most_components": most})
+        return search(sums, settings)
+
+    return model.precisely(rows, searched)
 
 
 def _key(setting: Setting) -> Key:
@@ -221,7 +233,3 @@ def _order(trials: Trials) -> int:
     """Place of the trials of one setting, of which the last wins a tie."""
     scaling = trials.settings[0].get("scale")
     return 0 if scaling is None else scaling.order
-
-
-def _has_scaling(scaling: Scales | None, setting: Setting) -> bool:
-    return setting.get("scale") == scaling

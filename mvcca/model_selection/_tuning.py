@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import StrOptions
 
-from mvcca.model_selection._fold_statistics import InnerFolds, Outer
-from mvcca.model_selection._goals import Goal, goal_of
+from mvcca.model_selection._fold_statistics import NO_FOLD, InnerFolds
+from mvcca.model_selection._goals import Asked, Goal, goal_of
 from mvcca.model_selection._search import Choice, Setting, Trials, at_edge, search
 from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection._space_search import SpaceSearch
-from mvcca.model_selection._spaces import FIRST_RIDGES, RIDGES, Scales, searched, space_of
+from mvcca.model_selection._spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched, space_of
 from mvcca.model_selection.questions import asks_questions
 from mvcca.problem import Problem, Rows, components_to_search
 from mvcca.retrieval.bank import bank_of
@@ -59,7 +59,7 @@ def tune(estimator: Any, rows: Rows) -> None:
         return replace(own, rows=rows, parts=replace(own.parts, rows=rows))
 
     def tried(rows: Rows, settings: Sequence[Setting]) -> Trials:
-        found: Trials = estimator.precisely(rows, lambda own: search(source(own), settings)[()])
+        found: Trials = estimator.precisely(rows, lambda own: search(source(own), settings))
         return found
 
     if rows.reading.units is None:
@@ -123,7 +123,7 @@ def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) 
 
     def tried(rows: Rows, settings: Sequence[Setting]) -> Trials:
         task = rows.standardized(), folds, goal
-        return search(FromProducts.of(estimator, *task, most_components=k), settings)[()]
+        return search(FromProducts.of(estimator, *task, most_components=k), settings)
 
     units = {  # products would need a copy of rows in files
         name: own
@@ -214,15 +214,17 @@ def _keep(choice: Choice, estimator: Any) -> None:
 # ---- settings of any fit -------------------------------------------------------------------------
 
 
-def choices(
+def held_out_source(
     estimator: Any,
     views: Views,
     y: Any,
-    folds: InnerFolds,
-    goal: Goal,
+    train: np.ndarray,
+    test: np.ndarray,
+    asked: Asked,
     labels: Labels | None = None,
-) -> dict[Outer, Choice]:
-    """Choose the settings of an estimator for held-out rows that are as many as those of a fold.
+    space: Space | None = None,
+) -> FromRefits:
+    """Models of an estimator that learn from one part of the objects and are asked of another.
 
     Parameters
     ----------
@@ -230,27 +232,33 @@ def choices(
         It is not fitted. Parameters that are "cv" are searched, and the number of components if it
         is None.
     views : Views
-        Training rows, in memory; ids number the objects from 1.
+        All rows, in memory.
     y : labels or None
-        Labels to learn from.
-    folds : InnerFolds
-        Folds of the objects.
-    goal : {"object", "class", "correlation"}
-        What to maximize.
+        Labels of all objects to learn from.
+    train, test : ndarray of int
+        Positions of the objects to learn from, and of those to rank.
+    asked : Asked
+        What is measured.
     labels : Labels, optional
-        Labels that define relevant items, for the goal "class".
+        Labels of all objects that define relevant items, for the goal "class".
+    space : Space, optional
+        What is searched; by default, what suits the training part.
 
     Returns
     -------
-    dict
-        `Choice` by outer fold, as in ``{(0,): ..., (1,): ...}``; if not nested, that of ``()``.
+    FromRefits
     """
-    places = np.asarray(views.ids) - 1
-    views = views.with_ids(np.arange(1, len(views) + 1))
+    objects = np.sort(np.concatenate([train, test]))
+    codes = np.where(np.isin(objects, test), 0, NO_FOLD)
     learned = LabelsByView.of(views, y) if estimator.requires.labels else None
-    judged = None if labels is None else LabelsByView.of(views, labels[places])
-    source = FromRefits(estimator, views, folds, goal, learned, judged)
-    return _choices(source, by_heads=False)
+    judged = None if labels is None else LabelsByView.of(views, labels)
+    if len(objects) < len(views):
+        rows = views.rows_of(objects)
+        learned, judged = (None if own is None else own.take(rows) for own in (learned, judged))
+        views = views[objects]
+    views = views.with_ids(np.arange(1, len(views) + 1))
+    folds, goal = InnerFolds(codes, asked), asked.goals[0]
+    return FromRefits(estimator, views, folds, goal, learned, judged, shared_space=space)
 
 
 def chosen(
@@ -267,17 +275,18 @@ def chosen(
     folds = InnerFolds.of(views, labels, space_of(estimator, views, labels).n_folds)
     learned = labels if estimator.requires.labels else None
     source = FromRefits(estimator, views, folds, goal, learned, labels, sample_weight, options)
-    return _choices(source)[()]
+    search = SpaceSearch([source])
+    [trials] = search.choices().values()
+    search.warn_of_lost_folds()
+    return choice_with_components(trials, estimator, source.space)
 
 
-def _choices(source: FromRefits, *, by_heads: bool = True) -> dict[Outer, Choice]:
+def choice_with_components(trials: Trials, estimator: Any, space: Space) -> Choice:
     """The best settings, the number of components among them if it is "cv" without a space."""
-    found = SpaceSearch(source, by_heads).choices()
-    asked = {*searched(source.estimator)} - source.space.values.keys()
-    for outer, choice in found.items():
-        more = {"n_components": choice.n_components} if "n_components" in asked else {}
-        found[outer] = replace(choice, params={**choice.params, **more})
-    return found
+    choice = trials.choose()
+    if "n_components" not in {*searched(estimator)} - space.values.keys():
+        return choice
+    return replace(choice, params={**choice.params, "n_components": choice.n_components})
 
 
 # ---- what was chosen -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mvcca.model_selection._fold_statistics import Models, Outer
+from mvcca.model_selection._fold_statistics import Models
 from mvcca.model_selection._goals import BANK_ROWS, Goal, Value, hub_terms, reciprocal_rank
 from mvcca.model_selection._search import Setting, search
 from mvcca.model_selection._sources import FromStatistic
@@ -288,7 +288,7 @@ class Questions:
 
     def _search(self, evidence: list[Evidence], target: Names, ranking: str) -> list[Evidence]:
         settings = [{"evidence": own} for own in evidence]
-        trials = search(_FromQuestions(self, target, ranking), settings)[()]
+        trials = search(_FromQuestions(self, target, ranking), settings)
         found: dict[str, Evidence] = {}
         for variant, value in trials.means().items():
             own = evidence[variant.setting]
@@ -321,10 +321,10 @@ class _FromQuestions:
     ranking: str
     goal: ClassVar[Goal] = "object"
 
-    def models(self, outers: Collection[Outer]) -> Models:
+    def models(self) -> Models:
         """As of the folds."""
         parts = self.questions.parts
-        return [(part.left_out, dict.fromkeys(part.left_out, ())) for part in parts]
+        return [(part.left_out, part.left_out) for part in parts]
 
     def solved(
         self, left_out: tuple[int, ...], settings: Sequence[Setting]
