@@ -914,8 +914,8 @@ def test_the_default_methods_leave_out_what_does_not_apply():
     assert both.methods == (
         "CCA",
         "NKCCA",
-        "JRL",
         "semantic matching",
+        "JRL",
     )
     more = planted().add("third", np.random.default_rng(0).standard_normal((N, 3)))
     assert "MVCCA" in compared(more, CLASSES).methods

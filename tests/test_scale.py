@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 import mvcca
 from mvcca import CCA, GCCA, MLCCA, MVCCA, MVMLCCA, FoldSearchCV, Views
-from mvcca.model_selection import InnerFolds, Trials, choices
+from mvcca.model_selection import Trials
 from mvcca.model_selection._goals import Value
 from mvcca.model_selection._search import Variant
 from mvcca.model_selection._spaces import Scales
@@ -259,23 +259,6 @@ def test_one_pass_over_folds_finds_what_refits_find(model, scale):
     key = "mean_test_score"
     assert_allclose(found.cv_results_[key], expected.cv_results_[key], atol=1e-8)
     assert found.best_estimator_.scale_["a"]
-
-
-def test_outer_folds_choose_scales_without_their_own_rows():
-    views = Views(PLAIN).with_ids(np.arange(1, N + 1))
-    folds = InnerFolds(np.arange(N) % 4, nested=True)
-    rng = np.random.default_rng(1)
-    other = views.replace(
-        {
-            n: np.where(folds.codes[:, None] == 2, 9 * rng.random(X.shape), X)
-            for n, X in PLAIN.items()
-        }
-    )
-    one, two = (
-        choices(CCA(None, reg="cv"), own, None, folds, "object")[2,] for own in (views, other)
-    )
-    assert one.parameters == two.parameters
-    assert_allclose(one.cv_results["mean_test_score"], two.cv_results["mean_test_score"])
 
 
 def test_a_saved_model_keeps_its_scales(tmp_path):
