@@ -88,7 +88,8 @@ class Settings:
     def asked(self, data: Data) -> Asked:
         """What is asked of held-out rows."""
         pairs = self.pairs_of_views(data.views.names)
-        return Asked(self.goals(data), self.gallery_size or len(data.views), pairs or None)
+        size, n_views = self.gallery_size or len(data.views), len(data.views.names)
+        return Asked(self.goals(data), size, pairs or None, n_views)
 
     @property
     def sign(self) -> int:

@@ -166,7 +166,8 @@ def standing(run: MethodRun, goal: Goal, conditions: Conditions) -> Standing:
     for fold in conditions.folds:
         if fold.number in values:
             is_sampled = not conditions.settings.by_measure(data)
-            kept = drawn(data.views, fold.test) if is_sampled else fold.test
+            most = conditions.asked.n_objects
+            kept = drawn(data.views, fold.test, most) if is_sampled else fold.test
             codes[fold.number] = kept if groups is None else groups.codes[kept]
     return Standing(
         goal,

@@ -66,11 +66,23 @@ class Asked:
         Number of items that the user will search. A smaller gallery has shorter lists.
     directions : tuple of (query, target), or None
         Views; None for all pairs of different ones.
+    n_views : int
+        Number of views.
     """
 
     goals: tuple[Goal, ...]
     gallery_size: int
     directions: tuple[tuple[str, str], ...] | None = None
+    n_views: int = 2
+
+    @property
+    def n_objects(self) -> int:
+        """Most objects of a fold to rank: fewer in many directions, so that these take no longer.
+
+        Values are means over directions, which so many objects tell as well.
+        """
+        n = self.n_views * (self.n_views - 1) if self.directions is None else len(self.directions)
+        return round(HELD_OUT / np.sqrt(max(n / 2, 1)))
 
     def length(self, n_items: int) -> int:
         """Length of lists of so many items: as 50 of the gallery that the user will search."""
@@ -83,11 +95,11 @@ def goal_of(estimator: Any) -> Goal:
     return goal
 
 
-def drawn(views: Views, objects: np.ndarray) -> np.ndarray:
+def drawn(views: Views, objects: np.ndarray, most: int = HELD_OUT) -> np.ndarray:
     """Objects to rank, of every pattern of views in which some are seen."""
     order = np.random.RandomState(0).permutation(objects)
     patterns = np.unique(views.seen[order], axis=0, return_inverse=True)[1].ravel()
-    chosen = [order[patterns == own][:HELD_OUT] for own in range(patterns.max() + 1)]
+    chosen = [order[patterns == own][:most] for own in range(patterns.max() + 1)]
     return np.sort(np.concatenate(chosen))
 
 
@@ -110,7 +122,7 @@ class RankedSample:
         asked: Asked | None = None,
     ) -> RankedSample:
         """Rows of objects that are drawn from these."""
-        kept = drawn(views, objects)
+        kept = drawn(views, objects, HELD_OUT if asked is None else asked.n_objects)
         labels = None if labels is None else labels.take(views.rows_of(kept))
         ranked = views.names if ranked is None else ranked
         return cls(views[kept].in_memory(), labels, ranked, asked)

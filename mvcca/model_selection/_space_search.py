@@ -85,7 +85,8 @@ class SpaceSearch:
     ) -> None:
         """Put the best way to scale the columns into the best settings."""
         space = self.sources[0].space
-        names, ridges = space.scales, [{"reg": reg} for reg in space.first_ridges] or [{}]
+        names, first = space.scales, [{"reg": reg} for reg in space.first_ridges] or [{}]
+        ridges: dict[Goal, list[dict[str, Any]]] = dict.fromkeys(best, first)
         groups: dict[Goal, list[Scales]] = {goal: Scales.first(names) for goal in best}
         for name in [None, *(names if len(names) > 2 else ())]:
             if name is not None:
@@ -94,14 +95,16 @@ class SpaceSearch:
                 goal: [
                     _key({**best[goal], "scale": scaling, **ridge})
                     for scaling in group
-                    for ridge in ridges
+                    for ridge in ridges[goal]
                 ]
                 for goal, group in groups.items()
             }
             self._try(keys)
             for goal, added in keys.items():
                 asked[goal] = list(dict.fromkeys([*asked[goal], *added]))
-                best[goal]["scale"] = self._trials(goal, asked[goal]).chosen["scale"]
+                chosen = self._trials(goal, asked[goal]).chosen
+                best[goal]["scale"] = chosen["scale"]
+                ridges[goal] = [{"reg": chosen["reg"]}] if "reg" in chosen else [{}]
 
     def warn_of_lost_folds(self) -> None:
         """Say that a fold has no value of any setting, so that only other folds choose."""

@@ -173,7 +173,7 @@ def _choose_with_units(
     if not trials.values:
         return None
     for name in names if len(names) > 2 else ():
-        other = of(trials.chosen["scale"].flipped(name), first)
+        other = of(trials.chosen["scale"].flipped(name), [trials.chosen.get("reg")])
         trials = trials.extended([other], _order)
     best = trials.chosen["scale"]
     rest = [reg for reg in ridges if reg not in first]
