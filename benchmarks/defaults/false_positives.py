@@ -15,6 +15,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--permutations", type=int, default=99)
+    parser.add_argument("--designs", default="", help="beginnings of designs, by commas")
+    parser.add_argument("--distributions", default="", help="beginnings, by commas")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 
 from mvcca.inspection import permutation_test
@@ -171,17 +184,10 @@ def share(cell: Cell, distribution: str, n_seeds: int, n_permutations: int) -> s
     return f"{100 * np.mean(found):.1f}{note}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--permutations", type=int, default=99)
-    parser.add_argument("--designs", default="", help="beginnings of designs, by commas")
-    parser.add_argument("--distributions", default="", help="beginnings, by commas")
-    options = parser.parse_args()
-    cells = {k: v for k, v in CELLS.items() if k.startswith(tuple(options.designs.split(",")))}
-    of_features = [
-        d for d in DISTRIBUTIONS if d.startswith(tuple(options.distributions.split(",")))
-    ]
+def main(options: argparse.Namespace) -> None:
+    designs, kinds = (tuple(one.split(",")) for one in (options.designs, options.distributions))
+    cells = {name: cell for name, cell in CELLS.items() if name.startswith(designs)}
+    of_features = [name for name in DISTRIBUTIONS if name.startswith(kinds)]
     error = 100 * np.sqrt(0.05 * 0.95 / options.seeds)
     print(
         f"% of p-values of at most .05; {options.seeds} data sets a cell (standard error "
@@ -194,4 +200,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -68,8 +68,8 @@ _IDS = ".npy, a column in .csv, or text with one per line"
 
 def add_to_demo(command: ArgumentParser) -> None:
     """Add the options of `mvcca demo`."""
-    text = """parts of an image as views (default: halves); quadrants are six pairs of views, and take
-minutes: pass --budget none"""
+    text = """parts of an image as views (default: halves); quadrants are six pairs of views, and
+take minutes: pass --budget none"""
     add_option(command, "--parts", text, choices=("halves", "quadrants"), default="halves")
     text = """labels to learn from: the digit, or the segments of a seven-segment display that show
 it"""
