@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
-from itertools import pairwise, permutations
+from itertools import pairwise
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -393,15 +393,20 @@ def assert_same_model(
 
 
 def assert_same_ratios(model: Any, expected: Any, rows: dict[str, Any], tol: float) -> None:
-    """Equal log-likelihood ratios of all rows, from every view to every other one."""
+    """Equal log-likelihood ratios of all rows, to each view from every other one and from all."""
 
-    def ratios(model: Any, p: str, q: str) -> np.ndarray:
+    def ratios(model: Any, query: tuple[str, ...], q: str) -> np.ndarray:
         ranking = Ranking.of(model, weighting="likelihood")
-        projected = ranking.project({p: rows[p], q: rows[q]}, unpaired=True).rows
-        return ranking.queries({p: projected[p]}, (q,)) @ ranking.items({q: projected[q]}).T
+        asked = {name: rows[name] for name in (*query, q)}
+        projected = ranking.project(asked, unpaired=True).rows
+        items = ranking.gallery({q: projected[q]}, query, (q,)).rows.parts
+        queries = ranking.queries({name: projected[name] for name in query}, (q,))
+        return queries @ np.concatenate(items).T
 
-    for p, q in permutations(rows, 2):
-        assert_same_scores(ratios(model, p, q), ratios(expected, p, q), 10 * tol)
+    for q in rows:
+        others = tuple(name for name in rows if name != q)
+        for query in {others, *((name,) for name in others)}:
+            assert_same_scores(ratios(model, query, q), ratios(expected, query, q), 10 * tol)
 
 
 def projections(model: Any) -> set[str]:

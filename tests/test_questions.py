@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -166,27 +168,27 @@ def test_two_views_are_cca_whatever_is_asked():
 # ---- what folds choose ---------------------------------------------------------------------------
 
 
-def test_a_noise_view_is_left_out_and_costs_nothing():
+def test_a_noise_view_is_left_out_and_costs_nothing(tuned):
     noise = np.random.default_rng(5)
     noisy, test = (
-        Views({**dict(v.items()), "noise": noise.normal(size=(len(v), 100))}) for v in (TRAIN, TEST)
+        Views({**dict(v.items()), "noise": noise.normal(size=(len(v), 40))}) for v in (TRAIN, TEST)
     )
-    model, plain = (MVCCA(None, reg="cv", scale=False).fit(views) for views in (noisy, TRAIN))
+    model = MVCCA(None, reg="cv", scale=False).fit(noisy)
     query = ("a", "b", "noise")
-    assert mrr(model, query, test) > mrr(plain, query[:2]) - 0.01
+    assert mrr(model, query, test) > mrr(tuned, query[:2]) - 0.01
     assert model.query_views_used_[query, TARGET] == ("a", "b")
     text = str(evaluate_retrieval(test, estimator=model, directions=[(query, TARGET)]))
     assert "without noise" in text
 
 
 def test_questions_beat_the_shared_space(tuned):
-    shared = MVCCA(None, reg="cv", solve="shared").fit(TRAIN)
+    shared = MVCCA(None, reg="cv", scale=tuned.scale_, solve="shared").fit(TRAIN)
     assert mrr(tuned, ("a", "b", "c")) > mrr(shared, ("a", "b", "c")) - 0.01
     assert_array_equal(tuned.transform(TEST)["a"], shared.transform(TEST)["a"])
 
 
 def test_questions_are_solved_when_they_are_asked():
-    model = MVCCA(None, reg="cv").fit(TRAIN)
+    model = MVCCA(None, reg="cv", scale=False).fit(TRAIN[:60])
     assert model.query_views_used_ == {}
     mrr(model, ("a", "b"))
     assert model.query_views_used_.keys() == {(("a", "b"), TARGET)}
@@ -257,8 +259,8 @@ def test_each_query_asks_with_the_views_that_it_has(tuned):
 def test_a_view_about_itself_and_several_targets_are_ranked_in_the_shared_space(tuned):
     shared = clone(tuned).set_params(reg=tuned.reg_, scale=tuned.scale_, solve="shared").fit(TRAIN)
     shared.ranking_ = tuned.ranking_.removesuffix("+csls")
-    tuned = clone(tuned).fit(TRAIN)
-    object.__setattr__(tuned.questions_, "ranking", shared.ranking_)
+    tuned = copy(tuned)
+    tuned.questions_ = replace(tuned.questions_, ranking=shared.ranking_)
     index, other = (RetrievalIndex(model).add(TEST) for model in (tuned, shared))
     for query, target in [(["d"], "d"), (["a", "d"], "d"), (["a", "b"], None)]:
         scores, ids = index.search(rows_of(TEST, query), target, k=20)
@@ -315,13 +317,12 @@ def test_a_file_keeps_questions_asked_or_not(tuned, tmp_path):
 # ---- hard inputs ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unit", [1e-150, 1e150])
-def test_units_of_a_view_do_not_matter(unit):
-    train, test = (
-        Views({n: X * (unit if n == "b" else 1) for n, X in v.items()}) for v in (TRAIN, TEST)
-    )
+def test_units_of_views_do_not_matter():
+    units = {"a": 1e150, "b": 1e-150}
+    train, test = (Views({n: X * units.get(n, 1) for n, X in v.items()}) for v in (TRAIN, TEST))
     for reg, query in ((0.1, ["a", "b"]), ("cv", ["b"])):
-        model, plain = (MVCCA(None, reg=reg, solve="conditional").fit(v) for v in (train, TRAIN))
+        kept = MVCCA(None, reg=reg, scale=False, solve="conditional")
+        model, plain = (clone(kept).fit(views) for views in (train, TRAIN))
         found, expected = answers(model, query, test), answers(plain, query)
         assert_array_equal(found[1], expected[1])
         assert_allclose(found[0], expected[0], atol=1e-6)
@@ -349,7 +350,7 @@ def test_hard_views(kind):
 
     train, test = hard(TRAIN), hard(TEST)
     for reg in (0.1, "cv") if kind == "wide" else (0.1,):
-        model = MVCCA(None, reg=reg, solve="conditional").fit(train)
+        model = MVCCA(None, reg=reg, scale=False, solve="conditional").fit(train)
         pair = CCA(None, reg=0.1).fit(train.select(("b", TARGET)))
         assert mrr(model, ("a", "b", "c") if reg == 0.1 else ("a", "b"), test) > 0.3
         if reg == 0.1:
@@ -387,13 +388,14 @@ def test_confounds_are_removed_from_queries_and_items():
             for m, names in ((model, test.names), (pair, ("a", TARGET, "z")))
         )
         assert found == pytest.approx(expected)
-    assert mrr(MVCCA(None, reg="cv", confounds="z").fit(train), ("a", "b", "c"), test) > 0.5
+    tuned = MVCCA(None, reg="cv", scale=False, confounds="z").fit(train)
+    assert mrr(tuned, ("a", "b"), test) > 0.5
 
 
 def test_few_rows():
-    for n in (5, 12):
+    for n, scale in ((5, "auto"), (12, False)):
         with warnings.catch_warnings(action="ignore"):
-            model = MVCCA(None, reg="cv").fit(TRAIN[:n])
+            model = MVCCA(None, reg="cv", scale=scale).fit(TRAIN[:n])
             assert 0 < mrr(model, ("a", "b")) <= 1
 
 
