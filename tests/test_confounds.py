@@ -266,9 +266,10 @@ def test_folds_regress_by_training_rows(search, scoring):
 def test_folds_that_choose_the_ridge_regress_by_training_rows():
     model = CCA(2, reg="cv", cv_goal="correlation", confounds="z").fit(VIEWS)
     codes = InnerFolds.of(Views(BLOCKS), None).codes
-    for params, i in zip(model.cv_results_["params"], range(9), strict=True):
+    for i, params in enumerate(model.cv_results_["params"]):
+        setting = {"reg": params["reg"], "scale": dict(params["scale"])}
         for fold in range(5):
-            own, rows = _by_hand(codes != fold, codes == fold, n_components=2, reg=params["reg"])
+            own, rows = _by_hand(codes != fold, codes == fold, n_components=2, **setting)
             value = model.cv_results_[f"split{fold}_test_score"][i]
             assert value == pytest.approx(own.score(rows), abs=1e-10)
 

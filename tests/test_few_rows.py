@@ -27,7 +27,7 @@ INVERT_COVARIANCES = {
     *("cca", "mvcca", "gcca", "mlcca", "fast-mlcca", "cluster-cca", "mean-cca"),
     *("mvmlcca", "mvmlcca-label"),
 }
-NEED_A_RIDGE = {"jrl", "lgcfl", "sm"}
+NEED_A_RIDGE = {"jrl", "klr", "lgcfl", "sm"}
 
 
 def warnings_of(call):

@@ -104,9 +104,9 @@ def of_cca(views, _):
 @pytest.mark.parametrize(
     ("model", "goal", "fit"),
     [
-        (CCA(None, reg="cv"), "object", of_cca),
-        (CCA(None, reg="cv", cv_goal="class"), "class", of_cca),
-        (MLCCA(None, reg="cv", label_similarity="equal"), "class", of_mlcca),
+        (CCA(None, reg="cv", scale=False), "object", of_cca),
+        (CCA(None, reg="cv", cv_goal="class", scale=False), "class", of_cca),
+        (MLCCA(None, reg="cv", label_similarity="equal", scale=False), "class", of_mlcca),
     ],
 )
 def test_a_search_by_statistics_scores_what_a_search_by_rows_scores(model, goal, fit):

@@ -274,7 +274,7 @@ def test_partly_paired_views_without_centring_have_the_moments_of_their_pairs():
 def test_folds_choose_a_ridge_without_centring():
     views = three_views(30)
     model = MVCCA(2, reg="cv", center=False).fit(views)
-    again = MVCCA(2, reg=model.reg_, center=False).fit(views)
+    again = MVCCA(2, reg=model.reg_, scale=model.scale_, center=False).fit(views)
     for name, W in again.weights_.items():
         assert_allclose(model.weights_[name], W, atol=1e-8)
     assert not model.means_["x"].any()

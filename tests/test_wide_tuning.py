@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from mvcca import CCA, MVCCA, RetrievalIndex
 from mvcca.model_selection import _tuning
@@ -43,20 +44,26 @@ def _few_ridges(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "goal"),
-    [("xy", "object"), ("xy", "class"), ("xy", "correlation"), ("xyz", "object")],
+    ("names", "goal", "scale"),
+    [
+        ("xy", "object", False),
+        ("xy", "class", False),
+        ("xy", "correlation", "auto"),
+        ("xyz", "object", False),
+    ],
 )
-def test_folds_choose_what_they_choose_by_matrices(names, goal, views, request):
+def test_folds_choose_what_they_choose_by_matrices(names, goal, scale, views, request):
     views = {name: views[name] for name in names}
     method = CCA if len(names) == 2 else MVCCA
     y = LABELS if goal == "class" else None
     weights = 1 + np.arange(N) % 2
-    model = method(K, reg="cv", cv_goal=goal)
-    other = method(K, reg="cv", cv_goal=goal).fit(views, y, weights)
+    model = method(K, reg="cv", cv_goal=goal, scale=scale)
+    other = clone(model).fit(views, y, weights)
     request.getfixturevalue("by_products")
     model.fit(views, y, weights)
     assert model.reg_ == other.reg_
     assert model.ranking_ == other.ranking_
+    assert model.scale_ == other.scale_
     for name in names:
         assert_allclose(
             model.weights_[name],
@@ -65,13 +72,13 @@ def test_folds_choose_what_they_choose_by_matrices(names, goal, views, request):
         )
     values, expected = (
         {
-            (own["reg"], own["ranking"], own["n_components"]): value
+            (own.get("scale"), own["reg"], own["ranking"], own["n_components"]): value
             for own, value in zip(results["params"], results["mean_test_score"], strict=True)
         }
         for results in (model.cv_results_, other.cv_results_)
     )
     assert values.keys() <= expected.keys()
-    assert {reg for reg, _, _ in values} == {*RIDGES[1:]}  # the smallest fits noise
+    assert {reg for _, reg, _, _ in values} == {*RIDGES[1:]}  # the smallest fits noise
     assert_allclose(
         list(values.values()), [expected[key] for key in values], atol=0.02
     )  # ranks of near ties

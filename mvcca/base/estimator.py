@@ -132,6 +132,7 @@ class MultiViewEstimator(
                 continue
             # Lazy tasks carry the maps to workers: only those of their view.
             own = maps.select([name]) if block.is_lazy and maps is not None else maps
+            # Raises where batches do not suffice, before a projection is asked for.
             width = self.n_components_ if own is None else own.weights[name].shape[1]
             project = self._projection(name, own)
             scores[name] = block.mapped(project, width, bytes_of_features * block.shape[1])

@@ -83,17 +83,17 @@ def _asked(estimator: Any, names: tuple[str, ...]) -> Asked:
         return dict.fromkeys(names, True)
     asked: dict[str, Any] = setting_by_view(estimator, "scale", names)
     for name, own in asked.items():
-        if own == AUTOMATIC and not _matters(estimator, name):
+        if not _matters(estimator, name, own):
             asked[name] = False
     return asked
 
 
-def _matters(estimator: Any, name: str) -> bool:
-    """Whether "auto" may standardize a view: not for an absolute ridge, which has the same units,
-    nor without a ridge, where nothing depends on units."""
+def _matters(estimator: Any, name: str, scale: Any = AUTOMATIC) -> bool:
+    """Whether to standardize a view: not without a ridge, where nothing depends on units, nor by
+    "auto" for an absolute ridge, which has the units of the rows."""
     reg = estimator.reg
     reg = reg.get(name) if isinstance(reg, Mapping) else reg
-    return estimator.reg_unit != "absolute" and reg != 0
+    return bool(reg != 0) and (scale != AUTOMATIC or estimator.reg_unit != "absolute")
 
 
 def _check(estimator: Any, asked: Asked) -> None:

@@ -137,7 +137,8 @@ def compare(
     R@1 and MRR in the gallery of `gallery_size` N are continued from those in the gallery of the
     fold, g: from the ranks r, the exact expectation in a gallery of h = g // 4 items is R(h) = mean
     of C(g - r, h - 1) / C(g - 1, h - 1), and logit R(N) = logit R(g) + (logit R(g) - logit R(h))
-    ln(N/g) / ln(g/h). On 27 problems the mean absolute error of R@1 was .014, for .132 of the value in the fold.
+    ln(N/g) / ln(g/h). On 27 problems the mean absolute error of R@1 was .014, for .132 of the value
+    in the fold.
 
     **The same class.** Average precision of the first max(1, round(50 g / N)) items, without the
     query's own object: what mAP@50 is in a gallery of N.

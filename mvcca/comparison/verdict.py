@@ -230,14 +230,16 @@ def notes(result: Measurements) -> list[str]:
 
 
 def _warnings(result: Measurements) -> list[str]:
-    """Warnings of methods with a single setting; those of settings that are tried are silent."""
-    found = {
-        in_one_line(f"{name}: {text}"): None
-        for name in result.successes
-        for measured in result.runs[name].measured.values()
-        for text in measured.warnings
-    }
-    return list(found)
+    """Warnings of methods with a single setting; those of settings that are tried are silent.
+
+    Methods that give the same one are named together.
+    """
+    methods: dict[str, dict[str, None]] = {}
+    for name in result.successes:
+        for measured in result.runs[name].measured.values():
+            for text in measured.warnings:
+                methods.setdefault(text, {})[name] = None
+    return [in_one_line(f"{listed([*names])}: {text}") for text, names in methods.items()]
 
 
 def _is_tuned(result: Measurements) -> bool:

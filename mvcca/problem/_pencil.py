@@ -119,7 +119,7 @@ class Pencil:
         pencil = cls(columns, groups, ones, ones, dict.fromkeys(columns, 0.0), float(most))
         for name in columns:
             check_variance(name, pencil.variances(name))
-        units = {name: float(np.sqrt(pencil.variances(name).mean())) for name in columns}
+        units = {name: float(np.sqrt(rows.unit(name, pencil.variances(name)))) for name in columns}
         pencil = replace(pencil, groups=[group.divided(units) for group in groups], units=units)
         slopes, ridges = dict(ones), {}
         for name, unit in units.items():

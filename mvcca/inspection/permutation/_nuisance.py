@@ -19,6 +19,7 @@ import numpy as np
 from scipy import linalg
 
 from mvcca.inspection._rows import orthonormal, residuals
+from mvcca.machine import lapack
 from mvcca.problem import Whitened
 
 _ROUNDING = 1e-10  # of the length of a unit vector
@@ -208,7 +209,7 @@ def _range_of(Z: np.ndarray) -> np.ndarray:
     """Orthonormal basis of columns, of which some may be zero but for rounding."""
     if not len(Z):
         return Z[:, :0]
-    left, sizes, _ = linalg.svd(Z, full_matrices=False)
+    left, sizes, _ = lapack.svd(Z)
     return left[:, sizes > _ROUNDING]
 
 
