@@ -19,7 +19,6 @@ import numpy as np
 from scipy import linalg
 
 from mvcca.inspection._rows import orthonormal, residuals
-from mvcca.machine import lapack
 from mvcca.problem import Whitened
 
 _ROUNDING = 1e-10  # of the length of a unit vector
@@ -209,8 +208,8 @@ def _range_of(Z: np.ndarray) -> np.ndarray:
     """Orthonormal basis of columns, of which some may be zero but for rounding."""
     if not len(Z):
         return Z[:, :0]
-    left, sizes, _ = lapack.svd(Z)
-    return left[:, sizes > _ROUNDING]
+    found = Whitened.of_rows(Z, equilibrate=False, center=False)
+    return np.asarray(found.basis)[:, found.values > _ROUNDING]
 
 
 @dataclass(frozen=True, eq=False)

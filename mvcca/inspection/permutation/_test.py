@@ -21,8 +21,8 @@ from mvcca.inspection.permutation._result import PermutationTest, p_values
 from mvcca.inspection.permutation._sides import unit_columns
 from mvcca.inspection.permutation._statistics import of_correlations
 from mvcca.inspection.permutation._trials import (
+    ComponentTest,
     SeveralViews,
-    Step,
     Stepwise,
     canonical_variates,
     in_space_of,
@@ -307,7 +307,7 @@ def _stepwise(design: Design, rows: GivenRows, options: Options) -> Stepwise:
         n_steps = min(1 + n_that_may_matter(r, design.n_rows, first, second), len(observed))
         steps = [later_step(design, first, second, i) for i in range(1, n_steps)]
         observed[1:n_steps] = [step.observed(options.statistic) for step in steps]
-    step = Step(first, in_space_of(moved, fixed, second), design.exchanges[0])
+    step = ComponentTest(first, in_space_of(moved, fixed, second), design.exchanges[0])
     return Stepwise(options.statistic, observed, r, step, steps, loadings, rearranged)
 
 

@@ -29,7 +29,7 @@ from mvcca.problem import canonical
 _NO_MATTER = 0.5  # p-value above which it does not matter how large those of later components are
 
 
-class Step(NamedTuple):
+class ComponentTest(NamedTuple):
     """Rows of one test: variates of both views, and what may be done to the first.
 
     Attributes
@@ -65,8 +65,8 @@ class Stepwise:
         The statistic of the rows as they are.
     correlations : ndarray, shape (k,)
         Canonical correlations.
-    first : Step
-    later : list of Step
+    first : ComponentTest
+    later : list of ComponentTest
         Of components 2, 3, ..., less the variates before them; the first serves the others.
     loadings : LoadingNull or None
     rearranged : callable or None
@@ -76,8 +76,8 @@ class Stepwise:
     statistic: str
     observed: np.ndarray
     correlations: np.ndarray
-    first: Step
-    later: list[Step]
+    first: ComponentTest
+    later: list[ComponentTest]
     loadings: LoadingNull | None = None
     rearranged: Callable[[np.random.RandomState], np.ndarray] | None = None
 
@@ -95,7 +95,7 @@ class Stepwise:
         return np.concatenate([found, maxima])
 
 
-def later_step(design: Design, first: np.ndarray, second: np.ndarray, i: int) -> Step:
+def later_step(design: Design, first: np.ndarray, second: np.ndarray, i: int) -> ComponentTest:
     """The test of component i, from 0, in rows that have lost the moved view's variates before.
 
     Of rows that keep these, permuted ones have correlations that are too small: earlier variates
@@ -109,7 +109,7 @@ def later_step(design: Design, first: np.ndarray, second: np.ndarray, i: int) ->
     )
     if fixed.complement is moved.complement:
         of_fixed = _unit(of_fixed)
-    return Step(_unit(of_moved), of_fixed, exchange)
+    return ComponentTest(_unit(of_moved), of_fixed, exchange)
 
 
 def n_that_may_matter(r: np.ndarray, n_rows: int, first: np.ndarray, second: np.ndarray) -> int:
