@@ -52,7 +52,7 @@ def _answer(result: Measurements, goal: Goal) -> Answer:
     text = _figure(result, best, goal)
     others_text = ""
     if others:
-        rival = others[0]
+        rival = max(others, key=lambda name: result.standing(name, goal).value)
         doubt = "" if result.is_worse(rival, goal) else ", which may be as good"
         others_text = f"next {rival} {_number(result, goal, _value(result, rival, goal))}{doubt}"
     chance = _number(result, goal, result.chance_of_goals[goal])
