@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cache
 
 import numpy as np
@@ -43,6 +44,24 @@ def squared_views(n: int = 300, seed: int = 0) -> Views:
 
 
 VIEWS = linear_views()
+
+
+STARTS: dict = {}
+
+
+@pytest.fixture(autouse=True)
+def each_start_is_computed_once(monkeypatch):
+    """Tuned CCA of these few rows takes longer than the networks, and several tests start there."""
+
+    def start(views, width):
+        rows = [X.toarray() if sp.issparse(X) else np.asarray(X) for _, X in views.items()]
+        kinds = [(name, type(X)) for name, X in views.items()]
+        key = (width, *kinds, *(X.tobytes() for X in rows))
+        if key not in STARTS:
+            STARTS[key] = linear_start(views, width)
+        return deepcopy(STARTS[key])
+
+    monkeypatch.setattr("mvcca.deep._bases.started.linear_start", start)
 
 
 def mrr(model, views) -> float:
