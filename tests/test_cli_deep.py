@@ -147,7 +147,8 @@ def test_a_ridge_that_is_given_is_that_of_networks_too(capsys):
 
 
 def test_more_views_than_a_method_takes_are_a_reason(capsys):
-    out = compare(capsys, "--view", "more=text.npy", "--methods", "dcca,corrnet", "--hidden", 8)
+    options = ("--methods", "dcca,corrnet", "--hidden", 8, *RANDOM)
+    out = compare(capsys, "--view", "more=text.npy", *options)
     assert re.search(r"^CorrNet +skipped: CorrNet takes 2 views, got 3", out, re.M)
     assert "DCCA" in figures(out)
 
