@@ -28,7 +28,8 @@ N = 80
 VIEWS = ("--view", "image=image.npy", "--view", "text=text.npy")
 OPTIONS = ("--epochs", 2, "--batch-size", 32, "--device", "cpu")
 FIT = ("fit", *VIEWS, "-o", "model.mvcca", "--param", "n_components=2", *OPTIONS)
-DCCA = (*FIT, "--method", "dcca", "--hidden", 16)
+RANDOM = ("--param", "start=random")  # one training; the choice of a start has tests of its own
+DCCA = (*FIT, "--method", "dcca", "--hidden", 16, *RANDOM)
 
 SMALL = {"max_epochs": 2, "batch_size": 32, "device": "cpu", "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (16,)}
@@ -85,7 +86,7 @@ def test_sam_is_fitted_with_labels(capsys):
 def test_compare_prints_the_figures_of_the_library(capsys):
     tried = {"dcca": deep.DCCA(2, **NETS, start="random"), "corrnet": deep.CorrNet(2, **SMALL)}
     assert tried.keys() < set(GROUPS["deep"])
-    options = ("--methods", "dcca,corrnet", "--hidden", 16, "--cv", 2)
+    options = ("--methods", "dcca,corrnet", "--hidden", 16, "--cv", 2, *RANDOM)
     out = compare(capsys, *options)
     result = mvcca.compare(tried, views(), cv=2)
     for name in tried:
@@ -96,10 +97,11 @@ def test_compare_prints_the_figures_of_the_library(capsys):
 
 @pytest.mark.parametrize("name", ["ds-dcca", "msds"])
 def test_fit_writes_the_model_of_the_library(capsys, name):
-    succeed(capsys, *FIT, "--method", name, "--hidden", 16)
+    given = RANDOM if name == "msds" else ()
+    succeed(capsys, *FIT, "--method", name, "--hidden", 16, *given)
     model = mvcca.load("model.mvcca")
-    cls = {"ds-dcca": deep.DSDCCA, "msds": deep.MSDS}[name]
-    assert_same_scores(model.transform(views()), cls(2, **NETS).fit(views()).transform(views()))
+    expected = deep.MSDS(2, **NETS, start="random") if given else deep.DSDCCA(2, **NETS)
+    assert_same_scores(model.transform(views()), expected.fit(views()).transform(views()))
     assert not Path("model.mvcca.partial").exists()
 
 
@@ -134,7 +136,7 @@ def test_patience_alone_sets_a_tenth_of_the_rows_aside(capsys):
 
 
 def test_a_ridge_that_is_given_is_that_of_networks_too(capsys):
-    arguments = ("--methods", "cca,dcca", "--hidden", 16, "--cv", 2, "--reg", "0.3")
+    arguments = ("--methods", "cca,dcca", "--hidden", 16, "--cv", 2, "--reg", "0.3", *RANDOM)
     out = compare(capsys, *arguments, "--report", "out.md")
     assert "2 components, reg 0.3" in out
     result = mvcca.compare({"DCCA": deep.DCCA(2, reg=0.3, **NETS, start="random")}, views(), cv=2)
@@ -145,7 +147,8 @@ def test_a_ridge_that_is_given_is_that_of_networks_too(capsys):
 
 
 def test_more_views_than_a_method_takes_are_a_reason(capsys):
-    out = compare(capsys, "--view", "more=text.npy", "--methods", "dcca,corrnet", "--hidden", 8)
+    options = ("--methods", "dcca,corrnet", "--hidden", 8, *RANDOM)
+    out = compare(capsys, "--view", "more=text.npy", *options)
     assert re.search(r"^CorrNet +skipped: CorrNet takes 2 views, got 3", out, re.M)
     assert "DCCA" in figures(out)
 
@@ -241,18 +244,39 @@ def test_epochs_are_told_at_a_terminal_and_nowhere_else(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     _, _, err = run(capsys, *DCCA)
     assert re.search(r"epoch 2 of 2, loss -\d\.\d+\n$", err)
-    _, _, err = run(
-        capsys, "compare", "--verbose", *VIEWS, "--methods", "dcca", *OPTIONS, "--n-components", 2
-    )
+    options = (*OPTIONS, "--n-components", 2, *RANDOM)
+    _, _, err = run(capsys, "compare", "--verbose", *VIEWS, "--methods", "dcca", *options)
     assert "DCCA, fold 5 of 5, epoch 2 of 2, loss -" in err
     assert err.endswith("\r\x1b[K")
+
+
+def test_a_choice_of_starts_is_told_and_resumes(capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((250, 3))  # squares have no correlation
+    np.save("image.npy", X)
+    np.save("text.npy", X**2 + 0.05 * rng.standard_normal((250, 3)))
+    command = [*FIT, "--method", "ccal", "--hidden", 16, "--epochs", 4]
+    succeed(capsys, *command)
+    undisturbed = mvcca.load("model.mvcca")
+    Path("model.mvcca").unlink()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    err = interrupt(monkeypatch, capsys, *command)
+    assert "start 1 of 3 (features), epoch 2 of 4, loss" in err
+    numbers = epochs_trained(monkeypatch)
+    _, _, err = run(capsys, *command, "--resume")
+    best = undisturbed.best_epoch_
+    assert numbers == [3, 4, 1, 2, 3, 4, 1, 2, 3, 4, *range(1, best + 1)]
+    assert "start 3 of 3 (linear), epoch 4 of 4, loss" in err
+    assert f"), epoch {best} of {best}, loss" not in err  # of all rows, which is no trial
+    assert f"epoch {best} of {best}, loss" in err
+    assert_same_scores(mvcca.load("model.mvcca").transform(views()), undisturbed.transform(views()))
 
 
 # ---- the demo, and the report -------------------------------------------------------------------
 
 
 def test_the_deep_demo_shows_all_of_them_on_the_halves(capsys):
-    few = ["--epochs", 1, "--hidden", 16, "--batch-size", 256, "--no-report", "--cv", 0.2]
+    few = ["--epochs", 1, "--hidden", 16, "--batch-size", 256, "--no-report", "--cv", 0.2, *RANDOM]
     out = succeed(capsys, "demo", "--verbose", "--deep", "--no-tune", *few)
     titles = {METHODS[name].title for name in ("cca", "nkcca", *GROUPS["deep"])}
     assert figures(out).keys() == titles | {"random scores"}

@@ -578,6 +578,7 @@ def test_a_training_that_fails_in_its_first_epoch_leaves_nothing(capsys):
     rows[33, 2] = 1e60
     np.save("text.npy", rows)
     arguments = [*FIT, "--method", "soft-cca", "--hidden", "4", "--epochs", 2]
+    arguments += ["--param", "start=random"]
     assert "beyond the largest float32" in fail(capsys, *arguments)
     assert not left_over()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import cache
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -41,6 +44,24 @@ def squared_views(n: int = 300, seed: int = 0) -> Views:
 
 
 VIEWS = linear_views()
+
+
+STARTS: dict = {}
+
+
+@pytest.fixture(autouse=True)
+def each_start_is_computed_once(monkeypatch):
+    """Tuned CCA of these few rows takes longer than the networks, and several tests start there."""
+
+    def start(views, width):
+        rows = [X.toarray() if sp.issparse(X) else np.asarray(X) for _, X in views.items()]
+        kinds = [(name, type(X)) for name, X in views.items()]
+        key = (width, *kinds, *(X.tobytes() for X in rows))
+        if key not in STARTS:
+            STARTS[key] = linear_start(views, width)
+        return deepcopy(STARTS[key])
+
+    monkeypatch.setattr("mvcca.deep._bases.started.linear_start", start)
 
 
 def mrr(model, views) -> float:
@@ -94,13 +115,19 @@ def test_few_objects_give_the_scores_of_linear_cca(cls):
         )
 
 
+@cache
+def sparse_and_start(storage):
+    """Views with zeros, stored in one way, and their linear start."""
+    views = VIEWS.replace({n: storage(np.where(X > 3, X, 0)) for n, X in VIEWS.items()})
+    return views, linear_start(views, 4)
+
+
 @pytest.mark.parametrize("standardize", [True, False, "view", "auto"])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_a_linear_start_is_the_same_for_rows_of_any_scale_and_storage(standardize, storage):
-    views = VIEWS.replace({n: storage(np.where(X > 3, X, 0)) for n, X in VIEWS.items()})
+    views, linear = sparse_and_start(storage)
     model = LearnedRanking(4, start="linear", standardize=standardize, **TINY)
     model.set_params(max_epochs=1, learning_rate=1e-12).fit(views)
-    linear = linear_start(views, 4)
     for name, scores in model.transform(views).items():
         W, b = linear.affine[name]
         np.testing.assert_allclose(scores, views[name] @ W + b, atol=2e-4)

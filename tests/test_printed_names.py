@@ -108,7 +108,7 @@ RESULTS = {
     ).as_text(),
 }
 # Classes that print numbers or fixed words, or are parts of the results above.
-PARTS = {"Answer", "CSLS", "Cell", "Ranking",
+PARTS = {"Answer", "CSLS", "Cell", "Conditional", "Ranking",
          "Result", "ShownAsTables", "TimeLeft", "Workload", "_MultipleOfMedian"}  # fmt: skip
 
 

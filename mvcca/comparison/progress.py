@@ -49,21 +49,25 @@ def epochs_reported(estimator: Any, report: Report | None) -> Iterator[None]:
         return
     from mvcca.deep.callbacks import Callback
 
-    show, start = report, perf_counter()
+    show = report
 
     class Epochs(Callback):
-        before: int | None = None  # epochs of the checkpoint that it resumes from
+        begun: float  # when the training, one of several of a fit, began or was resumed
+        before: int  # its epochs until then
+
+        def on_train_begin(self, trainer: Any) -> None:
+            self.begun, self.before = perf_counter(), trainer.epoch
 
         def on_epoch_end(self, trainer: Any) -> None:
             figures = trainer.history[-1]
             names = ("loss", "valid_loss", "valid_total_correlation")
             measured = [name for name in names if name in figures]
             text = ", ".join(f"{name.replace('_', ' ')} {figures[name]:.4g}" for name in measured)
-            self.before = trainer.epoch - 1 if self.before is None else self.before
-            per_epoch = (perf_counter() - start) / (trainer.epoch - self.before)
+            per_epoch = (perf_counter() - self.begun) / (trainer.epoch - self.before)
             left = (trainer.last_epoch - trainer.epoch) * per_epoch
             more = f", about {in_words(left)} left" if left >= 1 else ""
-            show(f"epoch {trainer.epoch} of {trainer.last_epoch}, {text}{more}")
+            title = f"{trainer.title}, " if trainer.title else ""
+            show(f"{title}epoch {trainer.epoch} of {trainer.last_epoch}, {text}{more}")
 
     given = estimator.callbacks
     estimator.callbacks = (*given, Epochs())

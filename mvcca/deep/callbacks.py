@@ -233,5 +233,6 @@ class ProgressLines(Callback):
         figures = "  ".join(
             f"{name} {value:.4g}" for name, value in trainer.history[-1].items() if name != "epoch"
         )
-        title = f"{self.title}: " if self.title else ""
+        title = self.title or trainer.title
+        title = f"{title}: " if title else ""
         sys.stderr.write(f"{title}epoch {trainer.epoch}/{trainer.last_epoch}  {figures}\n")

@@ -128,6 +128,8 @@ class Trainer:
         finite), seconds.
     best_epoch : int
         Best epoch according to `monitor`; without validation rows the last one.
+    title : str
+        Which of several trainings of a fit this is, for lines of progress; else empty.
     """
 
     def __init__(
@@ -158,6 +160,7 @@ class Trainer:
         self.torch_generator = IsolatedGenerator(torch_seed)
         self.epoch = self.last_epoch = self.best_epoch = 0
         self.history: list[dict[str, float]] = []
+        self.title = ""
         self._best: dict[str, Any] | None = None
         self._stopped = False
 

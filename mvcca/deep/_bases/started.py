@@ -118,9 +118,10 @@ class StartedNetworks(NetworkEstimator):
             refuse_without_validation(self.callbacks)
             divides = held_out
         best, highest, histories = None, -np.inf, {}
-        for start in starts:
+        for i, start in enumerate(starts, 1):
             self.start_ = start
-            training, checkpoint = self._resumed(self._trial(seeds), sample, validation)
+            trial = replace(self._trial(seeds), title=f"start {i} of {len(starts)} ({start})")
+            training, checkpoint = self._resumed(trial, sample, validation)
             seeds[:] = training.seeds  # those of the checkpoint, for the fit that follows, too
             train, held = divides(sample, validation, training)
             column = training.monitor if training.monitor in _RETRIEVAL else "valid_mrr"

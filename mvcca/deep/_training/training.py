@@ -53,6 +53,7 @@ class Training:
     mixed_precision: bool
     device: torch.device
     seeds: list[int]  # of initial weights, batches, torch's global generator, validation split
+    title: str = ""  # which of several trainings of a fit
 
     @classmethod
     def of(cls, estimator: Any, seeds: list[int] | None = None) -> Self:
@@ -95,7 +96,7 @@ class Training:
     ) -> Trainer:
         """A trainer of networks; batches of unpaired rows pair those with equal labels."""
         batches = ShuffledBatches if is_paired else LabelPairs
-        return Trainer(
+        trainer = Trainer(
             encoders,
             objective,
             Step(self.optimizer, self.learning_rates),
@@ -108,6 +109,8 @@ class Training:
             monitor=self.monitor,
             n_epochs=self.max_epochs,
         )
+        trainer.title = self.title
+        return trainer
 
 
 @dataclass(frozen=True, eq=False)
