@@ -148,7 +148,11 @@ def test_a_fit_is_tuned_as_the_library_tunes(capsys):
     found = json.loads(succeed(capsys, *command, "--json"))
     expected = CCA(n_components=None, reg="cv").fit(arrays())
     tuned = found["tuned"]
-    assert tuned["chosen"] == {"reg": expected.reg_, "n_components": expected.n_components_}
+    assert tuned["chosen"] == {
+        "scale": expected.scale_,
+        "reg": expected.reg_,
+        "n_components": expected.n_components_,
+    }
     assert (tuned["ranking"], tuned["measure"]) == (expected.ranking_, "MRR")
     best = expected.cv_results_["mean_test_score"].max()
     assert tuned["value"] == pytest.approx(best, abs=1e-9)

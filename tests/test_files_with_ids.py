@@ -304,7 +304,7 @@ def test_compare_says_how_many_are_paired_and_its_next_step_reads_the_same_files
         lines = [("id", "group"), *((n, i // 2) for i, n in enumerate(NAMES))]
         csv.writer(file).writerows(lines)
     compare = ["compare", "--view", "a=a.csv", "--view", "b=b.csv", "--id", "id"]
-    compare += ["--methods", "cca", "--cv", "2", "--groups", "groups.csv"]
+    compare += ["--methods", "cca", "--cv", "2", "--groups", "groups.csv", "--verbose"]
     assert main(compare) == 0
     out = capsys.readouterr().out
     assert "60 objects, 40 of them paired" in out
