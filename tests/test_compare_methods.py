@@ -69,7 +69,6 @@ SKIPPED = {
     "unpaired": [
         (OF_PAIRS, "^needs objects seen in two views; these are unpaired$"),
         (("cmdn",), "learns from objects seen in all views"),
-        (("fast-mlcca",), r"n_neighbors=50 is more than the 48 rows .* tune=False"),
     ],
 }
 

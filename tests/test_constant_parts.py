@@ -198,7 +198,7 @@ def test_a_comparison_names_methods_that_fail_with_view_and_fold(what, tune):
         assert set(found.failures) == {type(model).__name__ for model in failing}
     for reason in found.failures.values():
         assert re.search(f"{NO_VARIANCE}|{ONE_CLASS}", reason)
-        assert re.search(r"without folds \d and \d of 3" if tune else "fold 2 of 3", reason)
+        assert "fold 2 of 3" in reason
     for name in found.successes:
         assert np.isfinite([found.mean(name, measure) for measure in found.measures]).all()
 

@@ -50,7 +50,7 @@ def test_three_commands_of_the_front_page_end_in_hits_with_names(capsys):
     assert re.search(
         r"^mvcca: \d+ objects by 'track': 1\d\d in both views \(audio 180, lyrics 170\)", notes
     )
-    assert re.search(r"^Best for the same object: \w+", compared)
+    assert re.search(r"^Same object: \w+", compared)
     (following,) = re.findall(r"^Next: mvcca (fit .*)$", compared, re.MULTILINE)
     for words in (
         shlex.split(following),
