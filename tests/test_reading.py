@@ -28,6 +28,7 @@ MOST_RUN = {
 READ = {
     "base/statistic_estimator.py",
     "base/inputs.py",
+    "base/standardizing.py",
     "problem/directions.py",
     "problem/whitener.py",
     "problem/_maps.py",
