@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import sleep
 from typing import Any
 
 import joblib
 from joblib.externals.loky import ProcessPoolExecutor
 
+_TRIES = 100
 _LARGE = 10**6  # bytes from which on arrays are mapped, so that processes share their memory
 
 
@@ -32,12 +34,27 @@ def processes(n: int, shared: Any) -> Iterator[Callable[..., Future[Any]]]:
         joblib.dump(shared, file)
         # Not the executor that loky keeps for reuse, which `Parallel` takes for its own.
         executor = ProcessPoolExecutor(max_workers=n)
+        calls: list[Future[Any]] = []
+
+        def submit(function: Callable[..., Any], *args: Any) -> Future[Any]:
+            calls.append(executor.submit(_call, file, function, args))
+            return calls[-1]
+
         try:
-            yield lambda function, *args: executor.submit(_call, file, function, args)
+            yield submit
         except BaseException:
+            _wait_for_start(calls)
             executor.shutdown(kill_workers=True)
             raise
         executor.shutdown()
+
+
+def _wait_for_start(calls: list[Future[Any]]) -> None:
+    """Wait a moment for calls that no process has taken: loky forgets these, and stumbles."""
+    for _ in range(_TRIES):
+        if all(call.running() or call.done() for call in calls):
+            return
+        sleep(0.01)
 
 
 def _done(value: Any) -> Future[Any]:
