@@ -14,7 +14,7 @@ from mvcca.comparison.registry import GROUPS, METHODS
 _METHODS = {"method": METHODS, "methods": [*METHODS, *GROUPS]}
 _FILES = ("FILE", "MODEL", "LAYERS", "OLD", "NEW")  # in metavariables
 
-# For bash, "=" of --view image=FILE is a word of its own; for fish, the name belongs to the word.
+# Bash splits --view image=FILE at "="; fish does not.
 _NAMED_FILES = {
     "bash": "_mvcca_named_files",
     "zsh": "{compset -P '*='; _files}",

@@ -109,7 +109,7 @@ class Options:
         if self.sign_flips or (groups and not self.within):
             raise ValueError(
                 f'projection="{self.projection}" mixes rows of different groups, or of unlike '
-                "variance. Omit it: whole groups and sign_flips have residuals of their own."
+                "variance. Omit it: whole groups and sign_flips remove confounds differently."
             )
         if self.projection == "huh-jhun" and groups:
             raise ValueError(

@@ -186,9 +186,9 @@ def permutation_test(
 
     With confounds, groups of m rows are rotated to one row between groups and m - 1 within them.
     Errors that are exchangeable within groups are independent and alike in each of these strata;
-    the confounds are removed in each, and rows exchanged in each. Rows between groups of different
-    sizes are strata of their own, and those with fewer groups than confounds drop out. This is
-    exact for normal errors. Permuting residuals of whole groups had 49 % false positives at 5 %
+    the confounds are removed in each, and rows exchanged in each. Rows between groups form
+    one stratum per group size; sizes with fewer groups than confounds are left out. This is exact
+    for normal errors. Permuting residuals of whole groups had 49 % false positives at 5 %
     for 24 groups of 4 rows with 4 confounds and twice 20 features.
 
     Flips use residuals u of rows that are divided by √(|u_i|² / p + |v_i|² / q), the size of their
