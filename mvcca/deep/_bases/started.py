@@ -51,9 +51,9 @@ class StartedNetworks(NetworkEstimator):
         of it is trained, with a learning rate of at most 5e-4.
 
         "auto" trains three candidates on four fifths of the objects: random weights with features
-        divided by their standard deviations, the same with ``standardize="view"``, and the linear start,
-        whose epoch 0, before any training, counts as well. Each is trained for at most 120 epochs,
-        or `max_epochs`, until `monitor` has not improved for 20, or `patience`, epochs on the
+        divided by their standard deviations, the same with ``standardize="view"``, and the linear
+        start, whose epoch 0, before any training, counts as well. Each is trained for at most 120
+        epochs, or `max_epochs`, until `monitor` has not improved for 20, or `patience`, epochs on the
         other fifth, at most 1,000 objects. The best candidate is trained again on all rows, for as
         many epochs as were best. With validation rows of your own, these judge, and the best
         candidate is kept as it is. Fewer than 200 objects are not divided: the result is the linear
@@ -66,7 +66,8 @@ class StartedNetworks(NetworkEstimator):
     ----------
     start_ : {"features", "view", "linear", "random"}
         Start of the networks: random weights for features divided by their standard deviations,
-        or for views divided by the root of their mean variance; the linear start; or random weights for rows as they are.
+        or for views divided by the root of their mean variance; the linear start; or random weights
+        for rows as they are.
     ranking_ : str
         Ranking that "auto" found better on held-out rows than that of the method: with a correction
         for hubs, such as "cosine+csls", or for scores that are those of a CCA, "likelihood"; only
