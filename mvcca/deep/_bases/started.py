@@ -54,8 +54,8 @@ class StartedNetworks(NetworkEstimator):
         divided by their standard deviations, the same with ``standardize="view"``, and the linear
         start, whose epoch 0, before any training, counts as well. Each is trained for at most 120
         epochs, or `max_epochs`, until `monitor` has not improved for 20, or `patience`, epochs on
-        the other fifth, at most 1,000 objects. The best candidate is trained again on all rows, for as
-        many epochs as were best. With validation rows of your own, these judge, and the best
+        the other fifth, at most 1,000 objects. The best candidate is trained again on all rows, for
+        as many epochs as were best. With validation rows of your own, these judge, and the best
         candidate is kept as it is. Fewer than 200 objects are not divided: the result is the linear
         start, untrained.
 
