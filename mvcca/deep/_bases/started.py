@@ -18,13 +18,14 @@ from mvcca.deep._training.start import (
     LINEAR_RATE,
     MAX_EPOCHS,
     PATIENCE,
+    are_clearly_larger,
     held_out,
     linear_start,
 )
 from mvcca.deep._training.training import Training, history_of
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders, LinearPlus
-from mvcca.deep.endings import Ending, LinearCCA, LinearSolution, StoredCCA
+from mvcca.deep.endings import Ending, LinearSolution, StoredCCA
 from mvcca.deep.trainer import Trainer, refuse_without_validation
 from mvcca.machine.warnings import warn
 from mvcca.retrieval import evaluate_retrieval
@@ -32,7 +33,18 @@ from mvcca.retrieval.bank import bank_of, bank_rows
 from mvcca.retrieval.ranking import CORRECTED, WEIGHTINGS
 from mvcca.views import Views
 
-_STARTS = ("features", "view", "linear")  # in order of trial; of equal ones the last wins
+_STARTS = ("linear", "view", "features")  # in order of trial
+_CHOSEN = ("start_history_", "ranking_", "bank_")
+_OF_SOLUTION = (  # attributes of an untrained linear start, which trained networks may lack
+    "weights_",
+    "means_",
+    "eigenvalues_",
+    "ranks_",
+    "canonical_correlations_",
+    "expected_correlations_",
+    "expected_correlations_by_pair_",
+    "expected_deviations_",
+)
 _RETRIEVAL = ("valid_mrr", "valid_map", "valid_monitor")  # monitored, that decide between starts
 
 
@@ -50,14 +62,15 @@ class StartedNetworks(NetworkEstimator):
         its expected correlation r, and g is the network of "random" with a last layer of zeros; all
         of it is trained, with a learning rate of at most 5e-4.
 
-        "auto" trains three candidates on four fifths of the objects: random weights with features
-        divided by their standard deviations, the same with ``standardize="view"``, and the linear
-        start, whose epoch 0, before any training, counts as well. Each is trained for at most 120
+        "auto" trains three candidates on four fifths of the objects: the linear start, random
+        weights with ``standardize="view"``, and random weights with features divided by their
+        standard deviations. Each is trained for at most 120
         epochs, or `max_epochs`, until `monitor` has not improved for 20, or `patience`, epochs on
-        the other fifth, at most 1,000 objects. The best candidate is trained again on all rows, for
-        as many epochs as were best. With validation rows of your own, these judge, and the best
-        candidate is kept as it is. Fewer than 200 objects are not divided: the result is the linear
-        start, untrained.
+        the other fifth, at most 1,000 objects. The untrained linear start stands unless a candidate
+        ranks these better by two standard errors of the difference. What stands is trained again on
+        all rows, for as many epochs as were best. With validation rows of your own, these judge,
+        and the best candidate is kept as it is. Fewer than 200 objects are not divided: the result
+        is the linear start, untrained.
 
         Only candidates that agree with `standardize` take part; if it is a bool, and for custom
         `encoders`, "auto" is "random".
@@ -78,7 +91,9 @@ class StartedNetworks(NetworkEstimator):
     start_history_ : dict of str to dict of str to ndarray
         Training history of each candidate, as in `history_`; only if several were tried.
     best_epoch_ : int
-        Epoch whose weights the model has; 0 for an untrained linear start.
+        Epoch whose weights the model has; 0 for an untrained linear start, whose scores and ranking
+        are those of CCA with as many components, ``weights_`` and ``expected_correlations_``
+        included.
     """
 
     start: str = "auto"
@@ -86,6 +101,14 @@ class StartedNetworks(NetworkEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "start": [StrOptions({"auto", "linear", "random"})],
     }
+
+    @property
+    def retrieval_ranking(self) -> tuple[str, str]:  # type: ignore[override]
+        """Method and similarity that rank rows: those of linear CCA if nothing was trained."""
+        is_linear = self._begins("linear") and getattr(self, "best_epoch_", None) == 0
+        if is_linear and hasattr(self, "expected_correlations_"):
+            return LinearSolution.retrieval_ranking
+        return super().retrieval_ranking
 
     def _trained(
         self, sample: Sample, validation: Sample | None
@@ -118,26 +141,39 @@ class StartedNetworks(NetworkEstimator):
         if validation is None and self.validation_fraction is None:
             refuse_without_validation(self.callbacks)
             divides = held_out
-        best, highest, histories = None, -np.inf, {}
+        best, values, histories = None, np.array([]), {}
         for i, start in enumerate(starts, 1):
             self.start_ = start
             trial = replace(self._trial(seeds), title=f"start {i} of {len(starts)} ({start})")
             training, checkpoint = self._resumed(trial, sample, validation)
             seeds[:] = training.seeds  # those of the checkpoint, for the fit that follows, too
             train, held = divides(sample, validation, training)
+            assert held is not None
             column = training.monitor if training.monitor in _RETRIEVAL else "valid_mrr"
             scores = [] if column == training.monitor else [self._score_callback(column)]
-            trainer = self._train(
-                training, train, held, checkpoint, scores, counts_start=start == "linear"
-            )
+            untrained = replace(training, max_epochs=0)
+            for own, file in [(untrained, None)] * (best is None) + [(training, checkpoint)]:
+                counts_start = start == "linear"
+                trainer = self._train(own, train, held, file, scores, counts_start=counts_start)
+                found = self._values(trainer, train, held, column)
+                if best is None or are_clearly_larger(found, values):
+                    best, values = (start, trainer), found
             histories[start] = history_of(trainer)
-            quality = trainer.best_figures().get(column, -np.inf)
-            if best is None or quality >= highest:
-                best, highest = (start, trainer), quality
         assert best is not None
         assert held is not None
         self.start_history_, (self.start_, trainer) = histories, best
         return trainer, train, held
+
+    def _values(self, trainer: Trainer, train: Sample, held: Sample, column: str) -> np.ndarray:
+        """Reciprocal ranks of the held-out objects; one number if something else is monitored."""
+        value = trainer.best_figures().get(column, -np.inf)
+        if column != "valid_mrr" or not np.isfinite(value):
+            return np.array([value])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the final model gives the same warnings
+            self._finish(trainer, train.views)
+            table = evaluate_retrieval(held.views, estimator=self, measures="mrr")
+        return np.mean([direction.per_query["mrr"] for direction in table], axis=0)
 
     def _choose_ranking(self, trainer: Trainer, train: Sample, held: Sample) -> None:
         """Keep another ranking than the declared one if it ranks held-out rows better."""
@@ -195,7 +231,7 @@ class StartedNetworks(NetworkEstimator):
         alone = "view" if scales == "view" else "features" if scales else "random"
         if self.start == "random" or not self._can_choose():
             return (alone,)
-        several = {"auto": _STARTS, "view": _STARTS[1:]}
+        several = {"auto": _STARTS, "view": _STARTS[:2]}
         return several.get(str(self.standardize), (alone,))
 
     def _can_choose(self) -> bool:
@@ -205,12 +241,12 @@ class StartedNetworks(NetworkEstimator):
 
     def _note(self, start: str) -> None:
         """Forget what an earlier fit chose."""
-        for name in ("start_history_", "ranking_", "bank_"):
+        for name in (*_CHOSEN, *_OF_SOLUTION):
             self.__dict__.pop(name, None)
         self.start_ = start
 
     def _begin_partial(self, is_first: bool) -> None:
-        self._note(self._starts()[0] if is_first else getattr(self, "start_", ""))
+        self._note(self._starts()[-1] if is_first else getattr(self, "start_", ""))
 
     def _begins(self, start: str) -> bool:
         return getattr(self, "start_", None) == start  # older files do not tell
@@ -257,12 +293,11 @@ class StartedNetworks(NetworkEstimator):
             for name, (weights, offsets) in linear.affine.items():
                 network = cast("LinearPlus", encoders[name])
                 network.begin(weights, offsets, encoders.inputs.get(name))
-            if isinstance(self._ending(), LinearCCA):
-                encoders.solution = linear.solution
+            encoders.solution = linear.solution
         return trainer
 
     def _ending_of(self, trainer: Trainer) -> Ending:
-        # Without training, CCA of its own scores would be less regularized than they are.
+        # Without training, scores and their ranking are those of the tuned linear CCA.
         solution = None if trainer.best_epoch else trainer.encoders.solution
         return self._ending() if solution is None else LinearSolution(solution)
 

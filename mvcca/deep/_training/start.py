@@ -24,6 +24,7 @@ FEWEST_OBJECTS = 200  # with fewer, no rows are held out: not measured
 PATIENCE, MAX_EPOCHS = 20, 120  # of a candidate
 LINEAR_RATE = 5e-4  # highest learning rate of a linear start, which faster training undoes
 _SHARE, _MOST = 0.2, 1000  # of the objects that are held out, and their number
+_CLEAR = 2.0  # standard errors: the best of many epochs looks better than it is
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,13 @@ def held_out(
         return split(sample, fraction, seed)
     (fold,) = make_folds(sample.views, None, fraction, seed, groups.codes, are_given=False)
     return sample.take(fold.train), sample.take(fold.test)
+
+
+def are_clearly_larger(values: np.ndarray, others: np.ndarray) -> bool:
+    """Whether values of the same objects are larger by two standard errors of the mean."""
+    gains = values - others
+    error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+    return bool(gains.mean() > _CLEAR * error)
 
 
 def linear_start(views: Views, width: int) -> LinearStart:
