@@ -6,9 +6,9 @@
 Prints a table for RESULTS.md with a row per data set and method: mean average precision of cosine
 ranking, averaged over both directions and seeds, without validation rows, and with 10 % of the rows
 held out to choose the best epoch by loss, by correlation or by mean reciprocal rank (the parameter
-`monitor`), and the chosen epochs. On digits the seed also determines the split. On captions an item is relevant if its
-image and that of the query have a common object. Wikipedia and captions need wikipedia.npz and
-coco_val2017_captions.npz in the directory MVCCA_DATA.
+`monitor`), and the chosen epochs. On digits the seed also determines the split. On captions an item
+is relevant if its image and that of the query have a common object. Wikipedia and captions need
+wikipedia.npz and coco_val2017_captions.npz in the directory MVCCA_DATA.
 """
 
 from __future__ import annotations
