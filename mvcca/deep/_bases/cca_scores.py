@@ -8,11 +8,12 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import RankedByCorrelation
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.rows import Sample
+from mvcca.deep._training.training import MONITORED
 from mvcca.deep.endings import Ending, LinearCCA
 from mvcca.deep.trainer import Trainer
 from mvcca.problem.expected import expected_moments
@@ -32,12 +33,14 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
     reg : float or mapping of str to float, default=1e-4
         Ridge of the linear CCA that ends the fit, in units of the mean variance of each view's
         network outputs; one number, or one per view. The loss does not use it.
-    monitor : str or callable, default="valid_mrr"
-        Quantity compared across epochs on the validation rows: "valid_mrr" or "valid_map", the mean
+    monitor : str or callable, default="auto"
+        Quantity compared across epochs on the validation rows: "valid_correlation", their total
+        correlation under the linear CCA of the training rows; "valid_mrr" or "valid_map", the mean
         reciprocal rank of pairs or the mean average precision of labels, over all ordered pairs of
-        views; "valid_correlation", the total correlation under the linear CCA of the training rows;
-        "valid_loss" (lower is better); or ``monitor(scores, labels) -> float``, larger is better.
-        The scale of a loss may drift in training, so that the first epoch has the lowest value.
+        views; "valid_loss" (lower is better); or ``monitor(scores, labels) -> float``, larger is
+        better. "auto" is "valid_mrr" where ``start="auto"`` tries several starts, and
+        "valid_correlation" otherwise. The scale of a loss may drift in training, so that the first
+        epoch has the lowest value.
 
     Attributes
     ----------
@@ -64,12 +67,18 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
     """
 
     reg: float | Mapping[str, float] = 1e-4
-    monitor: Any = "valid_mrr"
+    monitor: Any = "auto"
 
     _within_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="left"), Mapping],
+        "monitor": [StrOptions({"auto", *MONITORED}), callable],
     }
+
+    def _setting(self, name: str) -> Any:
+        if name == "monitor" and self.monitor == "auto":
+            return "valid_correlation"
+        return super()._setting(name)
 
     def _ending(self) -> Ending:
         return LinearCCA(self.n_components, self._final_reg())

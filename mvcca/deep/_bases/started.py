@@ -202,6 +202,7 @@ class StartedNetworks(NetworkEstimator):
             training,
             max_epochs=MAX_EPOCHS if self.max_epochs == "auto" else training.max_epochs,
             patience=training.patience or PATIENCE,
+            monitor="valid_mrr" if self.monitor == "auto" else training.monitor,
         )
 
     def _reason(self, is_given: bool, n_objects: int) -> str:

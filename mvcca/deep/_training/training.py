@@ -62,7 +62,7 @@ class Training:
         Learning rates by view and the device are validated here: they depend on the views and on
         the machine.
         """
-        name, monitor = estimator.optimizer, estimator.monitor
+        name, monitor = estimator.optimizer, estimator._setting("monitor")
         rate, by_view = estimator._setting("learning_rate"), None
         if isinstance(rate, Mapping):
             by_view = setting_by_view(estimator, "learning_rate", estimator.view_names_)
