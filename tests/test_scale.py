@@ -31,6 +31,7 @@ from mvcca import (
     Procrustes,
     Views,
 )
+from mvcca.inspection import permutation_test, stability
 from mvcca.model_selection import Trials
 from mvcca.model_selection._goals import Value
 from mvcca.model_selection._search import Variant
@@ -459,3 +460,27 @@ def test_a_file_without_scales_is_of_a_model_that_had_none(model, tmp_path, monk
     assert_array_equal(loaded.transform(PLAIN)["a"], old.transform(PLAIN)["a"])
     if isinstance(model, AffineMap):
         assert_array_equal(loaded.predict({"a": PLAIN["a"]}), old.predict({"a": PLAIN["a"]}))
+
+
+# ---- inspection ----------------------------------------------------------------------------------
+
+
+def test_permutations_keep_the_units_that_all_rows_decide():
+    views = Views({"a": MIXED["a"], "b": PLAIN["b"], "z": view(2)})
+    options = {"n_permutations": 20, "random_state": 0}
+    for pair, confounds in ((views.select(["a", "b"]), None), (views, "z")):
+        test = permutation_test(pair, reg=0.1, statistic="roy", confounds=confounds, **options)
+        model = CCA(None, reg=0.1, confounds=confounds).fit(pair)
+        assert model.scale_ == {"a": True, "b": False}
+        assert_allclose(test.correlations, model.canonical_correlations_, rtol=1e-8)
+
+
+def test_halves_keep_the_units_that_all_rows_decide():
+    views = {"a": PLAIN["a"] * np.r_[11.0, np.ones(6)], "b": PLAIN["b"]}  # the rule's threshold
+    model = CCA(2, reg=0.1).fit(views)
+    found, expected = (
+        stability(own, views, cv=3, random_state=0)
+        for own in (CCA(2, reg=0.1), CCA(2, reg=0.1, scale=model.scale_))
+    )
+    for name, weights in expected.weights.items():
+        assert_array_equal(found.weights[name], weights)

@@ -36,9 +36,7 @@ from sklearn.decomposition import PCA
 
 from benchmarks._arguments import names_in
 from benchmarks._measure import machine
-from benchmarks.defaults.semantic_matching import CASES as OTHERS
-from benchmarks.defaults.semantic_matching import Case, mfeat
-from benchmarks.real import fetch_mnist_halves
+from benchmarks.real import PAIRS, Pair, fetch_mfeat, fetch_mnist_halves
 from mvcca import CCA, KCCA, PerView, Views, evaluate_retrieval
 
 GALLERY = 400
@@ -47,33 +45,36 @@ MEASURES = {"object": "mrr", "class": "map@50"}
 BELOW = 0.02  # of the standardized fit, on columns in random units
 
 
-def cancer() -> Case:
+def cancer() -> Pair:
     data = load_breast_cancer()
-    return Views({"mean": data.data[:, :10], "error": data.data[:, 10:20]}), data.target
+    return Pair(Views({"mean": data.data[:, :10], "error": data.data[:, 10:20]}), data.target)
 
 
-def mnist() -> Case:
+def mnist() -> Pair:
     data = fetch_mnist_halves()["train"]
-    return data.views[:4_000], data.labels[:4_000]
+    return Pair(data.views[:4_000], data.labels[:4_000])
 
 
-def mnist_scores() -> Case:
+def mnist_scores() -> Pair:
     views, labels = mnist()
-    return PerView(PCA(200, random_state=0)).fit_transform(views), labels
+    return Pair(PerView(PCA(200, random_state=0)).fit_transform(views), labels)
 
 
-CASES: dict[str, Callable[[], Case]] = {
+def fac_pix() -> Pair:
+    data = fetch_mfeat()
+    return Pair(data.views.select(("fac", "pix")), data.labels)
+
+
+CASES: dict[str, Callable[[], Pair]] = {
     "cancer": cancer,
-    "mor-zer": OTHERS["mfeat-mor-zer"],
-    "fou-kar": OTHERS["mfeat-fou-kar"],
-    "fac-pix": lambda: mfeat("fac", "pix"),
+    "mor-zer": PAIRS["mfeat-mor-zer"],
+    "fou-kar": PAIRS["mfeat-fou-kar"],
+    "fac-pix": fac_pix,
     "mnist": mnist,
     "mnist-scores": mnist_scores,
-    "digits": OTHERS["digits"],
-    "scene": OTHERS["scene"],
-    "wikipedia": OTHERS["wikipedia"],
-    "wikipedia-deep": OTHERS["wikipedia-deep"],
-    "captions": OTHERS["captions"],
+    **{
+        name: PAIRS[name] for name in ("digits", "scene", "wikipedia", "wikipedia-deep", "captions")
+    },
 }
 
 
