@@ -33,8 +33,10 @@ from mvcca import (
 )
 from mvcca.inspection import permutation_test, stability
 from mvcca.model_selection import Trials
+from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.model_selection._goals import Value
 from mvcca.model_selection._search import Variant
+from mvcca.model_selection._sources import FromProducts
 from mvcca.model_selection._spaces import Scales
 from mvcca.persistence import _estimators
 from mvcca.statistics import CellMoments, Moments
@@ -484,3 +486,19 @@ def test_halves_keep_the_units_that_all_rows_decide():
     )
     for name, weights in expected.weights.items():
         assert_array_equal(found.weights[name], weights)
+
+
+def test_folds_by_products_are_standardized_by_their_own_deviations():
+    rng = np.random.default_rng(2)
+    blocks = {n: sp.csr_array(sp.random_array((300, 600), density=0.05, rng=rng)) for n in "ab"}
+    units = 10 ** rng.uniform(-3, 3, 600)
+    views = Views({n: sp.csr_array(X.multiply(units)) for n, X in blocks.items()})
+    folds = InnerFolds.of(views, None)
+    model = CCA(4, reg=3.0, scale=True)
+    source = FromProducts.of(model, model.open_rows(views, None, None), folds, "object")
+    ((_, found),) = source.solved((0,), [{"reg": 3.0}])
+    part = clone(model).fit(views[folds.without((0,))])
+    scores, sample = found[0]
+    for name, Z in part.variates(sample.views).items():
+        own = scores.scores[name]
+        assert_allclose(np.abs(np.sum(own * Z, axis=0)), np.sum(Z**2, axis=0), rtol=1e-3)

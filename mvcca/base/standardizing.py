@@ -47,6 +47,12 @@ def with_units(estimator: Any, rows: Rows) -> Rows:
     return rows.read(units=units)
 
 
+def column_factors(estimator: Any, rows: Rows) -> dict[str, np.ndarray | None]:
+    """By view, what columns are multiplied by before distances are taken; None if by nothing."""
+    units = with_units(estimator, rows).reading.units or {}
+    return {n: units[n].factors if n in units else None for n in rows.views.names}
+
+
 def standardized(estimator: Any, views: Views) -> Rows:
     """Views in memory, those to be standardized in their units, which are bases of the rows."""
     return with_units(estimator, Rows(views)).standardized()

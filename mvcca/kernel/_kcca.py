@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -15,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
-from mvcca.base.standardizing import STANDARDIZED, with_units
+from mvcca.base.standardizing import STANDARDIZED, column_factors
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.blocks import as_block, namespace, stack
 from mvcca.blocks.checks import of_view
@@ -51,20 +50,6 @@ def _factor(gamma: str) -> float:
     if median.strip() != "median" or not 0 < value < np.inf:
         raise ValueError(f"Expected 'median' or a multiple such as '0.5*median', got {gamma!r}.")
     return value
-
-
-class _MultipleOfMedian(StrOptions):
-    """Constraint of a parameter: an option, or a multiple of the median such as "0.5*median"."""
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        if not isinstance(val, str) or val in self.options:
-            return super().is_satisfied_by(val)
-        with suppress(ValueError):
-            return _factor(val) > 0
-        return False
-
-    def __str__(self) -> str:
-        return f"{super().__str__()} or a multiple such as '0.5*median'"
 
 
 def _has_approximation(estimator: Any) -> bool:
@@ -217,7 +202,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         "kernel": [StrOptions(set(NAMES)), callable, Mapping],
         "gamma": [
             Interval(Real, 0, None, closed="neither"),
-            _MultipleOfMedian({"median", SEARCHED, AUTOMATIC}),
+            StrOptions({"median", SEARCHED, AUTOMATIC}),
+            str,  # a multiple of the median
             None,
             Mapping,
         ],
@@ -322,14 +308,13 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         seed = seed_of_views(self.random_state)
         kernels = setting_by_view(self, "kernel", rows.views.names)
         gammas = setting_by_view(self, "gamma", rows.views.names)
-        units = with_units(self, rows).reading.units or {}
+        factors = column_factors(self, rows)
         self.feature_maps_ = {}
         for name, block in rows.views.items():
-            factors = units[name].factors if name in units else None
             try:
                 rng = np.random.RandomState(seed)
                 self.feature_maps_[name] = self._draw_map(
-                    kernels[name], gammas[name], factors, block, rng
+                    kernels[name], gammas[name], factors[name], block, rng
                 )
             except ValueError as error:
                 raise of_view(name, error) from error

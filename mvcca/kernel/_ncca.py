@@ -14,12 +14,12 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from mvcca.base import LinearEstimator, MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated
-from mvcca.base.standardizing import STANDARDIZED, with_units
+from mvcca.base.standardizing import STANDARDIZED, column_factors
 from mvcca.base.tuned_fits import fit_searched, setting_by_view
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Goal, Space, searched
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, Rows, warn_of_fewer_components
 from mvcca.problem.directions import fixed_signs
 from mvcca.views import Views
@@ -147,7 +147,7 @@ class NCCA(MultiViewEstimator):
     requires = Requirements(views=(2, 2), dense=True, host=True)
     automatic: ClassVar[Mapping[str, Any]] = {"n_neighbors": 20, "bandwidth": 0.5, **STANDARDIZED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": LinearEstimator._parameter_constraints["n_components"],
         "n_neighbors": [
             Interval(Integral, 1, None, closed="left"),
             Mapping,
@@ -163,7 +163,7 @@ class NCCA(MultiViewEstimator):
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
-        "cv_goal": [StrOptions(set(GOALS)), None],
+        "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
     }
 
     weights_: dict[str, np.ndarray]
@@ -241,13 +241,11 @@ class NCCA(MultiViewEstimator):
         bandwidths = setting_by_view(self, "bandwidth", names)
         reducers = setting_by_view(self, "reducer", names)
         smoothers = {}
-        units = with_units(self, Rows(views)).reading.units or {}
+        factors = column_factors(self, Rows(views))
         for name, block in views.items():
-            factors = units[name].factors if name in units else None
+            own = reducers[name], n_neighbors[name], bandwidths[name], factors[name]
             try:
-                smoothers[name] = Smoother.fit(
-                    name, block, reducers[name], n_neighbors[name], bandwidths[name], factors
-                )
+                smoothers[name] = Smoother.fit(name, block, *own)
             except ValueError as refused:
                 raise of_view(name, refused) from refused
         D_x, D_y = (smoothers[name](block, fitted=True) for name, block in views.items())

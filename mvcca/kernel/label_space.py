@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
+from mvcca.base import LinearEstimator, MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated
 from mvcca.base.label_checks import check_labels
 from mvcca.base.tuned_fits import fit_searched, setting_by_view
@@ -24,7 +24,7 @@ from mvcca.blocks import as_block
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.kernels import Kernel, features_at, median_gamma, seed_of_views
 from mvcca.linear.features import LandmarkFeatures
-from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Space, searched
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Space, searched
 from mvcca.problem import Maps, Rows, check_variance, reg_of_names
 from mvcca.problem.units import units_of_rows
 from mvcca.views import Labels, Views
@@ -92,7 +92,7 @@ class LabelSpaceEstimator(MultiViewEstimator):
         "kernel": [StrOptions({"rbf", "linear", SEARCHED, AUTOMATIC}), Mapping],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
-        "cv_goal": [StrOptions(set(GOALS)), None],
+        "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
     }
 
     reg: float | str | Mapping[str, float]
