@@ -109,7 +109,7 @@ RESULTS = {
 }
 # Classes that print numbers or fixed words, or are parts of the results above.
 PARTS = {"Answer", "CSLS", "Cell", "Conditional", "Ranking",
-         "Result", "ShownAsTables", "TimeLeft", "Workload"}  # fmt: skip
+         "Result", "ShownAsTables", "TimeLeft", "Workload", "_MultipleOfMedian"}  # fmt: skip
 
 
 def source_of(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -50,6 +51,20 @@ def _factor(gamma: str) -> float:
     if median.strip() != "median" or not 0 < value < np.inf:
         raise ValueError(f"Expected 'median' or a multiple such as '0.5*median', got {gamma!r}.")
     return value
+
+
+class _MultipleOfMedian(StrOptions):
+    """Constraint of a parameter: an option, or a multiple of the median such as "0.5*median"."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        if not isinstance(val, str) or val in self.options:
+            return super().is_satisfied_by(val)
+        with suppress(ValueError):
+            return _factor(val) > 0
+        return False
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} or a multiple such as '0.5*median'"
 
 
 def _has_approximation(estimator: Any) -> bool:
@@ -202,8 +217,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         "kernel": [StrOptions(set(NAMES)), callable, Mapping],
         "gamma": [
             Interval(Real, 0, None, closed="neither"),
-            StrOptions({"median", SEARCHED, AUTOMATIC}),
-            str,  # a multiple of the median
+            _MultipleOfMedian({"median", SEARCHED, AUTOMATIC}),
             None,
             Mapping,
         ],
