@@ -25,7 +25,7 @@ from mvcca.blocks.checks import of_view
 from mvcca.kernel.kernels import Kernel, features_at, median_gamma, seed_of_views
 from mvcca.linear.features import LandmarkFeatures
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Space, searched
-from mvcca.problem import Maps, Rows, check_variance, reg_of_names
+from mvcca.problem import Maps, Rows, reg_of_names
 from mvcca.problem.units import units_of_rows
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -146,7 +146,6 @@ class LabelSpaceEstimator(MultiViewEstimator):
         units = units_of_rows(Rows(views), dict.fromkeys(names, True), pairs=False)
         for name, block in views.items():
             own = {"reg": reg[name], "kernel": kernels[name], **shared}
-            check_variance(name, units[name].factors)
             rows = partial(TrainingRows.of, block, units[name].factors, **own)
             try:
                 self.predictors_[name] = self._predictor(name, block, labels, rows)

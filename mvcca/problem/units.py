@@ -18,7 +18,7 @@ import numpy as np
 from mvcca.blocks import as_block, to_host
 from mvcca.machine.config import block_slices
 from mvcca.problem._bases import Standardized as Standardized
-from mvcca.problem._rows import Rows
+from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem.confounds import regression_on
 from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views
@@ -94,6 +94,8 @@ def units_of_rows(
         correlations = partial(_correlations, rows, name)
         if asked[name] is True or are_unlike(deviations, n_rows, correlations):
             units[name] = Standardized.of(mean, deviations)
+            if confounds is None:  # which explain a view where they are regressed on
+                check_variance(name, units[name].factors)
     return units
 
 
