@@ -78,8 +78,8 @@ ESTIMATORS: dict[str, Any] = {
     "MVMLCCA nystroem": MVMLCCA(
         label_features="nystroem", n_label_features=9, within="sample", random_state=0
     ),
-    "LGCFL": LGCFL(),
-    "LGCFL groups": LGCFL(groups={"image": [0, 0, 1, 1, 2, 2]}),
+    "LGCFL": LGCFL(scale=False),
+    "LGCFL groups": LGCFL(scale=False, groups={"image": [0, 0, 1, 1, 2, 2]}),
     "JRL": JRL(n_neighbors=5),
     "CMOLRS": CMOLRS(n_epochs=2, random_state=0),
     "KCCA": KCCA(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import dask.array as da
+import estimators
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,17 +14,38 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import mvcca
-from mvcca import CCA, GCCA, MLCCA, MVCCA, MVMLCCA, FoldSearchCV, Views
+from mvcca import (
+    CCA,
+    CMOLRS,
+    GCCA,
+    JRL,
+    KCCA,
+    LGCFL,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    NCCA,
+    PLS,
+    AffineMap,
+    FoldSearchCV,
+    Procrustes,
+    Views,
+)
+from mvcca.inspection import permutation_test, stability
 from mvcca.model_selection import Trials
+from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.model_selection._goals import Value
 from mvcca.model_selection._search import Variant
+from mvcca.model_selection._sources import FromProducts
 from mvcca.model_selection._spaces import Scales
+from mvcca.persistence import _estimators
 from mvcca.statistics import CellMoments, Moments
 
 N = 150
 RNG = np.random.default_rng(0)
 SHARED = RNG.normal(size=(N, 3))
 CLASSES = np.arange(N) % 5
+MANY = np.arange(N) % 15  # classes, more than features of a view
 
 
 def view(width: int) -> np.ndarray:
@@ -39,6 +61,18 @@ SHIFTS = {n: RNG.normal(size=X.shape[1]) * np.abs(UNITS[n]) for n, X in PLAIN.it
 ORDERS = {n: RNG.permutation(X.shape[1]) for n, X in PLAIN.items()}
 MIXED = {n: X * UNITS[n] + SHIFTS[n] for n, X in PLAIN.items()}
 LINEAR = [CCA, MVCCA, GCCA, MLCCA, MVMLCCA]
+NYSTROEM = KCCA(3, reg=0.1, approximation="nystroem", n_landmarks=40, random_state=0)
+OF_ROWS = [  # that do not pose a problem of covariances
+    KCCA(3, reg=0.1),
+    NYSTROEM,
+    KCCA(3, reg=0.1, approximation="fourier", n_landmarks=40, random_state=0),
+    NCCA(3),
+    LGCFL(),
+    JRL(n_neighbors=10),
+    CMOLRS(3, n_epochs=2, random_state=0),
+    AffineMap(),
+    AffineMap(2, reg=0.0),
+]
 
 
 def standardized(blocks):
@@ -50,6 +84,85 @@ def same_scores(model, views, other, others, tol=1e-6):
         T = other.transform(others)[name]
         signs = np.sign(np.sum(S * T, axis=0))
         assert_allclose(S, T * signs, atol=tol * np.abs(T).max())
+
+
+def draws_by_column(estimator):
+    """Whether numbers are drawn for each column, of which order and signs decide which is whose."""
+    return isinstance(estimator, CMOLRS) or getattr(estimator, "approximation", "") == "fourier"
+
+
+SCALABLE = [
+    own
+    for own in estimators.EVERYTHING
+    if "scale" in own.get_params() and not isinstance(own, Procrustes)  # of whole views
+]
+
+
+@pytest.mark.parametrize("estimator", SCALABLE, ids=repr)
+def test_units_signs_order_and_shifts_of_standardized_columns_change_nothing(estimator):
+    views = {n: X[:, ORDERS[n]] for n, X in MIXED.items()}
+    if draws_by_column(estimator):
+        views = {n: X * np.abs(UNITS[n]) for n, X in PLAIN.items()}
+    elif not getattr(estimator, "center", True):
+        views = {n: (X * UNITS[n])[:, ORDERS[n]] for n, X in PLAIN.items()}
+    first, second = (
+        clone(estimator).set_params(scale=True).fit(own, MANY) for own in (PLAIN, views)
+    )
+    same_scores(first, PLAIN, second, views)
+    if not isinstance(estimator, PLS):
+        is_plain = estimator.get_params().get("reg", 1) == 0 and not isinstance(
+            estimator, AffineMap
+        )
+        assert set(first.scale_.values()) == {not is_plain}
+
+
+@pytest.mark.parametrize("estimator", OF_ROWS, ids=repr)
+@pytest.mark.parametrize("scale", [{"a": True, "b": False}, "auto"])
+def test_methods_of_rows_learn_from_standardized_columns(estimator, scale):
+    views, blocks = {"a": MIXED["a"], "b": PLAIN["b"]}, {**standardized(PLAIN), "b": PLAIN["b"]}
+    found, expected = (clone(estimator).set_params(scale=own) for own in (scale, False))
+    found.fit(views, CLASSES)
+    expected.fit(blocks, CLASSES)
+    assert found.scale_ == {"a": True, "b": False}
+    assert expected.scale_ == {"a": False, "b": False}
+    if draws_by_column(estimator):
+        return
+    same_scores(found, views, expected, blocks)
+    if isinstance(estimator, AffineMap):
+        predicted = found.predict({"a": views["a"]})
+        assert_allclose(predicted, expected.predict({"a": blocks["a"]}), rtol=1e-8)
+        found.set_params(scale=True).fit(views)
+        if estimator.n_components is None:  # else columns of the target have other weights
+            assert_allclose(found.predict({"a": views["a"]}), predicted, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        clone(NYSTROEM).set_params(reg="cv", gamma="median", n_landmarks=15),
+        NCCA(3, bandwidth="cv"),
+        AffineMap(reg="cv"),
+        AffineMap(2, reg="cv"),
+        CMOLRS("cv", n_epochs=1, random_state=0),
+        LGCFL(scale="cv"),
+        JRL(scale="cv", n_neighbors=10),
+    ],
+    ids=repr,
+)
+def test_folds_choose_scales_of_methods_of_rows(estimator):
+    views = {"a": MIXED["a"], "b": PLAIN["b"]}
+    model = clone(estimator).fit(views, CLASSES)
+    table = model.cv_results_
+    assert {tuple(own.values()) for own in table["param_scale"]} == {
+        (False, False),
+        (False, True),
+        (True, False),
+        (True, True),
+    }
+    of_chosen = [own == model.scale_ for own in table["param_scale"]]
+    best = table["mean_test_score"].max()
+    assert table["mean_test_score"][of_chosen].max() >= best - 0.05  # if components take a margin
+    assert model.scale_["a"] or isinstance(estimator, CMOLRS | JRL)
 
 
 @pytest.mark.parametrize("method", LINEAR)
@@ -65,17 +178,28 @@ def test_standardizing_equals_a_fit_to_standardized_columns(method, reg):
 
 
 @pytest.mark.parametrize(
-    ("method", "goal"), [*((own, "object") for own in LINEAR), (CCA, "class"), (MLCCA, "class")]
+    ("model", "goal"),
+    [
+        *((own(None, reg="cv"), "object") for own in LINEAR),
+        (CCA(None, reg="cv"), "class"),
+        (MLCCA(None, reg="cv"), "class"),
+        (clone(NYSTROEM).set_params(reg="cv", gamma="median", n_landmarks=15), "object"),
+        (NCCA(3, bandwidth="cv"), "object"),
+        (LGCFL("cv"), "class"),
+        (AffineMap(reg="cv"), "object"),
+    ],
+    ids=repr,
 )
-def test_folds_of_standardized_columns_do_not_depend_on_units(method, goal):
+def test_folds_of_standardized_columns_do_not_depend_on_units(model, goal):
     views = {n: X[:, ORDERS[n]] for n, X in MIXED.items()}
     first, second = (
-        method(None, reg="cv", cv_goal=goal, scale=True).fit(own, CLASSES) for own in (PLAIN, views)
+        clone(model).set_params(cv_goal=goal, scale=True).fit(own, CLASSES)
+        for own in (PLAIN, views)
     )
     for key, values in first.cv_results_.items():
         if key.endswith("score"):
             assert_allclose(values, second.cv_results_[key], atol=1e-6)
-    assert first.reg_ == second.reg_
+    assert list(first.cv_results_["params"]) == list(second.cv_results_["params"])
     assert first.ranking_ == second.ranking_
     same_scores(first, PLAIN, second, views)
 
@@ -155,6 +279,9 @@ def batches(views):
         GCCA(3, reg=0.1),
         MLCCA(3, reg=0.1),
         MVMLCCA(3, reg=0.1),
+        LGCFL(),
+        AffineMap(),
+        AffineMap(2),
     ],
     ids=repr,
 )
@@ -298,10 +425,80 @@ def test_batches_cannot_choose_scales_nor_shrink_standardized_columns():
 
 
 @pytest.mark.parametrize("exponent", [-150, 150])
-def test_units_at_the_edges_of_floats(exponent):
+@pytest.mark.parametrize("model", [CCA(2, reg=0.1), *OF_ROWS], ids=repr)
+def test_units_at_the_edges_of_floats(model, exponent):
     units = np.where(np.arange(7) % 2, 1.0, 10.0**exponent)
     views = {"a": PLAIN["a"] * units, "b": PLAIN["b"]}
-    found = CCA(2, reg=0.1, scale=True).fit(views)
-    expected = CCA(2, reg=0.1, scale=True).fit(PLAIN)
-    assert_allclose(found.canonical_correlations_, expected.canonical_correlations_, rtol=1e-8)
+    found, expected = (
+        clone(model).set_params(scale=True).fit(own, CLASSES) for own in (views, PLAIN)
+    )
     same_scores(found, views, expected, PLAIN)
+
+
+@pytest.mark.parametrize("model", OF_ROWS, ids=repr)
+def test_sparse_rows_are_standardized_as_dense_ones(model):
+    views = {n: STORED["csr"](X) for n, X in MIXED.items()}
+    dense = {n: X.toarray() for n, X in views.items()}
+    found, expected = (
+        clone(model).set_params(scale=True).fit(own, CLASSES) for own in (views, dense)
+    )
+    same_scores(found, views, expected, dense, 1e-8)
+
+
+@pytest.mark.parametrize("model", [CCA(2, reg=0.1), *OF_ROWS], ids=repr)
+def test_a_file_without_scales_is_of_a_model_that_had_none(model, tmp_path, monkeypatch):
+    scale = isinstance(model, JRL)  # which always standardized
+    old = clone(model).set_params(scale=scale).fit(PLAIN, CLASSES)
+    parts_of = _estimators.parts_of_estimator
+    lacking = {"scale", "scale_", "loadings_"}
+    monkeypatch.setattr(
+        _estimators,
+        "parts_of_estimator",
+        lambda own: {n: value for n, value in parts_of(own).items() if n not in lacking},
+    )
+    mvcca.save(old, tmp_path / "m.mvcca")
+    loaded = mvcca.load(tmp_path / "m.mvcca")
+    assert loaded.scale is scale
+    assert_array_equal(loaded.transform(PLAIN)["a"], old.transform(PLAIN)["a"])
+    if isinstance(model, AffineMap):
+        assert_array_equal(loaded.predict({"a": PLAIN["a"]}), old.predict({"a": PLAIN["a"]}))
+
+
+# ---- inspection ----------------------------------------------------------------------------------
+
+
+def test_permutations_keep_the_units_that_all_rows_decide():
+    views = Views({"a": MIXED["a"], "b": PLAIN["b"], "z": view(2)})
+    options = {"n_permutations": 20, "random_state": 0}
+    for pair, confounds in ((views.select(["a", "b"]), None), (views, "z")):
+        test = permutation_test(pair, reg=0.1, statistic="roy", confounds=confounds, **options)
+        model = CCA(None, reg=0.1, confounds=confounds).fit(pair)
+        assert model.scale_ == {"a": True, "b": False}
+        assert_allclose(test.correlations, model.canonical_correlations_, rtol=1e-8)
+
+
+def test_halves_keep_the_units_that_all_rows_decide():
+    views = {"a": PLAIN["a"] * np.r_[11.0, np.ones(6)], "b": PLAIN["b"]}  # the rule's threshold
+    model = CCA(2, reg=0.1).fit(views)
+    found, expected = (
+        stability(own, views, cv=3, random_state=0)
+        for own in (CCA(2, reg=0.1), CCA(2, reg=0.1, scale=model.scale_))
+    )
+    for name, weights in expected.weights.items():
+        assert_array_equal(found.weights[name], weights)
+
+
+def test_folds_by_products_are_standardized_by_their_own_deviations():
+    rng = np.random.default_rng(2)
+    blocks = {n: sp.csr_array(sp.random_array((300, 600), density=0.05, rng=rng)) for n in "ab"}
+    units = 10 ** rng.uniform(-3, 3, 600)
+    views = Views({n: sp.csr_array(X.multiply(units)) for n, X in blocks.items()})
+    folds = InnerFolds.of(views, None)
+    model = CCA(4, reg=3.0, scale=True)
+    source = FromProducts.of(model, model.open_rows(views, None, None), folds, "object")
+    ((_, found),) = source.solved((0,), [{"reg": 3.0}])
+    part = clone(model).fit(views[folds.without((0,))])
+    scores, sample = found[0]
+    for name, Z in part.variates(sample.views).items():
+        own = scores.scores[name]
+        assert_allclose(np.abs(np.sum(own * Z, axis=0)), np.sum(Z**2, axis=0), rtol=1e-3)

@@ -30,7 +30,7 @@ from mvcca.linear._cmolrs import (
     _TripletSampler,
 )
 from mvcca.linear.group_sparse import MomentLoss
-from mvcca.linear.jrl_loss import ObjectLoss, StandardRows, jrl_loss, laplacian
+from mvcca.linear.jrl_loss import LearnedRows, ObjectLoss, jrl_loss, laplacian
 
 EXACT = {"tol": 1e-14, "max_iter": 1000}
 
@@ -64,6 +64,13 @@ def quietly(model, *args, **kwargs):
         return model.fit(*args, **kwargs)
 
 
+def scaler_of(X: np.ndarray) -> StandardScaler:
+    """Scikit-learn's scaler, with deviations that divide by n - 1 as those of covariances do."""
+    scaler = StandardScaler().fit(X)
+    scaler.scale_ *= np.sqrt(len(X) / (len(X) - 1))
+    return scaler
+
+
 # ---- LGCFL ---------------------------------------------------------------------------------------
 
 
@@ -72,7 +79,7 @@ def quietly(model, *args, **kwargs):
 )
 def test_with_a_group_per_feature_lgcfl_is_scikit_learns_multi_task_lasso(shape, reg):
     views, y = planted(*shape)
-    model = quietly(LGCFL(reg, **EXACT), views, y)
+    model = quietly(LGCFL(reg, scale=False, **EXACT), views, y)
     for name, X in views.items():
         expected = lasso(X, indicators(y), reg * np.sqrt(X.var(axis=0).mean()))
         error = 1e-4 * np.abs(expected).max()
@@ -83,7 +90,7 @@ def test_groups_meet_the_optimality_conditions_of_the_group_lasso():
     views, y = planted()
     groups = np.array([0, 0, 0, 1, 1, 2, 2, 2])
     reg = 0.15
-    model = quietly(LGCFL(reg, groups={"image": groups}, **EXACT), views, y)
+    model = quietly(LGCFL(reg, scale=False, groups={"image": groups}, **EXACT), views, y)
     X, Y, U = views["image"], indicators(y), model.weights_["image"]
     X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
     slope = X.T @ (Y - X @ U) / len(X)
@@ -116,7 +123,7 @@ def test_no_step_increases_the_objective(estimator):
 def test_rows_with_weights_of_lgcfl_are_scikit_learns_repeated_rows():
     views, y = planted()
     weights = np.random.default_rng(1).integers(0, 3, len(y))
-    model = quietly(LGCFL(0.02, **EXACT), views, y, sample_weight=weights)
+    model = quietly(LGCFL(0.02, scale=False, **EXACT), views, y, sample_weight=weights)
     X = views["text"].repeat(weights, axis=0)
     unit = np.sqrt(X.var(axis=0).mean())
     expected = lasso(X, indicators(y).repeat(weights, axis=0), 0.02 * unit)
@@ -145,7 +152,7 @@ def test_a_penalty_that_drops_everything_is_the_one_that_scikit_learn_finds(fact
     X, Y = views["text"], indicators(y)
     slopes = (X - X.mean(axis=0)).T @ Y / len(X)
     largest = np.linalg.norm(slopes, axis=1).max() / np.sqrt(X.var(axis=0).mean())
-    model = LGCFL({"image": 0.01, "text": factor * largest})
+    model = LGCFL({"image": 0.01, "text": factor * largest}, scale=False)
     if factor < 1:
         assert quietly(model, views, y).weights_["text"].any()
     else:
@@ -170,10 +177,10 @@ def test_components_of_lgcfl_and_jrl_stand_for_the_labels_they_name():
 def test_label_sets_and_real_label_vectors_are_regressed_on():
     views, y = planted()
     Z = np.c_[y == 0, y < 2, y > 0].astype(int)
-    model = quietly(LGCFL(0.01, **EXACT), views, Z)
+    model = quietly(LGCFL(0.01, scale=False, **EXACT), views, Z)
     alpha = 0.01 * np.sqrt(views["text"].var(axis=0).mean())
     np.testing.assert_allclose(model.weights_["text"], lasso(views["text"], Z, alpha), atol=1e-5)
-    model = quietly(LGCFL(0.01, **EXACT), views, 1.5 * Z)
+    model = quietly(LGCFL(0.01, scale=False, **EXACT), views, 1.5 * Z)
     expected = lasso(views["text"], 1.5 * Z, alpha)
     np.testing.assert_allclose(model.weights_["text"], expected, atol=1e-5)
 
@@ -255,12 +262,12 @@ class Dense:
         self.Y -= self.Y.mean(axis=0)
         self.Z, self.all, self.L = {}, {}, {}
         for name, X in views.items():
-            scaler = StandardScaler().fit(X)
+            scaler = scaler_of(X)
             more = [] if unlabelled is None else [scaler.transform(unlabelled[name])]
             self.Z[name] = scaler.transform(X)
             self.all[name] = np.concatenate([self.Z[name], *more])
             self.L[name] = dense_laplacian(self.all[name], model.n_neighbors)
-        sd = {name: X.std(axis=0) for name, X in views.items()}
+        sd = {name: X.std(axis=0, ddof=1) for name, X in views.items()}
         self.P = {name: W * sd[name][:, None] for name, W in model.weights_.items()}
 
     def objective(self) -> float:
@@ -326,7 +333,7 @@ def plain_steps(model: JRL, views: Views, y: np.ndarray, unlabelled=None):
     M, B, constant = np.zeros((width, width)), [], 0.0
     for name, X in views.items():
         X, own[name] = as_dense(X), slice(offset, offset := offset + X.shape[1])
-        scaler, more = StandardScaler().fit(X), (unlabelled or {}).get(name)
+        scaler, more = scaler_of(X), (unlabelled or {}).get(name)
         Z[name], n_of[name] = scaler.transform(X), len(X)
         Y = indicators(y)[views.objects(name)]
         Y -= Y.mean(axis=0)
@@ -353,7 +360,7 @@ def plain_steps(model: JRL, views: Views, y: np.ndarray, unlabelled=None):
         objectives.append(2 * value)
         if len(objectives) > 1 and objectives[-2] - value * 2 <= model.tol * objectives[-1]:
             break
-    deviations = {name: as_dense(X).std(axis=0) for name, X in views.items()}
+    deviations = {name: as_dense(X).std(axis=0, ddof=1) for name, X in views.items()}
     return {name: U[own[name]] / deviations[name][:, None] for name in views.names}, objectives
 
 
@@ -401,7 +408,7 @@ def test_the_route_of_fewer_operations_is_taken():
     loss = partial(jrl_loss, pairing=1.0, smoothness=1.0, n_neighbors=5)
     for widths, kind in (((8, 6), MomentLoss), ((8, 600), ObjectLoss), ((70, 80), ObjectLoss)):
         views, y = planted(60, widths)
-        rows = {n: StandardRows.of(X, None, np.ones(X.shape[1])) for n, X in views.items()}
+        rows = {n: LearnedRows.of(X, None) for n, X in views.items()}
         assert type(loss(views, rows, dict.fromkeys(rows, indicators(y)))) is kind
 
 
@@ -469,8 +476,8 @@ def test_without_graph_and_pairs_jrl_is_the_multi_task_lasso_of_standardised_row
     views, y = planted()
     model = quietly(JRL(0.1, smoothness=0.0, pairing=0.0, **EXACT), views, y)
     for name, X in views.items():
-        expected = lasso(StandardScaler().fit_transform(X), indicators(y), 0.05)
-        found = model.weights_[name] * X.std(axis=0)[:, None]
+        expected = lasso(scaler_of(X).transform(X), indicators(y), 0.05)
+        found = model.weights_[name] * X.std(axis=0, ddof=1)[:, None]
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

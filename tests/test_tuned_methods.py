@@ -141,7 +141,12 @@ def test_ridges_of_kernel_features_are_those_of_fits(planted):
     views, y = planted
     how = {"approximation": "nystroem", "n_landmarks": 20, "random_state": 0}
     choice = choice_on_folds(
-        KCCA(4, reg="cv", gamma="median", **how), views, y, InnerFolds(CODES), "class", Labels.of(y)
+        KCCA(4, reg="cv", gamma="median", scale=False, **how),
+        views,
+        y,
+        InnerFolds(CODES),
+        "class",
+        Labels.of(y),
     )
     train, test = np.flatnonzero(CODES != 1), np.flatnonzero(CODES == 1)
     n_compared = 0
@@ -269,7 +274,8 @@ def test_jrl_that_searches_its_ridge_searches_its_neighbours():
 def test_kernels_without_a_width_are_searched_without_one(planted, estimator):
     model = clone(estimator).fit(planted[0])
     assert model.gamma_ == "auto"
-    plain = KCCA(reg=getattr(model, "reg_", model.reg), kernel=model.kernel).fit(planted[0])
+    reg = getattr(model, "reg_", model.reg)
+    plain = KCCA(reg=reg, kernel=model.kernel, scale=model.scale_).fit(planted[0])
     np.testing.assert_allclose(model.weights_["text"], plain.weights_["text"], rtol=1e-9)
 
 

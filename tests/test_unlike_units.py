@@ -76,16 +76,17 @@ UNITS_DECIDE = {
         MLCCA(2, scale=False),
         MLCCA(2, reg="cv", scale=False),
         MVMLCCA(2, scale=False),
+        AffineMap(scale=False),
+        KCCA(2, scale=False),
+        KCCA(2, reg="cv", scale=False),
+        NCCA(2, scale=False),
+        LGCFL(scale=False),
+        JRL(scale={"labs": False, "scores": True}),
+        CMOLRS(2, scale=False, n_epochs=1, random_state=0),
     ],
     STANDARDIZE: [
         CFA(2),
         Procrustes(),
-        AffineMap(),
-        KCCA(2),
-        KCCA(2, reg="cv", gamma="cv"),
-        NCCA(2),
-        LGCFL(),
-        CMOLRS(2, n_epochs=1, random_state=0),
         GivenMatrices(2),
     ],
 }
@@ -101,6 +102,13 @@ STANDARDIZED = [
     MLCCA(2, weighting="means"),
     MVMLCCA(2),
     MVMLCCA(2, within="label"),
+    AffineMap(),
+    KCCA(2),
+    KCCA(2, approximation="fourier", n_landmarks=20),
+    NCCA(2),
+    LGCFL(scale="auto"),
+    JRL(scale="auto"),
+    CMOLRS(2, n_epochs=1, random_state=0),
 ]
 UNITS_DO_NOT = [
     CCA(2),
@@ -111,6 +119,8 @@ UNITS_DO_NOT = [
     GCCA(2, reg=0),
     PLS(2, scale=True),
     JRL(),
+    LGCFL(),
+    KCCA(2, reg="cv"),
 ]
 
 

@@ -48,7 +48,7 @@ def _few_ridges(monkeypatch):
     [
         ("xy", "object", False),
         ("xy", "class", False),
-        ("xy", "correlation", "auto"),
+        ("xy", "correlation", True),  # deviations of folds, where matrices take those of all rows
         ("xyz", "object", False),
     ],
 )
@@ -79,9 +79,8 @@ def test_folds_choose_what_they_choose_by_matrices(names, goal, scale, views, re
     )
     assert values.keys() <= expected.keys()
     assert {reg for _, reg, _, _ in values} == {*RIDGES[1:]}  # the smallest fits noise
-    assert_allclose(
-        list(values.values()), [expected[key] for key in values], atol=0.02
-    )  # ranks of near ties
+    atol = 0.03 if scale else 0.02  # ranks of near ties
+    assert_allclose(list(values.values()), [expected[key] for key in values], atol=atol)
 
 
 @pytest.mark.usefixtures("by_products")

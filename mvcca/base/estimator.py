@@ -80,6 +80,8 @@ class MultiViewEstimator(
 
     cv_goal: Goal | None = None  # of parameters that are "cv"
     confounds: str | None = None  # the view that is removed from the others
+    scale: Any = False  # which views are standardized
+    reg_unit: str = "relative"
     missing: str = "error"  # what to do with missing cells
     n_components_: int
     ranking_: str  # chosen by folds

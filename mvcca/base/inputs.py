@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from mvcca.base.unit_checks import warn_of_unlike_units
+from mvcca.base.unit_checks import is_at_risk, warn_of_unlike_units
 from mvcca.blocks import Block, as_block, as_source, kind_of
 from mvcca.blocks.checks import (
     FLOATS,
@@ -88,7 +88,7 @@ def open_fit(
     views = read_small(views) if views.is_lazy else views
     correlated = views if estimator.confounds is None else views.without(estimator.confounds)
     for view, block in correlated.blocks.items() if reset and judged else ():
-        if estimator._depends_on_units(view):
+        if is_at_risk(estimator, view):
             warn_of_unlike_units(estimator, view, block)
     if not labelled and reset and not batch and not (correlated.seen.sum(axis=1) > 1).any():
         raise ValueError(

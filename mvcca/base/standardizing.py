@@ -6,31 +6,21 @@ else from the statistic that a fit adds up anyway, as of batches.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mvcca.base.tuned_fits import setting_by_view
+from mvcca.base.unit_checks import takes_scale
 from mvcca.model_selection import AUTOMATIC, SEARCHED, searched
 from mvcca.problem import SHRINKAGES, WIDE, Problem, Rows
-from mvcca.problem.units import Asked, units_of_problem, units_of_rows
+from mvcca.problem.units import Asked, rows_of, units_of_covariances, units_of_rows
+from mvcca.views import Views
 
 STANDARDIZED: Mapping[str, Any] = {"scale": AUTOMATIC}  # `automatic` of an estimator that does
-
-
-def takes_scale(estimator: Any) -> bool:
-    """Whether an estimator has the parameter."""
-    return "scale" in estimator.automatic
-
-
-def standardizes(estimator: Any, name: str) -> bool:
-    """Whether a view is standardized where its columns are in unlike units."""
-    if not takes_scale(estimator):
-        return False
-    scale = estimator.scale
-    scale = scale.get(name, False) if isinstance(scale, Mapping) else scale
-    is_automatic = isinstance(scale, str) and scale == AUTOMATIC
-    return bool(scale) and not (is_automatic and estimator.reg_unit == "absolute")
 
 
 def open_units(estimator: Any, rows: Rows, batch: bool) -> Rows:
@@ -38,19 +28,34 @@ def open_units(estimator: Any, rows: Rows, batch: bool) -> Rows:
 
     If folds choose which views to standardize, with the units of all of them.
     """
-    if not takes_scale(estimator):
+    if not takes_scale(estimator) or estimator.requires.features:
         return rows
     asked = _asked(estimator, rows.views.names)
     _check(estimator, asked)
-    _note(estimator, asked, ())
-    if not any(asked.values()):
-        return rows
-    if batch or _statistic_tells(estimator, rows):
+    if any(asked.values()) and (batch or _statistic_tells(estimator, rows)):
+        _note(estimator, asked, ())
         return rows.read(units=None)
+    return with_units(estimator, rows)
+
+
+def with_units(estimator: Any, rows: Rows) -> Rows:
+    """The same rows with the units of views to be standardized, found from the rows."""
+    asked = _asked(estimator, rows.views.names)
     pairs = not estimator.requires.labels
     units = units_of_rows(rows, asked, confounds=estimator.confounds, pairs=pairs)
     _note(estimator, asked, units)
     return rows.read(units=units)
+
+
+def column_factors(estimator: Any, rows: Rows) -> dict[str, np.ndarray | None]:
+    """By view, what columns are multiplied by before distances are taken; None if by nothing."""
+    units = with_units(estimator, rows).reading.units or {}
+    return {n: units[n].factors if n in units else None for n in rows.views.names}
+
+
+def standardized(estimator: Any, views: Views) -> Rows:
+    """Views in memory, those to be standardized in their units, which are bases of the rows."""
+    return with_units(estimator, Rows(views)).standardized()
 
 
 def in_units(estimator: Any, problem: Problem) -> Problem:
@@ -58,14 +63,33 @@ def in_units(estimator: Any, problem: Problem) -> Problem:
 
     Which views are standardized is decided here only if it is not known yet.
     """
-    known = problem.rows.reading.units
+    rows, about = problem.rows, problem.about
+    if rows.reading.units is not None and about.covariance is None:
+        return problem
+    within = {name: B for name, B in problem.blocks()[1].items() if name in about.means}
+    count = partial(rows_of, about.pairs, rows)
+    return replace(problem, rows=in_told_units(estimator, rows, about.means, within, count))
+
+
+def in_told_units(
+    estimator: Any,
+    rows: Rows,
+    means: Mapping[str, np.ndarray],
+    within: Mapping[str, np.ndarray],
+    count: Callable[[str], float],
+) -> Rows:
+    """Rows with the units that means and covariances of their views tell, as of a part of them.
+
+    `count` returns the number of rows of a view.
+    """
+    known = rows.reading.units
+    narrow = [name for name in within if name not in rows.reading.bases]
     if known is not None:
-        if not known or problem.about.covariance is None:
-            return problem
-        own = units_of_problem(problem, {n: True for n in known if n in problem.about.means})
-        return replace(problem, rows=problem.rows.read(units={**known, **own}))
-    asked = _asked(estimator, tuple(problem.about.means))
-    units = units_of_problem(problem, asked)
+        asked: Asked = {name: True for name in narrow if name in known}
+        return rows.read(units={**known, **units_of_covariances(asked, means, within, count)})
+    asked = _asked(estimator, tuple(means))
+    own = {name: asked.get(name, False) for name in narrow}
+    units = units_of_covariances(own, means, within, count)
     if units and estimator.reg in SHRINKAGES:
         raise ValueError(
             f'reg="{estimator.reg}" of standardized columns, as of view {next(iter(units))!r}, '
@@ -73,7 +97,7 @@ def in_units(estimator: Any, problem: Problem) -> Problem:
             "scale=False."
         )
     _note(estimator, asked, units)
-    return replace(problem, rows=problem.rows.read(units=units))
+    return rows.read(units=units)
 
 
 def _asked(estimator: Any, names: tuple[str, ...]) -> Asked:
@@ -91,9 +115,9 @@ def _asked(estimator: Any, names: tuple[str, ...]) -> Asked:
 def _matters(estimator: Any, name: str, scale: Any = AUTOMATIC) -> bool:
     """Whether to standardize a view: not without a ridge, where nothing depends on units, nor by
     "auto" for an absolute ridge, which has the units of the rows."""
-    reg = estimator.reg
-    reg = reg.get(name) if isinstance(reg, Mapping) else reg
-    return bool(reg != 0) and (scale != AUTOMATIC or estimator.reg_unit != "absolute")
+    return bool(estimator._depends_on_units(name)) and (
+        scale != AUTOMATIC or estimator.reg_unit != "absolute"
+    )
 
 
 def _check(estimator: Any, asked: Asked) -> None:

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
 from mvcca.base.inputs import open_again, open_fit, paired_objects
 from mvcca.base.label_checks import check_shared_labels
-from mvcca.base.standardizing import in_units, open_units, standardizes
+from mvcca.base.standardizing import in_units, open_units
 from mvcca.base.sums import is_first_batch, open_moments, solve_batches
 from mvcca.base.tuned_fits import fit_searched, keep_bank
 from mvcca.base.unit_checks import warn_of_unlike_lazy_views
@@ -55,8 +55,6 @@ class StatisticEstimator(LinearEstimator):
 
     n_components: Any = None
     reg: Reg = 0.0
-    reg_unit: str = "relative"
-    scale: Any = False
     center: bool = True
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
     draws_from_rows: ClassVar[bool] = False  # whether a method `draw` does, for its statistic
@@ -331,9 +329,6 @@ class StatisticEstimator(LinearEstimator):
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""
         return views.without(self.confounds).seen.sum(axis=1) > 1
-
-    def _depends_on_units(self, name: str) -> bool:
-        return super()._depends_on_units(name) and not standardizes(self, name)
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; none if the sum of batches is to estimate it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,7 +26,10 @@ def fit_searched(estimator: Any, X: Any, y: Any, sample_weight: Any = None, **op
     if sample_weight is not None:
         options["sample_weight"] = sample_weight
     model = clone(estimator).set_params(**choice.parameters)
-    model.fit(X, y, **options)
+    with warnings.catch_warnings():
+        if "scale" in choice.params:  # folds know better
+            warnings.filterwarnings("ignore", "Unlike units")
+        model.fit(X, y, **options)
     given = estimator.get_params(deep=False)
     own = {name: value for name, value in vars(model).items() if name not in given}
     estimator.__dict__.update(own)

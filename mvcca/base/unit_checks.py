@@ -5,7 +5,7 @@ Methods that can standardize columns do so by the same rule, `mvcca.problem.unit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from mvcca.blocks import Block, as_block
 from mvcca.machine.warnings import warn
+from mvcca.model_selection import AUTOMATIC
 from mvcca.problem import Problem, Rows
 from mvcca.problem.units import are_unlike, correlations_in
 
@@ -23,6 +24,23 @@ _LEAST_ROWS, _CELLS = 32, 10**6  # of wide views
 _FIRST_ROWS, _FIRST_CELLS = 8, 1000  # of a first look, which finds most views alike
 _MARGIN = 10.0  # of its variances
 _SAFE = 400  # largest exponent of numbers whose squares are added
+
+
+def takes_scale(estimator: Any) -> bool:
+    """Whether an estimator has the parameter `scale`, which standardizes columns."""
+    return "scale" in estimator.automatic
+
+
+def is_at_risk(estimator: Any, name: str) -> bool:
+    """Whether columns of a view in unlike units would decide the result."""
+    if not estimator._depends_on_units(name):
+        return False
+    if not takes_scale(estimator):
+        return True
+    scale = estimator.scale
+    scale = scale.get(name, False) if isinstance(scale, Mapping) else scale
+    is_automatic = isinstance(scale, str) and scale == AUTOMATIC
+    return not scale or (is_automatic and estimator.reg_unit == "absolute")
 
 
 def warn_of_unlike_units(estimator: Any, name: str, block: Block) -> None:
@@ -36,10 +54,7 @@ def warn_of_unlike_units(estimator: Any, name: str, block: Block) -> None:
         if not _are_alike(block):
             sample = _sample_of(block)
             correlations = partial(_correlations, sample)
-            found = _variances(sample), sample.shape[0], correlations
-            _warn_if_unlike(
-                name, *found, estimator._column_names[name], estimator.if_units_are_unlike
-            )
+            _warn_if_unlike(estimator, name, _variances(sample), sample.shape[0], correlations)
 
 
 def warn_of_unlike_lazy_views(estimator: Any, rows: Rows, problem: Problem) -> None:
@@ -47,24 +62,25 @@ def warn_of_unlike_lazy_views(estimator: Any, rows: Rows, problem: Problem) -> N
     within = problem.blocks()[1]
     for name, block in rows.views.blocks.items():
         B = within.get(name) if block.is_lazy else None
-        if isinstance(B, np.ndarray) and B.ndim == 2 and estimator._depends_on_units(name):
-            columns, correlations = estimator._column_names[name], partial(correlations_in, B)
-            found = np.diag(B), block.shape[0], correlations
-            _warn_if_unlike(name, *found, columns, estimator.if_units_are_unlike)
+        if isinstance(B, np.ndarray) and B.ndim == 2 and is_at_risk(estimator, name):
+            correlations = partial(correlations_in, B)
+            _warn_if_unlike(estimator, name, np.diag(B), block.shape[0], correlations)
 
 
 def _warn_if_unlike(
+    estimator: Any,
     name: str,
     variances: np.ndarray,
     n_rows: int,
     correlations_of: Callable[[np.ndarray], np.ndarray],
-    labels: tuple[str | int, ...] | None,
-    remedy: str,
 ) -> None:
-    if not are_unlike(variances, n_rows, correlations_of):
+    deviations = np.sqrt(variances)
+    if not are_unlike(deviations, n_rows, correlations_of):
         return
-    j, median = int(np.argmax(variances)), np.median(variances[variances > 0])
-    ratio = 10 ** int(np.log10(variances[j] / median) / 2)  # the same for all folds
+    j, median = int(np.argmax(deviations)), np.median(deviations[deviations > 0])
+    ratio = 10 ** int(np.log10(deviations[j] / median))  # the same for all folds
+    labels = estimator._column_names[name]
+    remedy = "Set scale=True" if takes_scale(estimator) else estimator.if_units_are_unlike
     warn(
         f"Unlike units: column {j if labels is None else repr(labels[j])} of view {name!r} has "
         f"over {ratio:,} times the median standard deviation of its columns. "

@@ -171,6 +171,12 @@ class Block(ABC):
         """Rows in host memory with columns multiplied by `factors`."""
         return self.plain().scaled(factors)
 
+    def in_units(self, factors: np.ndarray | None) -> Block:
+        """Rows in host memory, in float64, with columns multiplied by `factors` if there are."""
+        if factors is None:
+            return self
+        return self.plain().promoted(np.dtype(np.float64)).scaled(factors)
+
     def as_dask(self) -> Any:
         """Rows as a Dask array."""
         import dask.array as da

@@ -24,8 +24,9 @@ from mvcca.blocks.checks import (
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.warnings import warn
 from mvcca.model_selection.groups import Groups
-from mvcca.problem import Whitened
+from mvcca.problem import Rows, Whitened
 from mvcca.problem.confounds import least_left
+from mvcca.problem.units import units_of_rows
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.coding import coded, coding_in_words, coding_of
 from mvcca.views.validation import checked_sample_weight, repeated_objects
@@ -95,6 +96,20 @@ class GivenRows:
         """Warn of columns that are constant, or that repeat another one."""
         for name, array in self.arrays.items():
             _warn_of_columns(name, array, column_labels(self.views[name]))
+
+    def in_units(self) -> GivenRows:
+        """Rows whose views in unlike units are standardized, as `CCA` with a ridge does unasked."""
+        Z, Z_y = self.confounds
+        arrays = dict(self.arrays)
+        for place, (name, X) in enumerate(self.arrays.items()):
+            own = Z_y if place and Z_y is not None else Z
+            views = {name: X} if own is None else {name: X, "": own}
+            found = units_of_rows(
+                Rows(Views(views)), {name: "auto"}, confounds=None if own is None else ""
+            )
+            if name in found:
+                arrays[name] = X * found[name].factors
+        return replace(self, arrays=arrays)
 
     def within_groups(self) -> GivenRows:
         """Rows less the mean of their group."""

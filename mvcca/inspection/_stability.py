@@ -135,6 +135,10 @@ def stability(
     splits = splits_by_object(positions, cv, random_state, halves=True)
     of_weights: dict[str, list[np.ndarray]] = {name: [] for name in views.names}
     of_loadings: dict[str, list[np.ndarray]] = {name: [] for name in views.names}
+    if getattr(estimator, "scale", None) == "auto" and "cv" not in vars(estimator).values():
+        # All rows decide which views to standardize, and halves keep it.
+        scale = getattr(clone(estimator).fit(views), "scale_", "auto")
+        estimator = clone(estimator).set_params(scale=scale)
     for halves in splits:
         models = [clone(estimator).fit(views[half]) for half in halves]
         scores = [projected(model, views, None)[1] for model in models]

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
+from mvcca.base.standardizing import STANDARDIZED, column_factors
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.blocks import as_block, namespace, stack
 from mvcca.blocks.checks import of_view
@@ -126,6 +127,9 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         trace(K_p) / ((n-1) n_features) a linear kernel gives CCA with the same reg. Exact KCCA
         wants much (0.01 to 1), a few features of many rows little (1e-6 to 1e-3). "cv" chooses by
         5 folds; with ``n_components=None`` and a class goal also the number of components.
+    scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
+        Whose columns to divide by their standard deviations, as in `CCA`, before the kernel and its
+        width are computed; those of the first batch. Precomputed kernels have none.
     approximation : {None, "nystroem", "fourier", "cholesky"}, default=None
         None is exact and takes n x n matrices.
     n_landmarks : int, default=500
@@ -157,6 +161,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         See `MVCCA`; of held-out objects, too.
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ, as in `MVCCA`.
+    scale_ : dict of str to bool
+        Which views were standardized.
     reg_, gamma_
         Chosen values of the parameters that are "cv"; only then, like the next three.
     ranking_ : str
@@ -218,6 +224,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         "degree": [Interval(Real, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "reg": [Interval(Real, 0, None, closed="left"), Mapping, StrOptions({SEARCHED})],
+        "scale": StatisticEstimator._parameter_constraints["scale"],
         "approximation": [StrOptions({"nystroem", "fourier", "cholesky"}), None],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -226,7 +233,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
 
     draws_from_rows = True  # landmarks and the median
-    automatic: ClassVar[Mapping[str, Any]] = {"gamma": AUTOMATIC}  # what depends on the kernel
+    # What "auto" of gamma is depends on the kernel.
+    automatic: ClassVar[Mapping[str, Any]] = {"gamma": AUTOMATIC, **STANDARDIZED}
 
     feature_maps_: dict[str, FeatureMap]
     _n_before: float  # objects in earlier batches
@@ -240,6 +248,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         degree: float = 3,
         coef0: float = 1,
         reg: float | str | Mapping[str, float] = 1e-2,
+        scale: bool | str | Mapping[str, bool] = AUTOMATIC,
         approximation: str | None = None,
         n_landmarks: int = 500,
         random_state: Any = None,
@@ -251,6 +260,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         self.degree = degree
         self.coef0 = coef0
         self.reg = reg
+        self.scale = scale
         self.approximation = approximation
         self.n_landmarks = n_landmarks
         self.random_state = random_state
@@ -268,6 +278,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
             prefers_all=True,
             most_components=_MOST_OF_CLASSES if self.cv_goal == "class" else None,
             beyond={"gamma": _next_multiple} if takes_widths else {},
+            scales=views.names,
         )
 
     @available_if(_has_approximation)
@@ -311,11 +322,14 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         seed = seed_of_views(self.random_state)
         kernels = setting_by_view(self, "kernel", rows.views.names)
         gammas = setting_by_view(self, "gamma", rows.views.names)
+        factors = column_factors(self, rows)
         self.feature_maps_ = {}
         for name, block in rows.views.items():
             try:
                 rng = np.random.RandomState(seed)
-                self.feature_maps_[name] = self._draw_map(kernels[name], gammas[name], block, rng)
+                self.feature_maps_[name] = self._draw_map(
+                    kernels[name], gammas[name], factors[name], block, rng
+                )
             except ValueError as error:
                 raise of_view(name, error) from error
 
@@ -395,7 +409,18 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     # ---- feature maps ---------------------------------------------------------------------------
 
-    def _draw_map(self, name: Any, gamma: Any, X: Any, rng: np.random.RandomState) -> FeatureMap:
+    def _depends_on_units(self, name: str) -> bool:
+        kernel = self.kernel.get(name) if isinstance(self.kernel, Mapping) else self.kernel
+        return kernel != "precomputed"
+
+    def _draw_map(
+        self,
+        name: Any,
+        gamma: Any,
+        factors: np.ndarray | None,
+        X: Any,
+        rng: np.random.RandomState,
+    ) -> FeatureMap:
         if isinstance(gamma, str) and gamma == AUTOMATIC:
             gamma = "median" if name == "rbf" else None
         if name == "poly" and isinstance(gamma, str):
@@ -405,7 +430,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
             )
         if isinstance(gamma, str):
             factor = _factor(gamma)
-            gamma = factor * median_gamma(X, rng) if name == "rbf" else None
+            gamma = factor * median_gamma(X, rng, factors) if name == "rbf" else None
         if self.approximation == "fourier":
             if name != "rbf":
                 raise ValueError(
@@ -414,8 +439,9 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
                 )
             gamma = 1 / X.shape[1] if gamma is None else gamma
             origin = origin_for(Kernel(name), X)
-            return FourierFeatures.of_rbf(gamma, X.shape[1], self.n_landmarks, rng, origin)
-        kernel = Kernel(name, gamma, self.degree, self.coef0)
+            shape = X.shape[1], self.n_landmarks
+            return FourierFeatures.of_rbf(gamma, *shape, rng, origin, factors)
+        kernel = Kernel(name, gamma, self.degree, self.coef0, factors)
         if name == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"A precomputed kernel has a column for every training row, got {X.shape[0]} rows "

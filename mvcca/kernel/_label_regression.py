@@ -42,40 +42,19 @@ class LabelRegression(LabelSpaceEstimator):
     reg : float, mapping of str to float, or "cv", default=0.1
         r of every view or by name, in units of the mean variance of the features, as elsewhere;
         positive. "cv" chooses it by 3 folds.
-    kernel : {"auto", "rbf", "linear", "cv"} or mapping of str to the first three, default="auto"
-        Whether the regression is on features of a Gaussian kernel with the median distance as its
-        width, or on the columns themselves; columns are in units of their deviations. "cv" chooses
-        by 3 folds. "auto" is "cv" if ``reg="cv"``, else "rbf".
-    n_landmarks : int, default=500
-        Rows that the kernel compares with, drawn at random, or all rows if there are fewer.
-    random_state : int, RandomState or None, default=None
-        Seed of the landmarks.
-    cv_goal : {"object", "class", "correlation"} or None, default=None
-        What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
-        object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
-        "class".
+    kernel, n_landmarks, random_state, cv_goal
+        As in `SemanticMatching`.
 
     Attributes
     ----------
     predictors_ : dict of str to callable
         Functions from rows of a view to predicted labels less their mean, by view name; of real
         label vectors, as fractions of their largest value.
-    labels_ : ndarray, shape (n_components_,)
-        The label that each component stands for: a class, or the number of a column.
-    reg_, kernel_
-        Chosen values of the parameters that are "cv"; only then, like the next two.
     ranking_ : str
         The chosen ranking: "cosine" or "inner", with "+csls" or without.
-    cv_results_ : dict of str to array
-        Values of all settings on the folds, as in scikit-learn's searches.
-    n_components_ : int
-        Number of labels.
-    n_label_vectors_ : int
-        Number of distinct label vectors.
-    view_names_ : tuple of str
-        The views, in order.
-    n_features_in_ : int
-        Number of features of X, over all its views.
+    labels_, n_components_, n_label_vectors_, view_names_, n_features_in_
+    reg_, kernel_, cv_results_
+        As in `SemanticMatching`.
 
     See Also
     --------

@@ -12,14 +12,15 @@ from scipy.sparse import csr_array, diags_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
+from mvcca.base import LinearEstimator, MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated
+from mvcca.base.standardizing import STANDARDIZED, column_factors
 from mvcca.base.tuned_fits import fit_searched, setting_by_view
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Goal, Space, searched
-from mvcca.problem import Maps, warn_of_fewer_components
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
+from mvcca.problem import Maps, Rows, warn_of_fewer_components
 from mvcca.problem.directions import fixed_signs
 from mvcca.views import Views
 
@@ -76,6 +77,8 @@ class NCCA(MultiViewEstimator):
     bandwidth : float, mapping of str to float, "auto" or "cv", default="auto"
         h, of every view or by name, in units of a view's root mean square distance from its mean.
         "cv" chooses by 3 folds. "auto" is "cv" if ``n_neighbors="cv"``, else 0.5.
+    scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
+        Whose columns to standardize before distances are taken, as in `CCA`.
     reducer : transformer, mapping of str to transformer or None, or None, default=None
         Applied to a view before distances are taken, such as ``PCA(0.8)``: neighbours mean little
         in many dimensions.
@@ -103,6 +106,8 @@ class NCCA(MultiViewEstimator):
         Maps from rows to w(x).
     canonical_correlations_ : ndarray, shape (n_components_,)
         σ_1, σ_2, ..., decreasing.
+    scale_ : dict of str to bool
+        Which views were standardized.
     n_neighbors_, bandwidth_
         Chosen values of the parameters that are "cv"; only then, like the next two.
     ranking_ : str
@@ -140,9 +145,9 @@ class NCCA(MultiViewEstimator):
     """
 
     requires = Requirements(views=(2, 2), dense=True, host=True)
-    automatic: ClassVar[Mapping[str, Any]] = {"n_neighbors": 20, "bandwidth": 0.5}
+    automatic: ClassVar[Mapping[str, Any]] = {"n_neighbors": 20, "bandwidth": 0.5, **STANDARDIZED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": LinearEstimator._parameter_constraints["n_components"],
         "n_neighbors": [
             Interval(Integral, 1, None, closed="left"),
             Mapping,
@@ -153,11 +158,12 @@ class NCCA(MultiViewEstimator):
             Mapping,
             StrOptions({SEARCHED, AUTOMATIC}),
         ],
+        "scale": LinearEstimator._parameter_constraints["scale"],
         "reducer": [HasMethods(["fit", "transform"]), Mapping, None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
-        "cv_goal": [StrOptions(set(GOALS)), None],
+        "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
     }
 
     weights_: dict[str, np.ndarray]
@@ -170,6 +176,7 @@ class NCCA(MultiViewEstimator):
         *,
         n_neighbors: int | str | Mapping[str, int] = AUTOMATIC,
         bandwidth: float | str | Mapping[str, float] = AUTOMATIC,
+        scale: bool | str | Mapping[str, bool] = AUTOMATIC,
         reducer: Any = None,
         n_iter: int = 50,
         tol: float = 1e-6,
@@ -179,6 +186,7 @@ class NCCA(MultiViewEstimator):
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth
+        self.scale = scale
         self.reducer = reducer
         self.n_iter = n_iter
         self.tol = tol
@@ -188,7 +196,13 @@ class NCCA(MultiViewEstimator):
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Neighbours, bandwidths and numbers of components."""
         values = {"n_neighbors": (5, 10, 20, 40, 80), "bandwidth": (0.25, 0.5, 1.0)}
-        return Space(values, has_prefixes=True, most_components=_MOST_SEARCHED, n_folds=3)
+        return Space(
+            values,
+            has_prefixes=True,
+            most_components=_MOST_SEARCHED,
+            n_folds=3,
+            scales=views.names,
+        )
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -227,11 +241,11 @@ class NCCA(MultiViewEstimator):
         bandwidths = setting_by_view(self, "bandwidth", names)
         reducers = setting_by_view(self, "reducer", names)
         smoothers = {}
+        factors = column_factors(self, Rows(views))
         for name, block in views.items():
+            own = reducers[name], n_neighbors[name], bandwidths[name], factors[name]
             try:
-                smoothers[name] = Smoother.fit(
-                    name, block, reducers[name], n_neighbors[name], bandwidths[name]
-                )
+                smoothers[name] = Smoother.fit(name, block, *own)
             except ValueError as refused:
                 raise of_view(name, refused) from refused
         D_x, D_y = (smoothers[name](block, fitted=True) for name, block in views.items())

@@ -25,7 +25,7 @@ _LEAST_SQUARE = 1e-303  # of a distance, with digits to spare for rounding error
 _MEDIAN_ROWS = 1000  # half a million distances give the median to about one percent
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """A kernel and its parameters: ``kernel(X, Y)`` is the matrix of k(x, y), in float64.
 
@@ -37,9 +37,12 @@ class Kernel:
     gamma: float | None = None
     degree: float = 3
     coef0: float = 1
+    factors: np.ndarray | None = None  # (width,), by which columns are multiplied first
 
     def __call__(self, X: Any, Y: Any) -> np.ndarray:
         """k(x, y) of all pairs of rows, (n_x, n_y)."""
+        if self.factors is not None:
+            X, Y = (as_block(rows).in_units(self.factors).matrix for rows in (X, Y))
         if callable(self.name):
             return pairwise_kernels(X, Y, metric=self.name)
         if self.name == "precomputed":
@@ -76,11 +79,11 @@ def seed_of_views(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def median_gamma(X: Any, rng: np.random.RandomState) -> float:
+def median_gamma(X: Any, rng: np.random.RandomState, factors: np.ndarray | None = None) -> float:
     """γ = 1 / median ‖x - x'‖², over the pairs of at most 1000 rows drawn, repeated rows once."""
     if X.shape[0] > _MEDIAN_ROWS:
         X = as_block(X).take(np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False))).matrix
-    rows = as_block(X).plain().about(None)
+    rows = as_block(X).in_units(factors).plain().about(None)
     X = rows.about(rows.origin()).matrix  # keeps distances, and their digits
     squares = euclidean_distances(X, squared=True)
     largest = squares.max()  # NaN if any is

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
+from mvcca.base import LinearEstimator, MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated
 from mvcca.base.label_checks import check_labels
 from mvcca.base.tuned_fits import fit_searched, setting_by_view
@@ -24,11 +24,11 @@ from mvcca.blocks import as_block
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.kernels import Kernel, features_at, median_gamma, seed_of_views
 from mvcca.linear.features import LandmarkFeatures
-from mvcca.model_selection import AUTOMATIC, GOALS, SEARCHED, Space, searched
-from mvcca.problem import Maps, mean_and_variance, reg_of_names
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Space, searched
+from mvcca.problem import Maps, Rows, reg_of_names
+from mvcca.problem.units import units_of_rows
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
-from mvcca.views.powers_of_two import exponents_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,8 @@ class TrainingRows:
         cls, X: Any, scales: np.ndarray, *, reg: float, kernel: str, n_landmarks: int, seed: int
     ) -> Self:
         """Draw landmarks, unless the kernel is "linear", and centre."""
-        rng, rows, features = np.random.RandomState(seed), scaled(X, scales), None
+        rng, features = np.random.RandomState(seed), None
+        rows = as_block(X).in_units(scales).matrix
         if kernel == "rbf":
             landmarks = rng.permutation(X.shape[0])[:n_landmarks]
             features = features_at(Kernel("rbf", median_gamma(rows, rng)), rows, landmarks)
@@ -72,7 +73,7 @@ class AffineModel:
         return np.concatenate([self._of_some(part) for part in parts])
 
     def _of_some(self, X: Any) -> np.ndarray:
-        rows = scaled(X, self.scales)
+        rows = as_block(X).in_units(self.scales).matrix
         values = as_block(rows if self.features is None else self.features(rows)) @ self.weights
         return values + self.intercepts
 
@@ -91,7 +92,7 @@ class LabelSpaceEstimator(MultiViewEstimator):
         "kernel": [StrOptions({"rbf", "linear", SEARCHED, AUTOMATIC}), Mapping],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
-        "cv_goal": [StrOptions(set(GOALS)), None],
+        "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
     }
 
     reg: float | str | Mapping[str, float]
@@ -142,9 +143,10 @@ class LabelSpaceEstimator(MultiViewEstimator):
         reg = reg_of_names(self.reg, names, positive=True)
         shared = {"n_landmarks": self.n_landmarks, "seed": seed_of_views(self.random_state)}
         self.predictors_ = {}
+        units = units_of_rows(Rows(views), dict.fromkeys(names, True), pairs=False)
         for name, block in views.items():
             own = {"reg": reg[name], "kernel": kernels[name], **shared}
-            rows = partial(TrainingRows.of, block, column_scales(name, block), **own)
+            rows = partial(TrainingRows.of, block, units[name].factors, **own)
             try:
                 self.predictors_[name] = self._predictor(name, block, labels, rows)
             except ValueError as refused:
@@ -176,20 +178,6 @@ class LabelSpaceEstimator(MultiViewEstimator):
 def label_matrix(labels: Labels) -> np.ndarray:
     """Indicators of labels, or real label vectors, of each row, dense."""
     return as_block(labels.matrix).dense().matrix
-
-
-def column_scales(name: str, X: Any) -> np.ndarray:
-    """Factors that give the columns of a view unit variance; 0 where they never vary."""
-    exponents = exponents_of(Views({name: X}), by_column=[name]).get(name, np.zeros(X.shape[1]))
-    powers = np.ldexp(1.0, -exponents.astype(int))  # squares of the rest are floats
-    variance = mean_and_variance(name, as_block(X).scaled(powers).matrix)[1]
-    varies = variance > 0
-    return np.divide(powers, np.sqrt(variance), out=np.zeros(len(varies)), where=varies)
-
-
-def scaled(X: Any, scales: np.ndarray) -> Any:
-    """Rows in float64 in units of the deviations of the columns, whatever these are."""
-    return as_block(X).plain().promoted(np.dtype(np.float64)).scaled(scales).matrix
 
 
 def _next_ridge(reg: float, upward: bool) -> float:

@@ -32,9 +32,18 @@ class Smoother:
     unit: float  # √ of the mean squared distance of the training rows from their mean
     search: NearestNeighbors  # among the training rows, in that unit
     bandwidth: float
+    factors: np.ndarray | None = None  # (n_features,), by which columns are multiplied first
 
     @classmethod
-    def fit(cls, name: str, X: Any, reducer: Any, n_neighbors: int, bandwidth: float) -> Smoother:
+    def fit(
+        cls,
+        name: str,
+        X: Any,
+        reducer: Any,
+        n_neighbors: int,
+        bandwidth: float,
+        factors: np.ndarray | None = None,
+    ) -> Smoother:
         """Keep the rows of a view, reduced, for search; all are neighbours if there are too few."""
         n_rows = X.shape[0]
         if n_neighbors > n_rows:
@@ -42,6 +51,7 @@ class Smoother:
                 f"n_neighbors={n_neighbors} is more than the {n_rows} rows of view {name!r}: all "
                 "of them are neighbours."
             )
+        X = as_block(X).in_units(factors).matrix
         if reducer is not None:
             reducer = clone(reducer).fit(X)
             X = reducer.transform(X)
@@ -59,7 +69,7 @@ class Smoother:
             origin = np.ldexp(mean, power)
         unit = np.sqrt(squared)
         search = NearestNeighbors(n_neighbors=min(n_neighbors, n_rows)).fit(X / unit)
-        return cls(reducer, origin, float(np.ldexp(unit, power)), search, bandwidth)
+        return cls(reducer, origin, float(np.ldexp(unit, power)), search, bandwidth, factors)
 
     def __call__(self, X: Any, fitted: bool = False) -> csr_array:
         """The weights, shape (n_rows, n_training_rows), n_neighbors of them in every row.
@@ -70,6 +80,7 @@ class Smoother:
         shape = (X.shape[0], self.search.n_samples_fit_)
         if not X.shape[0]:  # no object is seen in this view
             return csr_array(shape)
+        X = as_block(X).in_units(self.factors).matrix
         if self.reducer is not None:
             X = self.reducer.transform(X)
         X = X.astype(np.float64)

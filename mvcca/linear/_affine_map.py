@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mvcca.base.standardizing import STANDARDIZED, in_told_units, with_units
 from mvcca.blocks import as_block
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.linear.ridges import Ridges
-from mvcca.model_selection import SEARCHED, Goal, Space
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space
 from mvcca.problem import Estimate, Exactness, Problem, Rows, check_variance, climb, reg_of_names
+from mvcca.problem.units import Standardized, rows_of
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 
@@ -49,6 +52,9 @@ class AffineMap(PredictingEstimator):
         Ridge r_x in units of the mean variance of the view, so that rescaling it changes nothing. A
         mapping names the views other than the target. "cv" chooses by exact leave-one-out, or by 5
         folds if the rank is restricted.
+    scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
+        Which views to standardize, as in `CCA`; `weights_` stay in the units of the features. If it
+        is the target, errors of its features count in units of their standard deviations.
     target : str or None, default=None
         The view in whose space rows are compared; None is the last view.
     cv_goal : {"object", "class", "correlation"} or None, default=None
@@ -59,13 +65,17 @@ class AffineMap(PredictingEstimator):
     Attributes
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
-        B₀ V by view name, and for the target V, with orthonormal columns.
+        B₀ V by view name, and for the target V, with orthonormal columns in its units.
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
+    loadings_ : ndarray, shape (n_features, n_components_)
+        Coefficients of the target's features on scores: V in the units of the features.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
         Singular values of (Σ_xx + r_x I)^(-1/2) Σ_xy, decreasing; their squares are the variances
         of the target that components explain.
+    scale_ : dict of str to bool
+        Which views were standardized.
     target_ : str
         The view that `predict` returns.
     reg_ : float
@@ -108,10 +118,12 @@ class AffineMap(PredictingEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "reg": [Interval(Real, 0, None, closed="left"), Mapping, StrOptions({SEARCHED})],
+        "scale": PredictingEstimator._parameter_constraints["scale"],
         "target": [str, None],
         "cv_goal": PredictingEstimator._parameter_constraints["cv_goal"],
     }
 
+    automatic: ClassVar = STANDARDIZED
     target_: str
 
     def __init__(
@@ -119,18 +131,21 @@ class AffineMap(PredictingEstimator):
         n_components: int | None = None,
         *,
         reg: float | str | Mapping[str, float] = 1e-2,
+        scale: bool | str | Mapping[str, bool] = AUTOMATIC,
         target: str | None = None,
         cv_goal: Goal | None = None,
     ) -> None:
         self.n_components = n_components
         self.reg = reg
+        self.scale = scale
         self.target = target
         self.cv_goal = cv_goal
 
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Ridges."""
         ridges = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-        return Space({"reg": ridges}, leaves_one_out=self.n_components is None)
+        leaves_one_out = self.n_components is None
+        return Space({"reg": ridges}, leaves_one_out=leaves_one_out, scales=views.names)
 
     def left_out_scores(
         self,
@@ -158,7 +173,9 @@ class AffineMap(PredictingEstimator):
         dict of str to ndarray, shape (n_rows, n_features of the target)
             Rows of the target, and predictions of them, less the mean of the target.
         """
-        rows = Rows(views, sample_weight, reg=dict.fromkeys(views.names, 1.0)).in_row_space()
+        rows = with_units(self, Rows(views, sample_weight, reg=dict.fromkeys(views.names, 1.0)))
+        units = rows.reading.units or {}
+        rows = rows.standardized().in_row_space()
         y, chosen = self._target_among(views.names), rows.take(objects).views
         blocks = {name: as_block(X).dense().matrix.astype(float) for name, X in chosen.items()}
         sources, places = {}, {}
@@ -168,7 +185,8 @@ class AffineMap(PredictingEstimator):
                 both = np.flatnonzero(pair.views.seen.all(axis=1))
                 moments = pair.take(both).moments()
                 assert isinstance(moments, Moments)
-                sources[x] = Ridges.of(moments, x, y, views.widths[x])
+                n_features = units[x].n_features if x in units else views.widths[x]
+                sources[x] = Ridges.of(moments, x, y, n_features)
                 places[x] = np.intersect1d(
                     chosen.objects(x), chosen.objects(y), assume_unique=True, return_indices=True
                 )
@@ -203,13 +221,18 @@ class AffineMap(PredictingEstimator):
         y = column_slices(columns)[target]
         variances = np.diag(Sigma)[y]
         check_variance(target, Sigma[y, y])
-        within, between = dict.fromkeys(columns, np.diag((variances > 0).astype(float))), {}
+        within, between = {target: Sigma[y, y]}, {}
         for pair, A, B, _ in statistic.by_pair(Sigma):
             if target in pair:
                 (name,) = set(pair) - {target}
                 within[name], between[pair] = B[pair.index(name)], A
                 if isinstance(statistic, PairMoments):
                     means[name] = statistic.pairs[pair].mean()[name]
+        rows = in_told_units(self, rows, means, within, partial(rows_of, statistic, rows))
+        is_scaled = target in (rows.reading.units or {}) and target not in rows.reading.bases
+        # Weights of the target have unit length, in its units.
+        identity = np.diag(variances if is_scaled else (variances > 0).astype(float))
+        within = {**dict.fromkeys(columns, identity), **within, target: identity}
         return Problem(
             rows,
             Estimate(means, exactness=Exactness(rounding={target: np.zeros_like(variances)})),
@@ -217,14 +240,16 @@ class AffineMap(PredictingEstimator):
             within=within,
         )
 
+    def _depends_on_units(self, name: str) -> bool:
+        return super()._depends_on_units(name) or self.n_components is not None
+
     def nests_components(self) -> bool:
         """Whether a fit with fewer components is the first components of a fit with more."""
         return True
 
     def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
-        maps = self.problem(rows, statistic).solve(
-            self.n_components or max(statistic.widths.values())
-        )
+        problem = self.problem(rows, statistic)
+        maps = problem.solve(self.n_components or max(statistic.widths.values()))
         assert maps.values is not None
         assert maps.variances is not None
         self.target_ = self._target_among(statistic.widths)
@@ -244,9 +269,16 @@ class AffineMap(PredictingEstimator):
             variances={**maps.variances, self.target_: variances},
         )
         self._keep(maps.checked(self.n_components))
+        self.loadings_ = self.weights_[self.target_]
+        reading = problem.rows.reading
+        basis = {**(reading.units or {}), **reading.bases}.get(self.target_)
+        if isinstance(basis, Standardized):
+            deviations = basis.divisors[:, None]
+            self.loadings_ = self.loadings_ * deviations * deviations
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
-        return self.weights_[target].T
+        loadings = getattr(self, "loadings_", self.weights_[target])  # old files lack them
+        return loadings.T
 
     def _targets(self, source: str) -> list[str]:
         return [name for name in super()._targets(source) if name == self.target_]

@@ -165,7 +165,6 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
     requires = Requirements(views=(2, 2), many_rows=True)
     automatic: ClassVar = STANDARDIZED
-    if_units_are_unlike = "Set scale=True"
     _if_too_large = _IF_TOO_LARGE
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name]
@@ -408,7 +407,6 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
     requires = Requirements(many_rows=True)
     automatic: ClassVar = STANDARDIZED
-    if_units_are_unlike = "Set scale=True"
     _if_too_large = _IF_TOO_LARGE
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StatisticEstimator._parameter_constraints,

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated
 from mvcca.base.label_checks import check_labels
+from mvcca.base.standardizing import STANDARDIZED, standardized
 from mvcca.base.tuned_fits import fit_searched
 from mvcca.blocks import Block, as_block
 from mvcca.machine.threads import threads_to_factorise
@@ -75,6 +76,8 @@ class CMOLRS(LinearEstimator):
         Step size of the first epoch; it is divided by √t in epoch t. Rows are centred and divided
         by their root mean square length, so that rescaling a view changes nothing. "cv" chooses by
         3 folds. "auto" is "cv" if ``n_components="cv"``, else 3.
+    scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
+        Which views to standardize, as in `CCA`; `weights_` stay in the units of the features.
     n_epochs : int, default=10
         Number of epochs; every row is a query once per epoch.
     batch_size : int, default=32
@@ -107,6 +110,8 @@ class CMOLRS(LinearEstimator):
         Components found: fewer than asked for where the features cannot give them.
     n_label_vectors_ : int
         Number of distinct label vectors.
+    scale_ : dict of str to bool
+        Which views were standardized.
     losses_ : ndarray, shape (n_epochs,)
         Mean hinge over the triplets of each epoch, each before its step.
     view_names_ : tuple of str
@@ -137,7 +142,7 @@ class CMOLRS(LinearEstimator):
 
     retrieval_ranking = ("transform", "inner")
     requires = Requirements(views=(1, None), labels=True, host=True)
-    automatic: ClassVar[Mapping[str, Any]] = {"learning_rate": 3.0}
+    automatic: ClassVar[Mapping[str, Any]] = {"learning_rate": 3.0, **STANDARDIZED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [
             *LinearEstimator._parameter_constraints["n_components"],
@@ -147,6 +152,7 @@ class CMOLRS(LinearEstimator):
             Interval(Real, 0, None, closed="neither"),
             StrOptions({SEARCHED, AUTOMATIC}),
         ],
+        "scale": LinearEstimator._parameter_constraints["scale"],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_triplets": [Interval(Integral, 1, None, closed="left")],
@@ -159,6 +165,7 @@ class CMOLRS(LinearEstimator):
         n_components: int | str | None = 2,
         *,
         learning_rate: float | str = AUTOMATIC,
+        scale: bool | str | Mapping[str, bool] = AUTOMATIC,
         n_epochs: int = 10,
         batch_size: int = 32,
         n_triplets: int = 5,
@@ -167,6 +174,7 @@ class CMOLRS(LinearEstimator):
     ) -> None:
         self.n_components = n_components
         self.learning_rate = learning_rate
+        self.scale = scale
         self.n_epochs = n_epochs
         self.batch_size = batch_size
         self.n_triplets = n_triplets
@@ -177,7 +185,8 @@ class CMOLRS(LinearEstimator):
         """Step sizes, and ranks up to the largest."""
         most = max(sum(views.widths.values()) - max(views.widths.values()), 1)
         ranks = (*(rank for rank in (10, 30) if rank < most), None)
-        return Space({"learning_rate": (0.3, 1.0, 3.0, 10.0), "n_components": ranks}, n_folds=3)
+        values = {"learning_rate": (0.3, 1.0, 3.0, 10.0), "n_components": ranks}
+        return Space(values, n_folds=3, scales=views.names)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -210,9 +219,9 @@ class CMOLRS(LinearEstimator):
             return fit_searched(self, X, y, sample_weight)
         views, labels = open_repeated(self, X, y, sample_weight)
         assert labels is not None
-        views = views.in_memory()
-        exponents = exponents_of(views)
-        views = scaled(views, exponents)
+        learned = standardized(self, views.in_memory())
+        exponents = exponents_of(learned.views)
+        views = scaled(learned.views, exponents)
         check_labels(labels)
         if not labels.distinct.are_sets:
             raise ValueError(
@@ -249,7 +258,8 @@ class CMOLRS(LinearEstimator):
             variances={name: view.variance for name, view in rows.items()},
             bound=bound,
         )
-        self._keep(maps.checked(self.n_components).rescaled(exponents))
+        maps = maps.checked(self.n_components).rescaled(exponents)
+        self._keep(maps.lifted(learned.reading.bases))
         self.n_label_vectors_ = len(labels.distinct)
         return self
 

@@ -16,15 +16,15 @@ from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated, open_views
 from mvcca.base.label_checks import check_labels
 from mvcca.base.projection import projected
+from mvcca.base.standardizing import STANDARDIZED, standardized
 from mvcca.base.tuned_fits import fit_searched
 from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import minimised_in_groups
-from mvcca.linear.jrl_loss import StandardRows, closeness, jrl_loss
+from mvcca.linear.jrl_loss import LearnedRows, closeness, jrl_loss
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, plain_value, searched
-from mvcca.problem import Maps, mean_and_variance, reg_of_names
+from mvcca.problem import Maps, Rows, mean_and_variance, reg_of_names
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
-from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
 
 class JRL(LinearEstimator):
@@ -41,8 +41,8 @@ class JRL(LinearEstimator):
         + a ∑_{p<q} \tfrac{1}{n_{pq}} ‖Z_p P_p - Z_q P_q‖_F^2 \\
         & + s ∑_p \tfrac{1}{n_p} \operatorname{tr}(P_p^⊤ Z_p^⊤ L_p Z_p P_p) + r ∑_p ‖P_p‖_{2,1},
 
-    with standardised columns Z (always: the graph depends on their units), centred label indicators
-    Ȳ, and L = I - D^{-1/2} K D^{-1/2} of the k nearest neighbours under the similarity
+    with standardized columns Z (the graph depends on their units), centred label indicators Ȳ, and
+    L = I - D^{-1/2} K D^{-1/2} of the k nearest neighbours under the similarity
     1 / (1 + exp(distance)), made symmetric. The sum over p < q takes the objects seen in both
     views; it is left out if there are none, so that views need no pairing. Unlabelled rows
     count in the graph terms only.
@@ -67,6 +67,8 @@ class JRL(LinearEstimator):
         k of the graphs and of `propagate`. If larger than the number of rows, all rows are used,
         with a warning. "cv" chooses by 3 folds among shares of the median number of rows of a
         label. "auto" is "cv" if ``reg="cv"``, else 100.
+    scale : bool, mapping of str to bool, "auto" or "cv", default=True
+        Which views to standardize, as in `CCA`; `weights_` stay in the units of the features.
     max_iter : int, default=200
         Maximum number of steps of reweighted least squares.
     tol : float, default=1e-6
@@ -96,6 +98,8 @@ class JRL(LinearEstimator):
         Number of labels.
     n_label_vectors_ : int
         Number of distinct label vectors.
+    scale_ : dict of str to bool
+        Which views were standardized.
     objectives_ : ndarray
         The objective after every step.
     n_iter_ : int
@@ -134,8 +138,9 @@ class JRL(LinearEstimator):
     """
 
     retrieval_ranking = ("propagate", "inner")
+    scale: Any = True  # of files of versions without the parameter
     requires = Requirements(views=(1, None), labels=True, host=True)
-    automatic: ClassVar[Mapping[str, Any]] = {"n_neighbors": 100}
+    automatic: ClassVar[Mapping[str, Any]] = {"n_neighbors": 100, **STANDARDIZED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],
         "pairing": [Interval(Real, 0, None, closed="left")],
@@ -144,6 +149,7 @@ class JRL(LinearEstimator):
             Interval(Integral, 1, None, closed="left"),
             StrOptions({SEARCHED, AUTOMATIC}),
         ],
+        "scale": LinearEstimator._parameter_constraints["scale"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
@@ -156,6 +162,7 @@ class JRL(LinearEstimator):
         pairing: float = 1.0,
         smoothness: float = 10.0,
         n_neighbors: int | str = AUTOMATIC,
+        scale: bool | str | Mapping[str, bool] = True,
         max_iter: int = 200,
         tol: float = 1e-6,
         cv_goal: Goal | None = None,
@@ -164,6 +171,7 @@ class JRL(LinearEstimator):
         self.pairing = pairing
         self.smoothness = smoothness
         self.n_neighbors = n_neighbors
+        self.scale = scale
         self.max_iter = max_iter
         self.tol = tol
         self.cv_goal = cv_goal
@@ -173,7 +181,7 @@ class JRL(LinearEstimator):
         size = median_label_size(labels)
         neighbors = sorted({max(1, round(share * size)) for share in (1 / 8, 1 / 4, 1 / 2, 1)})
         values = {"n_neighbors": tuple(neighbors), "reg": (1e-4, 1e-3, 1e-2, 0.1, 1.0)}
-        return Space(values, n_folds=3)
+        return Space(values, n_folds=3, scales=views.names)
 
     @all_or_nothing
     def fit(
@@ -212,18 +220,16 @@ class JRL(LinearEstimator):
             return fit_searched(self, X, y, sample_weight, X_unlabeled=X_unlabeled)
         given, of_rows = open_repeated(self, X, y, sample_weight)
         assert of_rows is not None
-        given = given.in_memory()
-        exponents = exponents_of(given, by_column=given.names)  # they are standardised
-        views = scaled(given, exponents) if exponents else given
         check_labels(of_rows)
+        given = given.in_memory()
+        learned = standardized(self, given)
+        views, units = learned.views, learned.reading.bases
         reg = reg_of_names(self.reg, views.names, positive=True)
-        more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled, exponents)
-        means, scales, rows = {}, {}, {}
+        more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled, units)
+        means, rows = {}, {}
         for name, block in views.items():
-            means[name], variance = mean_and_variance(name, block)
-            varies = variance > 0
-            scales[name] = np.divide(1, np.sqrt(variance), out=np.zeros(len(varies)), where=varies)
-            rows[name] = StandardRows.of(block, more.get(name), scales[name])
+            means[name] = mean_and_variance(name, block)[0]
+            rows[name] = LearnedRows.of(block, more.get(name))
         labels = {name: of_rows[name].matrix for name in views.names}
         n_neighbors = plain_value(self, "n_neighbors", self.n_neighbors)
         widths = list(views.widths.values())
@@ -246,16 +252,12 @@ class JRL(LinearEstimator):
         self.objectives_ = 2 * objectives  # the shared solver halves the squares
         self.n_iter_ = len(objectives)
         of_views = np.split(solved, np.cumsum(widths)[:-1])
-        weights = {n: scales[n][:, None] * P for n, P in zip(views.names, of_views, strict=True)}
-        maps = Maps(weights, means)
-        self._keep(maps.rescaled(exponents) if exponents else maps)
+        weights = dict(zip(views.names, of_views, strict=True))
+        self._keep(Maps(weights, means).lifted(units))
         self.labels_ = of_rows.distinct.names
         self.n_label_vectors_ = len(of_rows.distinct)
         self._keep_neighbors(given, labels, n_neighbors)
         return self
-
-    def _depends_on_units(self, name: str) -> bool:
-        return False  # columns are standardised
 
     def propagate(self, X: Any) -> Any:
         """Propagate labels to rows from their nearest training rows in the shared space.
@@ -319,9 +321,9 @@ class JRL(LinearEstimator):
         turned = self.weights_[name] @ self._axes
         return np.asarray(block @ turned - self.means_[name] @ turned)
 
-    def _open_unlabelled(self, X: Any, exponents: Exponents) -> dict[str, Any]:
-        views = open_views(self, X, reset=False, unpaired=True, allow_empty=True)
-        views = scaled(views.in_memory(), exponents)
+    def _open_unlabelled(self, X: Any, units: Mapping[str, Any]) -> dict[str, Any]:
+        views = open_views(self, X, reset=False, unpaired=True, allow_empty=True).in_memory()
+        views = Rows(views).read(units=units).standardized().views
         return {name: block for name, block in views.items() if block.shape[0]}
 
 

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import Requirements
 from mvcca.base.label_checks import check_label_vectors
+from mvcca.base.standardizing import STANDARDIZED, in_told_units
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.group_sparse import MomentLoss, centred_targets, minimised_in_groups
 from mvcca.linear.label_statistic import LabelStatistic
@@ -46,6 +47,8 @@ class LGCFL(RescaledEstimator):
         λ_p in units of the root mean variance of view p, so that rescaling a view changes nothing;
         must be positive. An absolute λ in ½‖XU - Y‖² + λ Σ‖U^(g)‖ is ``reg`` = λ / (n · that unit).
         "cv" chooses it by 3 folds.
+    scale : bool, mapping of str to bool, "auto" or "cv", default=True
+        Which views to standardize, as in `CCA`; `weights_` stay in the units of the features.
     groups : mapping of str to array-like of shape (n_features,), optional
         The group that each feature of a view is in, as numbers or names. Views that are not named
         have one group per feature: the ℓ2,1 norm.
@@ -66,6 +69,8 @@ class LGCFL(RescaledEstimator):
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
+    scale_ : dict of str to bool
+        Which views were standardized.
     reg_ : float
         The chosen λ_p; with ``reg="cv"`` only, as are the next two.
     ranking_ : str
@@ -108,8 +113,10 @@ class LGCFL(RescaledEstimator):
     """
 
     requires = Requirements(views=(1, None), labels=True, host=True, float64=True)
+    automatic: ClassVar = STANDARDIZED
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],
+        "scale": RescaledEstimator._parameter_constraints["scale"],
         "groups": [Mapping, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -125,12 +132,14 @@ class LGCFL(RescaledEstimator):
         self,
         reg: float | str | Mapping[str, float] = 0.01,
         *,
+        scale: bool | str | Mapping[str, bool] = True,
         groups: Mapping[str, ArrayLike] | None = None,
         max_iter: int = 200,
         tol: float = 1e-6,
         cv_goal: Goal | None = None,
     ) -> None:
         self.reg = reg
+        self.scale = scale
         self.groups = groups
         self.max_iter = max_iter
         self.tol = tol
@@ -138,7 +147,8 @@ class LGCFL(RescaledEstimator):
 
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Values of the penalty."""
-        return Space({"reg": (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)}, n_folds=3)
+        ridges = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
+        return Space({"reg": ridges}, n_folds=3, scales=views.names)
 
     def _bytes_of_matrices(self, views: Views) -> float:
         """Three matrices of each view, three of the one that is solved, and its basis if wide."""
@@ -160,19 +170,29 @@ class LGCFL(RescaledEstimator):
         targets, means = _label_covariances(sums), sums.mean()
         widths = rows.widths()
         groups = self._groups_of_views(widths)
+        covariances = {name: own.covariance() for name, own in statistic.moments.items()}
+        counts = {name: float(own.counts[0, 0]) for name, own in statistic.moments.items()}
+        rows = in_told_units(self, rows, means, covariances, counts.__getitem__)
         weights, self.objectives_ = {}, {}
-        for name, own in statistic.moments.items():
-            Sigma = own.covariance() * (1 - 1 / own.counts[0, 0])  # 1 / n Σ_a (x - m)(x - m)ᵀ
+        units = rows.reading.units or {}
+        for name, Sigma in covariances.items():
+            Sigma *= 1 - 1 / counts[name]  # 1 / n Σ_a (x - m)(x - m)ᵀ
             check_variance(name, Sigma)
-            unit = np.sqrt(rows.variances(name, Sigma).mean())
-            penalties = np.full(widths[name], rows.reg[name] * unit)
-            inverse = None
+            slopes, constant = targets[name]
+            factors = units[name].factors if name in units else np.ones(widths[name])
+            inverse, n_features = None, np.count_nonzero(factors)
             if basis := rows.reading.bases.get(name):
-                inverse, means[name] = basis.inverse, basis.mean + basis.back(means[name])
-            loss = MomentLoss(Sigma, *targets[name], inverse)
-            weights[name], self.objectives_[name] = minimised_in_groups(
+                inverse = basis.inverse * factors  # of standardized columns, if they are
+                means[name] = basis.mean + basis.back(means[name])
+            else:
+                Sigma, slopes = Sigma * factors * factors[:, None], slopes * factors[:, None]
+            unit = np.sqrt(rows.variances(name, Sigma).sum() / n_features)
+            penalties = np.full(widths[name], rows.reg[name] * unit)
+            loss = MomentLoss(Sigma, slopes, constant, inverse)
+            solved, self.objectives_[name] = minimised_in_groups(
                 loss, penalties, groups[name], self.max_iter, self.tol, f"View {name!r}"
             )
+            weights[name] = solved * factors[:, None]
         self._keep(Maps(weights, means))
         self.n_iter_ = max(map(len, self.objectives_.values()))
         self.labels_ = sums.labels.names

@@ -69,13 +69,18 @@ class FourierFeatures:
         n_features: int,
         rng: np.random.RandomState,
         origin: np.ndarray | None = None,
+        factors: np.ndarray | None = None,
     ) -> Self:
         """Draw features of exp(-γ ‖x - x'‖²), w ~ N(0, 2γ I), with random phases.
+
+        Columns of x are multiplied by `factors`, if there are some.
 
         No scale is needed: a ridge in units of the mean variance does not see it.
         """
         frequencies = np.sqrt(2 * gamma) * rng.standard_normal((width, n_features))
         phases = rng.uniform(0, 2 * np.pi, n_features)
+        if factors is not None:
+            frequencies *= factors[:, None]
         if origin is not None:  # the same function of rows, whatever the origin
             phases = (phases + origin @ frequencies) % (2 * np.pi)
         return cls(frequencies, phases, origin)

@@ -32,19 +32,19 @@ _STEPS = 20  # typical of a fit, over which what is computed once is shared out
 
 
 @dataclass(frozen=True, eq=False)
-class StandardRows:
-    """Rows Z of a view in units of the columns' deviations, labelled ones first."""
+class LearnedRows:
+    """Rows Z of a view, labelled ones first."""
 
     matrix: Any  # (n_all, d)
     mean: np.ndarray  # (d,), what centring the labelled rows still has to subtract
     n_labelled: int
 
     @classmethod
-    def of(cls, X: Any, unlabelled: Any, scale: np.ndarray) -> Self:
-        """Multiply columns by `scale`. Dense rows are centred, sparse ones by algebra later."""
+    def of(cls, X: Any, unlabelled: Any) -> Self:
+        """Centre dense rows; sparse ones are centred by algebra later."""
         n = X.shape[0]
         rows = as_block(X if unlabelled is None else stack([X, unlabelled]))
-        rows = rows.promoted(np.dtype(np.float64)).scaled(scale)
+        rows = rows.promoted(np.dtype(np.float64))
         rows, _ = rows.centred(rows.take(slice(n)).column_means())
         return cls(rows.matrix, rows.take(slice(n)).column_means(), n)
 
@@ -107,7 +107,7 @@ class Pairs:
 
 def jrl_loss(
     views: Views,
-    rows: Mapping[str, StandardRows],
+    rows: Mapping[str, LearnedRows],
     labels: Mapping[str, Any],
     *,
     pairing: float,
@@ -185,7 +185,7 @@ def flops_by_objects(heights: Sequence[int], widths: Sequence[int], is_paired: b
 
 
 def _moment_loss(
-    rows: Mapping[str, StandardRows],
+    rows: Mapping[str, LearnedRows],
     forms: Mapping[str, csr_array],
     labels: Mapping[str, Any],
     pairs: Sequence[Pairs],
@@ -206,7 +206,7 @@ def _moment_loss(
     return MomentLoss(M, np.concatenate(targets), sum(constants))
 
 
-def _targets(view: StandardRows, labels: Any) -> tuple[np.ndarray, float]:
+def _targets(view: LearnedRows, labels: Any) -> tuple[np.ndarray, float]:
     """Z̄ᵀȲ / n, and half the mean of ‖ȳ‖², of the labelled rows."""
     n = view.n_labelled
     B, constant = centred_targets(view.labelled, labels, np.full(n, 1 / n))
@@ -223,7 +223,7 @@ class _ViewOfObjects:
     #
     # The second form saves two products; the first is for singular F, whose range holds y and E.
 
-    rows: StandardRows
+    rows: LearnedRows
     form: csr_array  # F, (n, n)
     targets: np.ndarray  # y, (n, m)
     links: csr_array  # E, (n, n_links): places of shared objects, and weights of their scores
@@ -233,7 +233,7 @@ class _ViewOfObjects:
     start: np.ndarray  # C⁺y or F⁻¹y, (r, m)
 
     @classmethod
-    def of(cls, rows: StandardRows, form: csr_array, targets: np.ndarray, links: csr_array) -> Self:
+    def of(cls, rows: LearnedRows, form: csr_array, targets: np.ndarray, links: csr_array) -> Self:
         F, right = form.toarray(), np.hstack([links.toarray(), targets])
         factor, failed = linalg.lapack.dpotrf(F, lower=1, clean=1)
         if not failed:
@@ -280,7 +280,7 @@ class ObjectLoss:
     def of(
         cls,
         views: Views,
-        rows: Mapping[str, StandardRows],
+        rows: Mapping[str, LearnedRows],
         forms: Mapping[str, csr_array],
         labels: Mapping[str, Any],
         pairs: Sequence[Pairs],

@@ -42,7 +42,6 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
     }
 
     automatic: ClassVar = STANDARDIZED
-    if_units_are_unlike = "Set scale=True"
 
     label_similarity: Similarity
     sigma: float

@@ -122,8 +122,8 @@ def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) 
     folds = InnerFolds.of(rows.views, rows.labels)
 
     def tried(rows: Rows, settings: Sequence[Setting]) -> Trials:
-        task = rows.standardized(), folds, goal
-        return search(FromProducts.of(estimator, *task, most_components=k), settings)
+        source = FromProducts.of(estimator, rows, folds, goal, most_components=k)
+        return search(source, settings)
 
     units = {  # products would need a copy of rows in files
         name: own

@@ -53,6 +53,8 @@ def make_estimator(
     """Construct an estimator, set its attributes, complete it and try it on one row."""
     known = cls._get_param_names()
     params = {name: value for name, value in parts.items() if name in known}
+    if "scale" in known and "scale" not in params:  # a file of a version that standardized nothing
+        params["scale"] = cls.scale
     attributes = {name: value for name, value in parts.items() if name not in known}
     for name in attributes:
         if not _may_be_set(cls, name):

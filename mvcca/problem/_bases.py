@@ -230,10 +230,10 @@ class Standardized:
     inner: Any = None
 
     @classmethod
-    def of(cls, mean: np.ndarray, variance: np.ndarray) -> Standardized:
-        """Factors of columns with this mean and variance."""
-        varies = np.sqrt(variance) > _CONSTANT * np.abs(mean)
-        factors = np.divide(1.0, np.sqrt(variance), out=np.zeros(len(varies)), where=varies)
+    def of(cls, mean: np.ndarray, deviations: np.ndarray) -> Standardized:
+        """Factors of columns with these means and standard deviations."""
+        varies = deviations > _CONSTANT * np.abs(mean)
+        factors = np.divide(1.0, deviations, out=np.zeros(len(varies)), where=varies)
         return cls(factors, np.where(varies, 0.0, mean))
 
     @property

@@ -186,8 +186,8 @@ class Rows:
         """The same rows, those of views with units in these, as bases."""
         units = {n: own for n, own in (self.reading.units or {}).items() if n in self.views.names}
         blocks = {
-            name: _standardized(block, units[name]) if name in units else block
-            for name, block in self.views.items()
+            name: block.in_units(units[name].factors if name in units else None)
+            for name, block in self.views.blocks.items()
         }
         return replace(self, views=self.views.replace(blocks)).read(bases=units, units={})
 
@@ -215,17 +215,13 @@ class Rows:
         for name, basis_of in find.items():
             weights = None if self.sample_weight is None else self.sample_weight_of(name)
             if name in units and name not in bases:
-                blocks[name], bases[name] = _standardized(blocks[name], units[name]), units[name]
+                bases[name] = units[name]
+                blocks[name] = as_block(blocks[name]).in_units(units[name].factors).matrix
             basis, blocks[name] = basis_of(to_host(blocks[name]), weights)
             if not blocks[name].shape[1]:
                 check_variance(name, np.zeros(1))
             bases[name] = bases[name].then(basis) if name in bases else basis
         return replace(self, views=self.views.replace(blocks)).read(bases=bases)
-
-
-def _standardized(X: Any, units: Standardized) -> Any:
-    """Columns in their units, in float64 and in memory."""
-    return as_block(X).plain().promoted(_FLOAT64).scaled(units.factors).matrix
 
 
 def check_variance(name: str, B: np.ndarray) -> None:

@@ -9,18 +9,20 @@ uncorrelated.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from mvcca.blocks import as_block, to_host
 from mvcca.machine.config import block_slices
-from mvcca.problem._bases import Standardized
-from mvcca.problem._problem import Problem
-from mvcca.problem._rows import Rows
+from mvcca.problem._bases import Standardized as Standardized
+from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem.confounds import regression_on
 from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views
+from mvcca.views.powers_of_two import exponents_of, scaled
 
 _LARGE = 10.0  # largest deviation in units of the median one
 _CORRELATED = 3.0  # n r², averaged over pairs of columns; about 1 if these are independent
@@ -30,7 +32,7 @@ Asked = Mapping[str, bool | str]  # by view: whether to standardize it; "auto" d
 
 
 def are_unlike(
-    variances: np.ndarray, n_rows: float, correlations_of: Callable[[np.ndarray], np.ndarray]
+    deviations: np.ndarray, n_rows: float, correlations_of: Callable[[np.ndarray], np.ndarray]
 ) -> bool:
     """Whether columns are in unlike units.
 
@@ -39,15 +41,15 @@ def are_unlike(
 
     Parameters
     ----------
-    variances : ndarray, shape (d,)
-        Of the columns; 0 of constant ones.
+    deviations : ndarray, shape (d,)
+        Standard deviations of the columns; 0 of constant ones.
     n_rows : float
         n.
     correlations_of : callable
         Takes positions of columns and returns their correlation matrix.
     """
-    varying = np.flatnonzero(variances > 0)
-    if len(varying) < 3 or not variances.max() > _LARGE**2 * np.median(variances[varying]):
+    varying = np.flatnonzero(deviations > 0)
+    if len(varying) < 3 or not deviations.max() > _LARGE * np.median(deviations[varying]):
         return False  # of two columns, none is far above the median
     chosen = varying[:: 1 + len(varying) // _COLUMNS]
     squares, d = np.sum(correlations_of(chosen) ** 2), len(chosen)
@@ -79,15 +81,21 @@ def units_of_rows(
     pairs : bool, default=True
         Whether only objects that are seen in two views count, once for each other view.
     """
-    units = {}
-    for name, wanted in asked.items():
-        if wanted is False:
-            continue
+    names, units = [name for name, wanted in asked.items() if wanted is not False], {}
+    # Squares are floats of columns divided by powers of two; confounds are regressed on as given.
+    exponents = exponents_of(rows.views.select(names), names) if names and not confounds else {}
+    rows = replace(rows, views=scaled(rows.views, exponents)) if exponents else rows
+    for name in names:
         parts = [_moments_of_columns(rows, name, confounds, o) for o in _shared(rows, name, pairs)]
         mean, variance = np.mean(parts, axis=0)
+        power = exponents.get(name, 0)
+        mean, deviations = np.ldexp(mean, power), np.ldexp(np.sqrt(variance), power)
         n_rows = rows.sample_weight_of(name).sum()
-        if wanted is True or are_unlike(variance, n_rows, partial(_correlations, rows, name)):
-            units[name] = Standardized.of(mean, variance)
+        correlations = partial(_correlations, rows, name)
+        if asked[name] is True or are_unlike(deviations, n_rows, correlations):
+            units[name] = Standardized.of(mean, deviations)
+            if confounds is None:  # which explain a view where they are regressed on
+                check_variance(name, units[name].factors)
     return units
 
 
@@ -149,24 +157,38 @@ def _correlations(rows: Rows, name: str, chosen: np.ndarray) -> np.ndarray:
 # ---- of a statistic ------------------------------------------------------------------------------
 
 
-def units_of_problem(problem: Problem, asked: Asked) -> dict[str, Standardized]:
-    """Units of the views that are to be standardized, by the constraints of a problem."""
-    within, units = problem.blocks()[1], {}
+def units_of_covariances(
+    asked: Asked,
+    means: Mapping[str, np.ndarray],
+    within: Mapping[str, np.ndarray],
+    count: Callable[[str], float],
+) -> dict[str, Standardized]:
+    """Units of the views that are to be standardized, by covariances of their columns.
+
+    Parameters
+    ----------
+    asked : mapping of str to bool or "auto"
+        What to do with each view.
+    means, within : mapping of str to ndarray
+        Mean and covariance, or variances, of the columns of each view.
+    count : callable
+        Number of rows of a view.
+    """
+    units = {}
     for name, wanted in asked.items():
-        if wanted is False or name in problem.rows.reading.bases:
+        if wanted is False:
             continue
         B = within[name] if within[name].ndim == 2 else np.diag(within[name])
-        n_rows = _count(problem, name)
-        correlations = partial(correlations_in, B)
-        if wanted is True or are_unlike(np.diag(B), n_rows, correlations):
-            units[name] = Standardized.of(problem.about.means[name], np.diag(B))
+        deviations, correlations = np.sqrt(np.diag(B)), partial(correlations_in, B)
+        if wanted is True or are_unlike(deviations, count(name), correlations):
+            units[name] = Standardized.of(means[name], deviations)
     return units
 
 
-def _count(problem: Problem, name: str) -> float:
-    pairs = problem.about.pairs
+def rows_of(pairs: Any, rows: Rows, name: str) -> float:
+    """Number of rows of a view that moments are of."""
     if isinstance(pairs, Moments):
         return float(pairs.counts[0, 0])
     if isinstance(pairs, PairMoments):
         return float(max(own.counts[0, 1] for pair, own in pairs.pairs.items() if name in pair))
-    return float(problem.rows.sample_weight_of(name).sum())
+    return float(rows.sample_weight_of(name).sum())

@@ -107,7 +107,8 @@ def permutation_test(
     n_components : int, optional
         Number of components to test, by default all.
     reg : float, mapping of str to float, or "cv", default=0.0
-        Ridge as in `mvcca.CCA`; without one, there must be more rows than independent features.
+        Ridge as in `mvcca.CCA`, with ``scale="auto"`` decided by all rows; without one, there must
+        be more rows than independent features.
         Components after the first are then tested by "roy" only: after a strong component, sums
         over all others are too liberal if features nearly fill the rows (18 to 100 % false
         positives at 5 % with 60 rows and twice 40 or 100 features, "roy" 6 to 8 %).
@@ -235,6 +236,8 @@ def permutation_test(
     )
     if within:
         rows = rows.within_groups()
+    if reg != 0:  # all rows decide, before any permutation
+        rows = rows.in_units()
     design = Design.of(rows.arrays, rows.confounds, rows.groups, options)
     if not sign_flips and design.has_unlike_scale:
         warn(_UNLIKE_ROWS)
