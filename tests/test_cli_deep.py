@@ -279,7 +279,7 @@ def test_the_deep_demo_shows_all_of_them_on_the_halves(capsys):
     few = ["--epochs", 1, "--hidden", 16, "--batch-size", 256, "--no-report", "--cv", 0.2, *RANDOM]
     out = succeed(capsys, "demo", "--verbose", "--deep", "--no-tune", *few)
     titles = {METHODS[name].title for name in ("cca", "nkcca", *GROUPS["deep"])}
-    assert figures(out).keys() == titles | {"random scores"}
+    assert figures(out).keys() == titles
     assert out.count("handwritten digits, ") == 1
 
 
