@@ -1,13 +1,13 @@
 """What `mvcca.compare` costs, and how far its figures hold for rows that it has not seen.
 
-    python -m benchmarks.defaults.compare [--parts cost rows digits held permuted values] [--repeats 1]
+    python -m benchmarks.defaults.compare [--parts cost rows digits held permuted values]
 
 cost      CPU seconds of ``compare("default")`` at 1,000 pairs of 384 features with ten classes.
 rows      the same at 1,000 to 8,000 pairs, and the exponent of seconds in rows.
 digits    mean average precision and R@1 by method on halves of 1,797 digits.
 held      300 digits are compared; the methods, refit with their settings, search the other 1,497.
 permuted  labels of the digits in random order: class values, and those of random scores.
-values    mAP@50 of label methods on the digits, in folds of 360 and with the query's own counterpart.
+values    mAP@50 of label methods on folds of the digits, with the query's own counterpart.
 """
 
 from __future__ import annotations
