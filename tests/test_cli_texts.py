@@ -169,7 +169,7 @@ def test_compare_reads_texts_in_each_fold(capsys):
         capsys, "compare", "--verbose", *VIEWS, "--methods", "cca", "--n-components", 2,
         "--reg", 0.1, "--cv", 0.5, "--measures", "mrr",
     )  # fmt: skip
-    figure = float(re.findall(r"^CCA +([\d.]+)±", out, re.M)[1])
+    figure = float(re.search(r"^CCA .* ([\d.]+)±", out, re.M)[1])
     data = Views({"image": IMAGES, "text": TEXTS})
     lsa = make_pipeline(TfidfVectorizer(min_df=2), TruncatedSVD(8, random_state=0))
     step = PerView({"image": "passthrough", "text": lsa})

@@ -13,7 +13,7 @@ import pytest
 import mvcca
 from mvcca import CMOLRS, JRL, Views
 from mvcca.comparison.registry import METHODS
-from mvcca.comparison.summary import Summary
+from mvcca.comparison.verdict import verbose_text
 
 N = 150
 CLASSES = np.arange(N) % 3
@@ -107,9 +107,7 @@ def test_every_method_has_figures_or_a_row_with_its_reason(name, kind):
     assert result.successes == [method.title]
     values = [result.mean(method.title, measure) for measure in MEASURES]
     assert all(0 < value <= 1 for value in values)
-    assert re.search(
-        rf"^{re.escape(method.title)} +{values[0]:.3f}", Summary.of(result).as_text(), re.M
-    )
+    assert re.search(rf"^{re.escape(method.title)} +.*{values[0]:.3f}", verbose_text(result), re.M)
     if not method.is_deep and kind in ("classes", "label sets", "three views"):
         chance = np.mean([table.mean()["map@50"] for table in result.chance])
         assert values[0] > chance + 0.05

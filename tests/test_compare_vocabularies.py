@@ -12,7 +12,7 @@ import mvcca
 from mvcca import CCA, MLCCA, Labels, Views, evaluate_retrieval
 from mvcca.blocks import SourceError
 from mvcca.cli import main
-from mvcca.comparison.summary import Summary
+from mvcca.comparison.verdict import sentences
 from mvcca.views.files import read_label_vectors
 
 RNG = np.random.default_rng(0)
@@ -64,17 +64,11 @@ def test_weighted_map_of_a_comparison_is_that_of_the_evaluation():
         directions="all",
         estimator=model,
     )
-    (measured,) = result.measured("MLCCA").values()
-    assert [(row.query, row.target) for row in measured.table] == [
-        (row.query, row.target) for row in expected
-    ]
-    for ours, theirs in zip(measured.table, expected, strict=True):
-        assert_allclose(
-            [ours.values[name] for name in theirs.values], list(theirs.values.values()), rtol=1e-9
-        )
-    assert (
-        "labels with similar word vectors (wmap@5, wmap@5:weighted)" in Summary.of(result).as_text()
-    )
+    found = {(own["direction"], own["measure"]): own["value"] for own in result.records()}
+    for row in expected:
+        for name, value in row.values.items():
+            assert_allclose(found[f"{row.query} -> {row.target}", name], value, rtol=1e-9)
+    assert sentences(result)[0].startswith("Labels with similar word vectors: MLCCA has wmap@5")
 
 
 def test_directions_within_views_are_measured_and_searched():
@@ -88,12 +82,9 @@ def test_directions_within_views_are_measured_and_searched():
         directions="within",
         search={"reg": [0.1, 100.0]},
     )
-    (measured,) = result.measured("CCA").values()
-    assert [(row.query, row.target) for row in measured.table] == [
-        ("image", "image"),
-        ("text", "text"),
-    ]
-    assert measured.chosen["reg"] in (0.1, 100.0)
+    directions = [own["direction"] for own in result.records()]
+    assert directions[:2] == ["image -> image", "text -> text"]
+    assert result.choice("CCA").params["reg"] in (0.1, 100.0)
 
 
 def test_label_vectors_must_fit_the_labels():

@@ -37,10 +37,9 @@ from sklearn.pipeline import make_pipeline
 
 import mvcca
 from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, Labels, PerView, Views, retrieval_scorer
-from mvcca.comparison import Presentation, significance
+from mvcca.comparison import Presentation, protocol
 from mvcca.comparison.registry import GROUPS, METHODS
-from mvcca.comparison.summary import Summary
-from mvcca.comparison.verdict import CAPTION, answers, sentences
+from mvcca.comparison.verdict import CAPTION, answers, sentences, verbose_text
 from mvcca.comparison.wording import code, pretty
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups
@@ -63,7 +62,7 @@ def planted(noise=0.5, n=N, seed=0):
 
 def full(found, **options):
     """All that is known, as with --verbose."""
-    return Summary.of(found).as_text(**options)
+    return verbose_text(found, **options)
 
 
 METHODS_BY_NAME = {"CCA": CCA(3, reg=0.1), "MLCCA": MLCCA(3, reg=0.1)}
@@ -170,8 +169,7 @@ class Recorder(TransformerMixin, BaseEstimator):
         self.name = name
 
     def fit(self, X, y=None):
-        if len(X) > 100:  # not the fit to few rows that is not timed
-            self.seen.append((self.name, tuple(X.ids - 1)))
+        self.seen.append((self.name, tuple(X.ids - 1)))
         self.kept_ = np.ones(10**7)
         self.model_ = CCA(2).fit(X)
         return self
@@ -187,15 +185,12 @@ def test_every_method_is_fitted_to_the_same_folds_and_its_memory_is_measured():
     for name in methods:
         trained = [rows for seen, rows in Recorder.seen if seen == name]
         assert trained == [tuple(fold.train) for fold in found.folds]
-        for one in found.measured(name).values():
-            assert one.fit_seconds > 0
-            assert one.query_seconds > 0
-    peak = found.measured("first")[0].peak_bytes
-    if peak is None:
+        assert min(found.runs[name].seconds.values()) > 0
+    peaks = found.runs["first"].peak_bytes.values()
+    if None in peaks:
         pytest.skip("the system does not report resident memory")
-    assert 0.9 * 80e6 < peak < 2 * 80e6
-    costs = re.search(r"^first .*profile|^first .*cosine", full(found).split("\n\n")[2], re.M)[0]
-    assert f" {peak / 10**6:.0f} " in costs
+    assert 0.9 * 80e6 < max(peaks) < 2 * 80e6
+    assert re.search(rf"^first .*pairs .* {max(peaks) / 10**6:.0f}$", full(found), re.M)
 
 
 # ---- values -------------------------------------------------------------------------------------
@@ -245,7 +240,7 @@ def test_a_search_leaves_methods_without_its_parameters_alone():
     methods = {"CCA": CCA(3), "CMOLRS": CMOLRS(3, n_epochs=1, random_state=0)}
     found = mvcca.compare(methods, planted(), CLASSES, cv=2, search={"reg": [0.1, 1.0]})
     plain = mvcca.compare(methods, planted(), CLASSES, cv=2)
-    assert found.measured("CMOLRS")[0].chosen == {}
+    assert found.choice("CMOLRS") is None
     assert found.mean("CMOLRS", "map@50") == plain.mean("CMOLRS", "map@50")
     with pytest.raises(ValueError, match="'gamma' is not a parameter of any"):
         mvcca.compare(methods, planted(), CLASSES, search={"gamma": [1.0]})
@@ -262,33 +257,13 @@ def test_labels_to_learn_from_may_differ_from_those_that_define_relevance():
     assert found.fold_values("MLCCA", "map@50")[0] == pytest.approx(value, abs=1e-12)
 
 
-def test_several_processes_find_the_same(result):
+def test_several_processes_find_the_same_and_are_not_those_of_joblib(result):
     other = mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, measures=MEASURES, n_jobs=2)
     for name in METHODS_BY_NAME:
         for measure in MEASURES:
             assert_array_equal(other.fold_values(name, measure), result.fold_values(name, measure))
-
-
-def test_processes_of_a_comparison_are_not_those_of_joblib():
-    mvcca.compare({"CCA": CCA(1, reg=0.1)}, planted(), cv=2, n_jobs=2)
     with parallel_config("loky", n_jobs=2):  # the executor that joblib keeps is of its own class
         assert Parallel()(delayed(abs)(n) for n in (-1, -2)) == [1, 2]
-
-
-def test_correlations_of_training_rows_are_larger_than_of_held_out_rows(result):
-    for fold in result.folds:
-        found = result.measured("CCA")[fold.number]
-        model = CCA(3, reg=0.1).fit(planted()[fold.train])
-        scores = model.transform(planted()[fold.test])
-        pairs = zip(scores["image"].T, scores["text"].T, strict=True)
-        expected = [stats.pearsonr(a, b)[0] for a, b in pairs]
-        assert_allclose(found.test_correlations["image", "text"], expected, atol=1e-12)
-    mean = result.to_frame().groupby(["method", "measure"]).value.mean()
-    assert mean["CCA", "train correlation"] > mean["CCA", "held-out correlation"]
-    titles, values, *_ = full(result).split("\n\n")[2].splitlines()
-    assert titles.split()[:7] == ["method", "r", "train", "r", "held", "out", "fit"]
-    columns = ("train correlation", "held-out correlation")
-    assert values.split()[1:3] == [f"{mean['CCA', name]:.3f}" for name in columns]
 
 
 def test_unpaired_views_with_labels_by_view():
@@ -308,68 +283,43 @@ def test_the_corrected_t_test_is_the_formula_and_without_correction_that_of_scip
     rng = np.random.default_rng(0)
     for _ in range(20):
         differences = 0.1 + rng.standard_normal(10)
-        plain = significance.corrected_t_test(differences, 0.0)
+        plain = protocol.corrected_t_test(differences, 0.0)
         assert plain == pytest.approx(stats.ttest_1samp(differences, 0).pvalue)
         # The statistic of 10 folds, each with a ninth of the rows as held-out rows.
         t = differences.mean() / np.sqrt((1 / 10 + 1 / 9) * differences.var(ddof=1))
         expected = 2 * stats.t(9).sf(abs(t))
-        assert significance.corrected_t_test(differences, 1 / 9) == pytest.approx(expected)
-    assert significance.corrected_t_test(np.zeros(5), 0.25) == 1
-    assert significance.corrected_t_test(np.ones(5), 0.25) == 0
-
-
-def test_the_interval_excludes_what_the_test_rejects():
-    values = np.random.default_rng(1).standard_normal(6) + 0.8
-    low, high = significance.corrected_interval(values, 0.2)
-    for mean in (low, high):
-        assert significance.corrected_t_test(values - mean, 0.2) == pytest.approx(0.05)
-
-
-def test_holms_correction_on_a_worked_example():
-    adjusted = significance.holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005})
-    assert adjusted == pytest.approx({"d": 0.02, "a": 0.03, "c": 0.06, "b": 0.06})
+        assert protocol.corrected_t_test(differences, 1 / 9) == pytest.approx(expected)
+    assert protocol.corrected_t_test(np.zeros(5), 0.25) == 1
+    assert protocol.corrected_t_test(np.ones(5), 0.25) == 0
 
 
 def test_with_one_split_the_test_is_scipys_paired_t_test_over_objects(one_split):
     frame = one_split.per_query("mrr")
     by_object = frame.groupby(["method", "object"]).value.mean()
     expected = stats.ttest_rel(by_object["CCA"], by_object["MLCCA"]).pvalue
-    worse = next(name for name in one_split.methods if name != one_split.best_by("mrr"))
-    assert one_split.p_values("mrr")[worse] == pytest.approx(expected)
-    ranks = one_split.per_query("mr").groupby(["method", "object"]).value.mean()
-    expected = stats.wilcoxon(ranks["CCA"] - ranks["MLCCA"]).pvalue
-    worse = next(name for name in one_split.methods if name != one_split.best_by("mr"))
-    assert one_split.p_values("mr")[worse] == pytest.approx(expected)
+    best, other = one_split.ranked_for("mrr")
+    behind = one_split.standing(other, "mrr").behind(one_split.standing(best, "mrr"))
+    assert protocol.paired_test(behind) == pytest.approx(expected)
+    assert one_split.is_worse(other, "mrr") == (expected < 0.05)
+    error = by_object[best].std() / np.sqrt(len(by_object[best]))
+    assert one_split.standing(best, "mrr").reach == pytest.approx(2 * 1.96 * error)
 
 
-def test_with_one_split_intervals_are_bootstraps_over_objects(one_split):
-    frame = one_split.per_query("mrr")
-    of_cca = frame[frame.method == "CCA"].groupby("object").value.mean().to_numpy()
-    expected = stats.bootstrap((of_cca,), np.mean, method="percentile", random_state=1)
-    assert_allclose(
-        one_split.interval("CCA", "mrr"), expected.confidence_interval, atol=0.1 * of_cca.std()
-    )
-    error = of_cca.std(ddof=1) / np.sqrt(len(of_cca))
-    assert one_split.standard_error("CCA", "mrr") == pytest.approx(error, rel=0.1)
-
-
-def test_the_standard_error_over_folds_is_scipys(result):
-    for measure in MEASURES:
-        expected = stats.sem(result.fold_values("CCA", measure))
-        assert result.standard_error("CCA", measure) == pytest.approx(expected)
-
-
-def test_p_values_over_folds_use_the_difference_on_each_fold(result):
+def test_the_test_over_folds_uses_the_difference_on_each_fold(result):
     differences = result.fold_values("CCA", "r@1") - result.fold_values("MLCCA", "r@1")
-    assert result.best_by("r@1") == "CCA"
-    expected = significance.corrected_t_test(differences, 30 / 120)
-    assert result.p_values("r@1") == {"CCA": 1.0, "MLCCA": pytest.approx(expected)}
+    assert result.ranked_for("r@1") == ["CCA", "MLCCA"]
+    expected = protocol.corrected_t_test(differences, 30 / 120)
+    assert result.is_worse("MLCCA", "r@1") == (expected < 0.05)
+    assert not result.is_worse("CCA", "r@1")
+    ranks = {name: result.mean(name, "mr") for name in result.methods}
+    assert result.best_for("mr") == min(ranks, key=ranks.get)  # the smaller, the better
 
 
-def test_equal_methods_are_marked_together_and_a_clear_winner_alone():
+def test_equal_methods_are_not_worse_and_a_clear_loser_is():
     methods = {"good": CCA(3, reg=0.1), "same": MVCCA(3, reg=0.1), "bad": CCA(3, reg=1e6)}
     found = mvcca.compare(methods, planted(noise=0.1), cv=5, measures="mrr")
-    assert found.not_worse("mrr") == {"good", "same"}
+    for what in ("mrr", "object"):
+        assert [found.is_worse(name, what) for name in methods] == [False, False, True]
 
 
 @pytest.mark.slow
@@ -391,8 +341,12 @@ def test_two_equal_methods_are_rarely_found_different(cv):
             for name, start in (("first", 0), ("second", 2))
         }
         found = mvcca.compare(halves, views, measures="mrr", cv=cv, random_state=seed)
-        p_values.append(min(found.p_values("mrr").values()))
-        assert (p_values[-1] < 0.05) == (len(found.not_worse("mrr")) < 2)
+        best, other = found.ranked_for("mrr")
+        behind = found.standing(other, "mrr").behind(found.standing(best, "mrr"))
+        scores = found.fold_values(best, "mrr") - found.fold_values(other, "mrr")
+        test = protocol.paired_test(behind) if cv < 1 else protocol.corrected_t_test(scores, 0.25)
+        p_values.append(test)
+        assert (p_values[-1] < 0.05) == found.is_worse(other, "mrr")
     # At level 0.05, more than 19 of 200 rejections have probability 0.002.
     assert np.sum(np.array(p_values) < 0.05) <= 19
     assert 0.15 < np.mean(np.array(p_values) < 0.5) < 0.65  # the test is not blind
@@ -424,8 +378,19 @@ def test_the_frame_is_tidy(result):
     for name in result.methods:
         for measure in MEASURES:
             assert means[name, measure] == pytest.approx(result.mean(name, measure))
-    costs = set(frame[frame.direction == ""].measure)
-    assert {"fit seconds", "query seconds", "train correlation"} <= costs
+    assert {"seconds"} <= set(frame[frame.direction == ""].measure)
+
+
+def test_without_measures_values_are_those_of_the_goals():
+    found = mvcca.compare({"CCA": CCA(3, reg=0.1)}, planted(), CLASSES, cv=3)
+    frame = found.to_frame()
+    means = frame[frame.direction != ""].groupby("measure").value.mean()
+    own = found.standing("CCA", "object")
+    assert means["r@1"] == pytest.approx(own.recall())
+    assert means["mrr"] == pytest.approx(own.value) == pytest.approx(found.mean("CCA", "mrr"))
+    assert means["r@10"] == pytest.approx(found.mean("CCA", "r@10"))
+    assert means["map@50"] == pytest.approx(found.standing("CCA", "class").value)
+    assert "R@10 by direction" in full(found, directions=True)
 
 
 def test_queries_have_the_objects_of_the_data(result):
@@ -456,15 +421,16 @@ def test_the_table_fits_the_terminal(monkeypatch):
             assert re.search(rf"^{method} +\d", text, re.M)
 
 
-def test_the_table_marks_the_best_and_what_is_undecided(result):
-    tables = full(result)
+def test_the_table_marks_the_best_and_measures_are_in_it(result):
+    text = full(result, directions=True)
     for name in result.methods:
-        value = f"{result.mean(name, 'r@1'):.3f}±"
-        (cell,) = re.findall(rf"{re.escape(value)}\S*", tables)
-        assert cell.endswith("*") == (name == result.best_by("r@1"))
-        assert cell.endswith("?") == (name in result.undecided("r@1"))
-    assert "ranked by" in tables
-    assert "profile-likelihood" in tables
+        assert f"{result.mean(name, 'r@1'):.3f}±" in text
+        cells = re.search(rf"^{name} .*$", text, re.M)[0].split()
+        assert cells[2].endswith("<") == (name == result.best_for("object"))
+        assert cells[3].endswith("<") == (name == result.best_for("class"))
+    assert "ranked by" in text
+    assert "profile-likelihood" in text
+    assert "Median rank by direction" in text or "median rank by direction" in text
 
 
 def test_notebooks_show_the_sentences_and_the_table(result):
@@ -550,9 +516,10 @@ def test_reports_by_ending(result, tmp_path):
     (found,) = content["results"]
     assert found["best"] == result.best == "MLCCA"
     assert found["methods"][0]["measures"]["mrr"]["mean"] == result.mean("CCA", "mrr")
-    assert found["methods"][0]["measures"]["mrr"]["interval"] == list(result.interval("CCA", "mrr"))
+    half_width = result.standing("CCA", "mrr").reach
+    assert found["methods"][0]["measures"]["mrr"]["half_width"] == half_width
     result.save_page(tmp_path / "out.md")
-    assert "| method | mAP@50 |" in (tmp_path / "out.md").read_text(encoding="utf-8")
+    assert "| method | R@1 of 30 |" in (tmp_path / "out.md").read_text(encoding="utf-8")
     result.save_page(tmp_path / "out.html")
     assert "<svg" in (tmp_path / "out.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match=r"out\.xls: expected a file for results ending in \.html"):
@@ -572,8 +539,9 @@ def test_the_report_begins_with_a_verdict_and_ends_with_the_next_step(result, tm
     assert not shown
     steps = [page.index(mark) for mark in (found, "<table", "<svg", "<h2>Next", "How this page")]
     assert steps == sorted(steps)
-    for _, method in result.questions.values():
-        assert f"mvcca.save(result.refit({method!r}, " in html.unescape(page)
+    for goal in result.goals:
+        statement = f"mvcca.save(result.refit({result.best_for(goal)!r}, {goal!r})"
+        assert statement in html.unescape(page)
 
 
 def test_every_table_and_figure_of_the_report_says_what_it_was_measured_on(
@@ -585,18 +553,19 @@ def test_every_table_and_figure_of_the_report_says_what_it_was_measured_on(
         held_out = f"{len(found.folds[0].test)} held-out objects"
         first, *captions = re.findall("<caption[^>]*>(.*?)</caption>", page)
         assert first == CAPTION
-        measures = f"Measures: mean ± standard error, {folds}{held_out}"
-        assert captions[0] == measures + (" in the first" if folds else "")
+        assert captions[-1].endswith(f"{folds}{held_out}" + (" in the first" if folds else ""))
         sources = re.findall(r'<span class="source">Measured on: (.*?)\.</span>', page)
-        assert len(sources) == page.count("<figcaption>") == 3
+        assert len(sources) == page.count("<figcaption>") == 2
         assert all(held_out in source for source in sources)
         varied = "6 queries, drawn at random among those of different labels"
         assert f"Measured on: {varied}; {folds and 'first of '}" in page
 
 
 @pytest.mark.parametrize("labels", [pytest.param(None, marks=pytest.mark.slow), CLASSES])
-def test_queries_are_named_by_their_words_or_the_index_of_the_views_or_their_row(labels, tmp_path):
-    pd = pytest.importorskip("pandas")
+def test_queries_are_named_by_their_words_or_the_index_of_the_views_or_their_row(
+    labels, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("mvcca.comparison.report.has_pictures", lambda: False)  # which take long
     names = [f"page {i}" for i in range(0, 2 * N, 2)]
     plain = planted()
     indexed = {name: pd.DataFrame(block, index=names) for name, block in plain.items()}
@@ -652,7 +621,7 @@ def test_without_pairs_or_labels_there_is_one_question():
         found = mvcca.compare(
             {"MLCCA": MLCCA(2)} if y is not None else {"CCA": CCA(2)}, X, y, cv=2, **more
         )
-        assert list(found.questions) == [what]
+        assert list(map(found.right_items, found.goals)) == [what]
         assert len(sentences(found)) == 1
         assert sentences(found)[0].startswith(what.removeprefix("the ").capitalize())
 
@@ -667,19 +636,21 @@ def test_the_sentences_are_the_first_that_is_read(result, tmp_path, monkeypatch)
     result.save_page(tmp_path / "out.json")
     (found,) = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["results"]
     assert found["sentences"] == sentences(result)
-    assert found["best_for"]["the same object"]["method"] == result.best_for("object")
+    assert found["best_for"]["the same object"] == result.best_for("object")
 
 
 def test_tables_of_the_report_have_captions_and_scopes(result, tmp_path):
     result.save_page(tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     tables = re.findall(r"<table.*?</table>", page, re.S)
-    assert len(tables) == 4 + len(result.measures)  # goals, measures, costs, methods, directions
     heads = [re.findall('<th scope="col"[^>]*>(.*?)</th>', table) for table in tables]
-    assert heads[0] == ["method", "R@1 of 30", "R@1 of 150", "mAP@50 of 150"]
-    assert heads[1] == ["method", *map(pretty, result.measures)]
-    assert heads[2] == ["method", "r train", "r held out", "fit s", "query s", "MB"]
-    assert heads[3] == ["method", "ranked by", "learns from"]
+    assert heads[0][:4] == ["method", "R@1 of 30", "R@1 of 150", "mAP@50 of 150"]
+    shown = [head for own in heads for head in own if ", fold of 30" in head]
+    assert shown == [f"{pretty(measure)}, fold of 30" for measure in result.measures]
+    costs = ["for", "settings", "ranked by", "learns from", "s a fold", "MB"]
+    assert {*costs} <= {head for own in heads for head in own}
+    by_direction = [own for own in heads if own[0] == "query → searched"]
+    assert len(by_direction) == len(result.measures)
     for table in tables:
         assert re.search(r"<caption[^>]*>[^<]+</caption>", table)
         heads = re.findall(r"<th\b[^>]*>", table)
@@ -689,10 +660,8 @@ def test_tables_of_the_report_have_captions_and_scopes(result, tmp_path):
             assert row.count('<th scope="row"') == 1
 
 
-def test_recall_curves_are_merged_where_equal_and_numbered_at_their_ends():
+def test_recall_curves_are_merged_where_equal_and_named_from_the_highest():
     figures = pytest.importorskip("matplotlib.figure", reason="drawing needs mvcca[plot]")
-    from matplotlib.colors import to_rgb
-
     from mvcca.comparison.figures import draw_recall
 
     methods = {"CCA": CCA(3, reg=0.1), "MLCCA": MLCCA(3, reg=0.1), "again": CCA(3, reg=0.1)}
@@ -700,80 +669,27 @@ def test_recall_curves_are_merged_where_equal_and_numbered_at_their_ends():
     ax = figures.Figure().subplots()
     draw_recall(found, ax)
     *lines, chance = ax.lines
-    assert len(lines) == 2
-    for line, name in zip(lines, ("CCA", "MLCCA"), strict=True):
+    ends = {line.get_label(): line.get_ydata()[-1] for line in ax.lines}
+    assert set(ends) == {"CCA, again", "MLCCA", "random scores"}
+    for line in lines:
+        name = line.get_label().split(",")[0]
         r10 = [found.mean(name, "r@1"), found.mean(name, "r@10")]
         assert_allclose(line.get_ydata()[[0, 9]], r10)
     assert lines[0].get_linestyle() != lines[1].get_linestyle()
     assert_allclose(chance.get_ydata(), np.arange(1, 51) / 50)  # of 50 held-out objects
-    ends = {"CCA, again": lines[0], "MLCCA": lines[1], "random scores": chance}
-    order = sorted(ends, key=lambda name: -ends[name].get_ydata()[-1])  # equal ends as they came
     listed = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert listed == [f"{place}  {name}" for place, name in enumerate(order, start=1)]
-    for place, (text, name) in enumerate(zip(ax.texts, order, strict=True), start=1):
-        assert text.get_text() == str(place)
-        assert text.xy == (50, ends[name].get_ydata()[-1])
-        assert text.arrow_patch.get_edgecolor()[:3] == to_rgb(ends[name].get_color())
-    heights = [text.get_position()[1] for text in ax.texts]
-    assert 1 > heights[0] > heights[-1] > 0  # labels are beside the axes, not above
-    assert np.diff(heights).max() < -0.05  # and do not overlap
-
-
-@pytest.mark.parametrize("n", [1, 2, 5, 12, 40])
-def test_labels_stay_beside_the_axes_apart_and_near_to_where_they_belong(n):
-    pytest.importorskip("matplotlib", reason="drawing needs mvcca[plot]")
-    from mvcca.comparison.figures import spread
-
-    rng = np.random.default_rng(n)
-    for wanted in (np.ones(n), np.zeros(n), np.linspace(1, 0, n), rng.uniform(size=n)):
-        wanted = np.sort(wanted)[::-1]
-        found = spread(wanted, 0.06)
-        gap = min(0.06, 1 / n)
-        assert found.max() <= 1 - gap / 2 + 1e-12
-        assert found.min() >= gap / 2 - 1e-12
-        assert (np.diff(found) <= -gap + 1e-12).all()
-        if n <= 5:  # no other labels that are apart are nearer
-            tried = np.sort(rng.uniform(gap / 2, 1 - gap / 2, (20_000, n)))[:, ::-1]
-            apart = (np.diff(tried, axis=1) <= -gap).all(axis=1)
-            distances = ((tried[apart] - wanted) ** 2).sum(axis=1)
-            assert ((found - wanted) ** 2).sum() <= distances.min() + 1e-9
-
-
-def test_panels_of_correlations_hold_all_components_of_all_methods(monkeypatch):
-    pytest.importorskip("matplotlib", reason="drawing needs mvcca[plot]")
-    from mvcca.comparison import figures
-
-    drawn, draw = [], figures.draw_correlations
-
-    def noted(found, ax, limits):
-        drawn.append(ax)
-        draw(found, ax, limits)
-
-    monkeypatch.setattr(figures, "draw_correlations", noted)
-    methods = {f"CCA {k}": CCA(k, reg=0.1) for k in (2, 5, 3)}
-    found = mvcca.compare(methods, planted(noise=5.0), cv=2, measures="mrr")
-    pictures = figures.correlations(found)
-    assert [picture.title for picture in pictures] == list(methods)
-    assert {tuple(picture.legend) for picture in pictures} == {("training", "held-out")}
-    assert len({(*ax.get_xlim(), *ax.get_ylim()) for ax in drawn}) == 1
-    for ax, k in zip(drawn, (2, 5, 3), strict=True):
-        assert ax.get_legend() is None  # it is beside the panels
-        left, right = ax.get_xlim()
-        low, high = ax.get_ylim()
-        training, held_out = (line.get_xydata() for line in ax.lines if len(line.get_xdata()) == k)
-        assert held_out[:, 1].mean() < training[:, 1].mean()
-        for points in (training, held_out):
-            assert left <= 1 <= k <= right
-            assert low <= points[:, 1].min() <= points[:, 1].max() <= high
+    assert listed == sorted(ends, key=lambda name: -ends[name])
 
 
 def test_the_plot_draws_means_and_intervals(result):
-    assert result.plot().get_xlabel() == "mAP@50, 95 % interval; dotted: chance"
+    assert result.plot().get_xlabel() == "R@1 of 30; dotted: chance"
     ax = result.plot(figure="mrr")
-    drawn = {tuple(line.get_xdata()) for line in ax.lines}
+    drawn = [line.get_xdata() for line in ax.lines]
     for name in result.methods:
-        assert result.interval(name, "mrr") in drawn
-        assert any(result.mean(name, "mrr") in xs for xs in drawn)
+        mean, reach = result.mean(name, "mrr"), result.standing(name, "mrr").reach
+        assert any(np.allclose(xs, [mean - reach, mean + reach]) for xs in drawn if len(xs) == 2)
+        assert any(np.allclose(xs, mean) for xs in drawn if len(xs) == 1)
+    assert ax.get_xlabel() == "MRR of 30; dotted: chance"
     ax.figure.clear()
 
 
@@ -799,9 +715,8 @@ def values_of(found):
     return {
         (name, measure): (
             found.fold_values(name, measure).tolist(),
-            found.interval(name, measure),
-            found.against_best(measure)[name],
-            found.by_direction(name, measure),
+            found.standing(name, measure).reach,
+            found.is_worse(name, measure),
         )
         for name in found.methods
         for measure in found.measures
@@ -840,7 +755,7 @@ def test_names_and_estimators_are_added_to_each_other():
     assert both.methods == ("CCA", "MLCCA", "mine")
     assert both.mean("mine", "mrr") == both.mean("MLCCA", "mrr")
     given = mvcca.compare({"mine": MLCCA(2, reg=0.1)}, planted(), CLASSES, cv=2, tune=False)
-    assert "settings" not in full(given)
+    assert "settings: " not in full(given)
     for joined in (given | named, named | given):
         assert values_of(joined) == values_of(replace(joined, settings=named.settings))
         assert "settings: 2 components, reg 0.1" in full(joined)
@@ -991,7 +906,7 @@ def test_a_search_that_fails_is_a_row_with_the_reason_of_its_estimator():
 def test_values_of_what_was_not_compared_are_errors(result):
     with pytest.raises(ValueError, match=r"value of 'PLS': the methods are 'CCA', 'MLCCA'\."):
         result.mean("PLS", "mrr")
-    for ask in (result.not_worse, partial(result.interval, "CCA")):
+    for ask in (result.best_for, partial(result.standing, "CCA")):
         with pytest.raises(ValueError, match="'p@5' is not one of the measures"):
             ask("p@5")
     with pytest.raises(ValueError, match=r"Expected figure to be one of .*'mrr'.*; got 'p@5'"):
@@ -1058,13 +973,9 @@ def test_hubness_is_compared_like_other_measures(cv, tmp_path):
         planted()[fold.test], CLASSES[fold.test], measures="hubness@5", estimator=fitted
     )
     assert result.fold_values("CCA", "hubness@5")[0] == pytest.approx(table.mean()["hubness@5"])
-    mean = result.mean("CCA", "hubness@5")
-    (line,) = re.findall(r"^CCA .*$", full(result).split("\n\n")[1], re.M)
-    assert f"{mean:.3f}" in line
-    has_uncertainty = cv == 3
-    assert np.isfinite(result.standard_error("CCA", "hubness@5")) == has_uncertainty
-    assert np.isfinite(result.interval("CCA", "hubness@5")).all() == has_uncertainty
-    assert np.isfinite(list(result.p_values("hubness@5").values())).all() == has_uncertainty
+    assert f"{result.mean('CCA', 'hubness@5'):.3f}" in full(result)
+    assert np.isnan(result.standing("CCA", "hubness@5").reach)
+    assert result.ranked_for("hubness@5")
     result.save_page(tmp_path / "found.json")
     json.loads((tmp_path / "found.json").read_text(), parse_constant=pytest.fail)
     result.save_page(tmp_path / "found.html")
@@ -1248,23 +1159,13 @@ def test_groups_that_do_not_fit_are_an_error(groups, message):
         mvcca.compare(METHODS_BY_NAME, frames, groups=groups)
 
 
-def test_with_one_split_the_test_and_the_bootstrap_are_of_groups():
-    rng = np.random.default_rng(0)
-    values, groups = rng.standard_normal((90, 2)), np.repeat(np.arange(30), 3)
-    values[rng.random((90, 2)) < 0.2] = np.nan
-    repeated = np.repeat(rng.standard_normal(30) + 0.1, 3)  # copies tell nothing new
-    of_groups = significance.by_group(repeated, groups)
+def test_with_one_split_the_test_is_of_groups():
+    groups = np.repeat(np.arange(30), 3)
+    repeated = np.repeat(np.random.default_rng(0).standard_normal(30) + 0.1, 3)  # nothing new
+    of_groups = protocol.by_group(repeated, groups)
     assert of_groups.mean() == pytest.approx(repeated.mean())
     expected = stats.ttest_1samp(repeated[::3], 0).pvalue
-    assert significance.paired_test(of_groups) == pytest.approx(expected)
-    for is_median, reduce in ((False, np.nanmean), (True, np.nanmedian)):
-        found = significance.bootstrap(values, groups, is_median, 0)
-        drawn = [
-            reduce(values[np.concatenate([np.flatnonzero(groups == g) for g in chosen])], axis=0)
-            for chosen in np.random.default_rng(1).integers(0, 30, size=(2000, 30))
-        ]
-        errors = np.mean(drawn, axis=1).std()
-        assert found.standard_error == pytest.approx(errors, rel=0.1)
+    assert protocol.paired_test(of_groups) == pytest.approx(expected)
 
 
 # ---- chance and power ---------------------------------------------------------------------------
@@ -1277,77 +1178,22 @@ def test_chance_is_exact(one_split):
     assert one_split.chance_level("mr") == pytest.approx(30.5)
     harmonic = np.sum(1 / np.arange(1, 61))
     assert one_split.chance_level("mrr") == pytest.approx(harmonic / 60)
-    (line,) = re.findall(r"^random scores .*$", full(one_split).split("\n\n")[1], re.M)
-    assert " 0.017 " in line
-
-
-def test_holms_method_rejects_at_the_level_of_each_hypothesis():
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        p_values = dict(enumerate(rng.random(5) ** 3 / 3))
-        for name, adjusted in significance.holm(p_values).items():
-            others = [p for other, p in p_values.items() if other != name]
-            level = significance.holm_level(others, 0.05)
-            assert (adjusted < 0.05) == (p_values[name] < level)
-
-
-def test_the_smallest_detectable_difference_is_where_the_test_begins_to_reject():
-    differences = np.random.default_rng(0).standard_normal(6)
-    differences -= differences.mean()
-    for level in (0.05, 0.01):
-        least = significance.detectable_over_folds(differences, 0.25, level)
-        assert significance.corrected_t_test(differences + least, 0.25) == pytest.approx(level)
-        least = significance.detectable_over_objects(differences, level)
-        assert significance.paired_test(differences + least) == pytest.approx(level)
-
-
-def test_a_large_difference_that_few_folds_cannot_detect_is_undecided():
-    methods = {"good": CCA(3, reg=0.1), "same": MVCCA(3, reg=0.1), "bad": CCA(3, reg=1e4)}
-    few = mvcca.compare(methods, planted(noise=0.1), cv=2, measures=["r@1", "mrr"])
-    many = mvcca.compare(methods, planted(noise=0.1), cv=10, measures=["r@1", "mrr"])
-    bad = few.against_best("r@1")["bad"]
-    assert bad.behind == pytest.approx(few.mean("good", "r@1") - few.mean("bad", "r@1"))
-    assert bad.behind > 0.5
-    assert bad.smallest_detectable > bad.behind
-    assert few.undecided("r@1") == {"bad"}
-    assert many.undecided("r@1") == set()
-    assert many.not_worse("r@1") == {"good", "same"}
-    cells = {name: re.search(rf"^{name} +(\S+)", full(few), re.M)[1] for name in methods}
-    assert cells["good"].endswith("*")
-    assert cells["same"].endswith("*")  # equal on every fold
-    assert cells["bad"].endswith("?")
-
-
-def test_undecided_is_what_the_test_neither_rejects_nor_finds_equal(result, one_split):
-    for found in (result, one_split):
-        for measure in MEASURES:
-            for name, one in found.against_best(measure).items():
-                if name == found.best_by(measure) or np.isnan(one.smallest_detectable):
-                    continue
-                is_significant = found.p_values(measure)[name] < 0.05
-                assert is_significant == (one.behind > one.smallest_detectable)
-                assert one.decision == ("worse" if is_significant else "undecided")
+    assert one_split.chance_of_goals["object"] == pytest.approx(1 / N)
 
 
 def test_bold_is_for_best_values_only(result, tmp_path):
-    best = {measure: result.best_by(measure) for measure in MEASURES}
-    n_best = len(best)
     result.save_page(tmp_path / "out.md")
     text = (tmp_path / "out.md").read_text(encoding="utf-8")
-    assert len(re.findall(r"\*\*[\d.]+±[\d.]+\\\*\*\*", text)) == text.count("**") // 2 == n_best
+    assert text.count("**") // 2 == len(result.goals)
     assert 'style="font-weight: normal"' in result._repr_html_()  # of headings, bold in notebooks
     result.save_page(tmp_path / "out.html")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
-    assert re.findall(r"<b>[\d.]+±[\d.]+\*</b>", page) == re.findall("<b>.*?</b>", page)
-    assert page.count("<b>") == n_best
+    assert page.count("<b>") == len(result.goals)
     assert set(re.findall(r"font-weight: *(\w+)", page)) == {"normal"}
-    odd = mvcca.compare({"v1*": CCA(2), "v2?": CCA(3)}, planted(), cv=2, measures="mrr")
-    lines = Summary.of(odd).as_text(bold=True)
-    (bold,) = re.findall(r"\x1b\[1m(.*?)\x1b\[0m", lines)
-    assert re.fullmatch(r"[\d.]+±[\d.]+\*", bold)
-
-
-# ---- names and estimators that do harm ----------------------------------------------------------
+    odd = mvcca.compare({"v1<": CCA(2), "v2?": CCA(3)}, planted(), cv=2, measures="mrr")
+    (bold,) = re.findall(r"\x1b\[1m(.*?)\x1b\[0m", full(odd, bold=True))
+    assert bold.endswith("<")
+    assert bold != "v1<"
 
 
 class Ends(CCA):
@@ -1433,7 +1279,7 @@ def test_no_name_controls_a_terminal(harmful, tmp_path):
     table = mvcca.evaluate_retrieval(dict(harmful.data.views.replace(
         {name: np.eye(N)[:, :2] for name in harmful.data.views.names}
     ).items()), measures="r@1")  # fmt: skip
-    by_direction = Summary.of(harmful, by_direction=True).as_text(width=100)
+    by_direction = full(harmful, directions=True)
     for text in (
         str(harmful),
         by_direction,
@@ -1461,12 +1307,14 @@ class Warns(CCA):
         return super().fit(X, y)
 
 
-def test_no_warning_controls_a_terminal():
+def test_no_warning_controls_a_terminal(tmp_path):
     found = mvcca.compare({"CCA": CCA(2), "warns": Warns(2)}, planted(), cv=2, measures="mrr")
     assert not controls(str(found))
-    assert r"[1] view \x1b[2Jx y | <b>" in full(found)
-    assert re.search(r"^warns +pairs +\[1\]$", full(found), re.M)
-    assert r"- \[1\] view \\x1b\[2Jx y \| &lt;b&gt;" in Summary.of(found).as_markdown()
+    said = r"warns: view \x1b[2Jx y | <b>"
+    assert str(found).count(said) == full(found).count(said) == 1
+    found.save_page(tmp_path / "out.md")
+    text = (tmp_path / "out.md").read_text(encoding="utf-8")
+    assert r"- warns: view \\x1b\[2Jx y \| &lt;b&gt;" in text
 
 
 def test_no_name_is_markup(harmful, tmp_path):
@@ -1479,9 +1327,9 @@ def test_no_name_is_markup(harmful, tmp_path):
     assert "<" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     table = [line for line in text.splitlines() if line.startswith("| ")]
-    n_bars = {len(re.findall(r"(?<!\\)\|", line)) for line in table}
-    assert len(n_bars) == 1  # no name is a column, or a line
-    assert len(table) == 2 + len(harmful.methods) + 1
+    n_bars = [len(re.findall(r"(?<!\\)\|", line)) for line in table]
+    n_methods = len(harmful.methods)  # the last of which fails
+    assert n_bars == [n_bars[0]] * (2 + n_methods) + [n_bars[-1]] * (2 + n_methods - 1)
     assert r"\*\*and\*\* a \[link\](javascript:alert)" in text
     assert r"\`tick\` \_x\_ \~y\~ \# &amp;lt;" in text
 
@@ -1507,6 +1355,5 @@ def test_no_name_is_a_formula_of_a_spreadsheet(harmful, tmp_path):
     methods = {row[0] for row in rows[1:]}
     assert {"'=1+1", "'-2+3", "'@SUM(A1)", r"\tx", HARMFUL[0]} <= methods
     assert any(row[2] == r"'=2+2<b> -> te\x1b[0mxt" for row in rows[1:])
-    values = [float(row[-1]) for row in rows[1:]]
-    assert min(values) < 0  # a correlation: numbers stay numbers
+    values = [float(row[-1]) for row in rows[1:]]  # numbers stay numbers
     assert values == list(harmful.to_frame().value)

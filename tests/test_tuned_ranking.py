@@ -22,7 +22,7 @@ from mvcca import (
     save,
 )
 from mvcca.cli import main
-from mvcca.comparison.examples import examples
+from mvcca.comparison.examples import Shown, examples
 from mvcca.persistence import ModelFileError, describe
 from mvcca.retrieval import (
     CSLS,
@@ -390,8 +390,7 @@ def test_a_comparison_measures_and_shows_what_an_index_finds():
     fold = result.folds[0]
     model = Tuned(3, reg=0.1).fit(views[fold.train])
     held_out = views[fold.test]
-    measured = result.fits("CCA")[0]
-    assert measured.ranked_by == "likelihood, CSLS"
+    assert str(result.runs["CCA"].trials["object"].best.ranking) == "likelihood, CSLS"
     expected = evaluate_retrieval(
         held_out,
         measures="mrr",
@@ -400,9 +399,9 @@ def test_a_comparison_measures_and_shows_what_an_index_finds():
         hubness="csls",
         bank=views[fold.train],
     )
-    assert measured.table.mean()["mrr"] == expected.mean()["mrr"]
+    assert result.fold_values("CCA", "mrr")[0] == expected.mean()["mrr"]
     index = RetrievalIndex(model).add(held_out, ids=fold.test)
-    for example in examples(result.data, fold.test, measured.shown, 5, 4, seed=0):
+    for example in examples(result.data, fold.test, Shown.of(result), 5, 4, seed=0):
         query = views[[example.query.object]].select(["image"])
         _, ids = index.search(query, "text", 4)
         assert [item.object for item in example.found] == ids[0].tolist()

@@ -41,7 +41,6 @@ if __name__ == "__main__":
     OPTIONS = arguments()  # before imports that take seconds
 
 import numpy as np
-from sklearn.base import clone
 
 import mvcca
 from benchmarks._arguments import names_in
@@ -58,22 +57,8 @@ LEAST_FRESH = 250
 def recommended(compared: list[str], train: Pair) -> dict[str, tuple[str, Any]]:
     """The method that a comparison recommends for each goal, and the fitted estimator."""
     result = mvcca.compare(compared, train.views, train.labels, budget=None)
-    found = {}
-    for measure, method in result.questions.values():
-        by_labels = train.labels is not None and measure.startswith("map")
-        goal = "class" if by_labels else "object"
-        found[goal] = method, _refitted(result, method, goal)
-    return found
-
-
-def _refitted(result: Any, method: str, goal: str) -> Any:
-    """Fit as the command that the comparison prints does."""
-    if hasattr(result, "best_for"):
-        return result.refit(method, goal)
-    candidate = next(one for one in result.candidates if one.name == method)
-    estimator = clone(candidate.estimator).set_params(cv_goal=goal)
-    labels = candidate.labels_of(result.data, np.arange(len(result.data.views)))
-    return estimator.fit(result.data.views, labels)
+    best = {goal: result.best_for(goal) for goal in result.goals}
+    return {goal: (name, result.refit(name, goal)) for goal, name in best.items()}
 
 
 def tuned(name: str, train: Pair, goal: str) -> Any:

@@ -29,8 +29,7 @@ from mvcca.comparison.export import check_suffix, write
 from mvcca.comparison.next_step import in_words, next_steps
 from mvcca.comparison.registry import METHODS, selected
 from mvcca.comparison.report import NO_PICTURES, has_pictures
-from mvcca.comparison.summary import Summary
-from mvcca.comparison.verdict import as_text
+from mvcca.comparison.verdict import as_text, verbose_text
 from mvcca.machine.printable import printable, printable_json
 from mvcca.machine.written_files import check_writable
 from mvcca.retrieval import Measure
@@ -126,11 +125,11 @@ def run_cases(
 
 def _text(result: ComparisonResult, options: Namespace) -> str:
     """The result in few lines, followed by all that is known if that is asked for."""
-    text = as_text(result, bold=is_colored())
-    if options.verbose or options.by_direction:
-        summary = Summary.of(result, options.by_direction)
-        return f"{text}\n\n{summary.as_text(bold=is_colored())}"
     title = result.presentation.title
+    if options.verbose or options.by_direction:
+        text = verbose_text(result, options.by_direction, bold=is_colored())
+    else:
+        text = as_text(result, bold=is_colored())
     return f"{title}\n{text}" if title else text
 
 

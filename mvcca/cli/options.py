@@ -375,7 +375,7 @@ def _add_comparison(command: ArgumentParser, budget: str) -> tuple[Any, Any, Any
     )
     add_option(measuring, "--measures", notes.MEASURES, "NAME,...", values.names)
     add_parameters(command, measuring, COMPARE, "gallery_size", "relevance", "directions")
-    text = "also print all measures, chosen settings, times and notes"
+    text = "also print the data, chosen settings, times, memory and definitions"
     add_option(measuring, "--verbose", text)
     add_option(measuring, "--by-direction", "like --verbose, with every ordered pair of views")
     text = "number of folds, or fraction of objects in a single held-out part"

@@ -1,9 +1,9 @@
 """Compare methods on one's own data: `compare`, its result, and the registry of methods.
 
-`registry` names the methods, `schedule` measures them within a time limit, `tuning` chooses their
-settings, `fits` fits and measures one method on one fold, `significance` compares methods, `result`
-holds what was measured, and `verdict`, `summary`, `against_defaults`, `export` and `report` show
-it. Names are imported on first access, since ``mvcca --help`` reads the registry.
+`registry` names the methods, `schedule` measures them within a time limit, `fits` fits and measures
+one method on one fold, `protocol` says what the values of held-out objects mean, `result` holds
+them, and `verdict`, `export` and `report` show them. Names are imported on first access, since
+``mvcca --help`` reads the registry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mvcca.comparison.cases import Case as Case
     from mvcca.comparison.cases import example_data as example_data
     from mvcca.comparison.data import Presentation as Presentation
-    from mvcca.comparison.measurements import Difference as Difference
     from mvcca.comparison.pipeline import compare as compare
     from mvcca.comparison.registry import Method as Method
     from mvcca.comparison.registry import methods as methods
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Case",
     "ComparisonResult",
-    "Difference",
     "Method",
     "Presentation",
     "compare",
@@ -38,7 +36,6 @@ __getattr__ = on_access(
     {
         "cases": ["Case", "example_data"],
         "data": ["Presentation"],
-        "measurements": ["Difference"],
         "pipeline": ["compare"],
         "registry": ["Method", "methods"],
         "result": ["ComparisonResult"],

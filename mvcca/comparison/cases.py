@@ -114,7 +114,7 @@ def example_data(parts: str | None = None, labels: str = "digit") -> list[Case]:
     --------
     >>> from mvcca.comparison import example_data
     >>> (case,) = example_data("halves")
-    >>> case.compare(["cca", "mlcca"], cv=0.2).best
+    >>> case.compare(["cca", "mlcca"], cv=0.2, tune=False).best
     'MLCCA'
     """
     return [_digits(layout, labels) for layout in (_LAYOUTS if parts is None else [parts])]

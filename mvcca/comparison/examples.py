@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mvcca.comparison.data import Data
-from mvcca.comparison.fits import Shown
+from mvcca.comparison.measurements import Measurements
+from mvcca.retrieval.collection import Projected
+from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.search import checked_rows, search
+from mvcca.views import Views
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Held-out rows of the first fold under the best method, and how they are ranked."""
+
+    projected: Projected
+    ranking: Ranking  # of projected rows
+
+    @classmethod
+    def of(cls, result: Measurements) -> Shown:
+        """Fit the best method to the first training part."""
+        fold, name, fits = result.folds[0], result.best, result.conditions_of_fits
+        goal = result.settings.goal_of(result.measures[0], result.data)
+        model = fits.model(result.candidate(name), fold, result.choice(name, goal), goal=goal)
+        ranking = Ranking.of(model)
+        projected = ranking.project(result.data.views[fold.test])
+        return cls(projected, replace(ranking, steps=()))
+
+    @property
+    def in_one_space(self) -> Views:
+        """Rows to draw together; query and item vectors of the likelihood are not comparable."""
+        return self.projected.scores if self.ranking.is_by_target else self.projected.rows
+
+    @property
+    def n_columns(self) -> int:
+        """Width of the narrowest view in this space."""
+        return min(self.in_one_space.widths.values())
 
 
 @dataclass(frozen=True)

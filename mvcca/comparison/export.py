@@ -8,11 +8,20 @@ from typing import Any
 
 from mvcca.comparison.candidates import Candidate
 from mvcca.comparison.measurements import RECORD, Measurements
-from mvcca.comparison.summary import Summary
-from mvcca.comparison.verdict import sentences, table
+from mvcca.comparison.verdict import (
+    about,
+    definitions,
+    details,
+    notes,
+    sentences,
+    table,
+    title_of,
+    warnings_of,
+)
 from mvcca.comparison.wording import code, escaped
 from mvcca.machine.printable import printable_json
 from mvcca.machine.replacing import replacing
+from mvcca.machine.tables import Cell, Table
 from mvcca.machine.written_files import check_format, csv_text
 
 Results = Sequence[Measurements]
@@ -37,17 +46,14 @@ def write(
 
 def as_json(result: Measurements) -> dict[str, Any]:
     """The result in JSON-compatible values."""
-    summary = Summary.of(result)
     return {
         "sentences": sentences(result),
-        "title": summary.title,
-        "about": summary.about,
+        "title": title_of(result),
+        "about": about(result),
+        "notes": notes(result),
         "best": result.best if result.successes else None,
-        "best_for": {
-            what: {"measure": measure, "method": method}
-            for what, (measure, method) in result.questions.items()
-        },
-        "chance": {measure: result.chance_level(measure) for measure in result.measures},
+        "best_for": {result.right_items(goal): result.best_for(goal) for goal in result.goals},
+        "chance": dict(result.chance_of_goals) | _chance(result),
         "gallery_size": result.gallery_size,
         "table": table(result).records(),
         "n_folds": len(result.folds),
@@ -57,33 +63,28 @@ def as_json(result: Measurements) -> dict[str, Any]:
     }
 
 
+def _chance(result: Measurements) -> dict[str, float]:
+    """Measures of random scores, if the user names measures."""
+    measures = result.measures if result.names_measures else ()
+    return {measure: result.chance_level(measure) for measure in measures}
+
+
 def _entry(result: Measurements, candidate: Candidate) -> dict[str, Any]:
     """Values of a method, and how they compare with those of the best one."""
-    name = candidate.name
+    name, run = candidate.name, result.runs[candidate.name]
     entry: dict[str, Any] = {"name": name, "learns_from": candidate.learns_from}
     if name in result.failures:
         return entry | {"failure": result.failures[name]}
-    found = result.fits(name)[0]
-    measures = {}
-    for measure in result.measures:
-        low, high = result.interval(name, measure)
-        compared = result.against_best(measure)[name]
-        measures[measure] = {
-            "mean": result.mean(name, measure),
-            "standard_error": result.standard_error(name, measure),
-            "interval": [low, high],
-            "behind": compared.behind,
-            "p_value": compared.p_value,
-            "smallest_detectable": compared.smallest_detectable,
-            "decision": compared.decision,
-        }
-    entry |= {
-        "ranked_by": found.ranked_by,
-        "estimator": " ".join(repr(found.estimator).split()),
-    }
+    found = {}
+    for what in (*run.trials, *(result.measures if result.names_measures else ())):
+        own = result.standing(name, what)
+        mean = own.shown() if what in run.trials else result.mean(name, what)
+        is_worse = result.is_worse(name, what)
+        found[what] = {"mean": mean, "half_width": own.reach, "is_worse": is_worse}
+    entry["estimator"] = " ".join(repr(candidate.estimator).split())
     if choices := list(_choices(result, name)):
         entry["tuned"] = choices
-    return entry | {"measures": measures}
+    return entry | {"measures": found}
 
 
 def _choices(result: Measurements, method: str) -> Iterator[dict[str, Any]]:
@@ -106,7 +107,7 @@ def _json(results: Results, command: str, _: Any) -> str:
 
 
 def _csv(results: Results, *_: Any) -> str:
-    titles = [Summary.of(result).title for result in results]
+    titles = [title_of(result) for result in results]
     several = len(results) > 1
     rows = [[*(["data"] if several else []), *RECORD]]
     for title, result in zip(titles, results, strict=True):
@@ -116,10 +117,34 @@ def _csv(results: Results, *_: Any) -> str:
 
 
 def _markdown(results: Results, command: str, next_steps: Mapping[str, str]) -> str:
-    parts = [Summary.of(result).as_markdown() for result in results]
+    parts = list(map(_as_markdown, results))
     lines = {f"Next, for {what}": step for what, step in next_steps.items()}
     lines |= {"Command": command} if command else {}
     return "\n".join([*parts, *(f"{escaped(k)}: {code(text)}\n" for k, text in lines.items())])
+
+
+def _as_markdown(result: Measurements) -> str:
+    """Sentences and tables after a title, followed by notes."""
+    tables = [_table_in_markdown(own) for own in (table(result), details(result)) if own.lines]
+    notes = [*warnings_of(result), *about(result), *definitions(result)]
+    items = "\n".join(f"- {escaped(text)}" for text in notes)
+    text = escaped(" ".join(sentences(result)))
+    return "\n\n".join([f"## {escaped(title_of(result))}", text, *tables, items]) + "\n"
+
+
+def _table_in_markdown(own: Table) -> str:
+    rows = [list(map(escaped, own.columns)), ["---"] * len(own.columns)]
+    for line in own.lines:
+        cells = [_in_markdown(cell) for cell in line.cells]
+        if line.reason:
+            cells = [f"skipped: {escaped(line.reason)}", *[""] * (len(own.columns) - 2)]
+        rows.append([escaped(line.name), *cells])
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([*lines, "", *map(escaped, own.notes)])
+
+
+def _in_markdown(cell: Cell) -> str:
+    return f"**{escaped(cell.text)}**" if cell.mark == "<" else escaped(str(cell))
 
 
 def _html(results: Results, command: str, next_steps: Mapping[str, str]) -> str:

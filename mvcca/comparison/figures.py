@@ -7,88 +7,62 @@ figure stays open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
 from threadpoolctl import threadpool_limits
 
-from mvcca.comparison.examples import Item
-from mvcca.comparison.fits import CURVE_LENGTH, Measured, by_chance
+from mvcca.comparison.examples import Item, Shown
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.wording import pretty
 from mvcca.machine.pictures import Picture, pixels_of
-from mvcca.model_selection import Choice
-from mvcca.plotting import CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay
+from mvcca.model_selection import Choice, Goal
+from mvcca.plotting import EmbeddingDisplay, RecallCurveDisplay
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
-from mvcca.retrieval import Measure
 
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))  # beside the colours
 _PANEL = (2.0, 1.6)  # inches of one method's picture
-_LABEL_HEIGHT = 0.06  # of a number, as a share of the height of the axes
 _FEW_TICKS = 5  # labels of more ticks are slanted
 _FADED = 0.2  # intensity of the parts of an image outside the item's view
+_LENGTH = 50  # of the recall curve
 MOST_POINTS = 400  # more are slow to draw and overlap
 
 
-def intervals(result: Measurements, measure: str, ax: Any) -> Any:
-    """Mean of a measure for each method with its confidence interval, best at the top."""
+def intervals(result: Measurements, what: str, ax: Any) -> Any:
+    """A goal or a measure of each method with its interval, best at the top."""
     from matplotlib import pyplot as plt
 
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
-    sign = -1 if Measure.parse(measure).smaller_is_better else 1
-    names = sorted(result.successes, key=lambda name: sign * result.mean(name, measure))
-    compared = result.against_best(measure)
+    is_measure = what not in result.goals or result.settings.by_measure(result.data)
+    names = result.ranked_for(what)[::-1]
     for place, name in enumerate(names):
-        low, high = result.interval(name, measure)
-        marked = compared[name].decision != "worse"
+        own = result.standing(name, what)
+        mean = abs(own.value) if is_measure else own.shown()
+        marked = not result.is_worse(name, what)
         tone = color(0) if marked else GREY
-        ax.plot([low, high], [place, place], color=tone, linewidth=2)
-        ax.plot(result.mean(name, measure), place, "o" if marked else "D", color=tone)
-    ax.axvline(result.chance_level(measure), color=GREY, linestyle=":", linewidth=1)
+        ax.plot([mean - own.reach, mean + own.reach], [place, place], color=tone, linewidth=2)
+        ax.plot(mean, place, "o" if marked else "D", color=tone)
     ax.set_yticks(range(len(names)), [literal(name) for name in names])
-    ax.set_xlabel(f"{pretty(measure)}, 95 % interval; dotted: chance")
+    size = result.standing(names[0], what).gallery
+    if is_measure:
+        label = pretty(what if what in result.measures else result.measures[0])
+        ax.axvline(result.chance_level(what), color=GREY, linestyle=":", linewidth=1)
+    else:
+        label = "R@1" if what == "object" else "mAP@50"
+        size = size if what == "object" else result.gallery_size
+        chance = 1 / size if what == "object" else result.chance_of_goals["class"]
+        ax.axvline(chance, color=GREY, linestyle=":", linewidth=1)
+    ax.set_xlabel(f"{label} of {size:,}; dotted: chance")
     tidy_axes(ax)
     return ax
 
 
-def correlations(result: Measurements) -> list[Picture]:
-    """Correlation of each component on training and held-out rows, one picture per method."""
-    found = {name: result.fits(name)[0] for name in result.successes}
-    drawn = [values for one in found.values() for values in _drawn(one).values()]
-    pairs = [values for of_pairs in drawn for values in of_pairs.values()]
-    if not pairs:
-        return []
-    limits = max(map(len, pairs)), min(0.0, *(float(values.min()) for values in pairs))
-    return [
-        Picture.of(partial(draw_correlations, one, limits=limits), *_PANEL, name)
-        for name, one in found.items()
-        if _drawn(one)
-    ]
-
-
-def draw_correlations(found: Measured, ax: Any, limits: tuple[int, float]) -> None:
-    """Draw the correlations of one fit, on axes for so many components and so low correlations."""
-    longest, lowest = limits
-    display = CorrelationDisplay(_drawn(found)).plot(ax)
-    for name, line in display.line_.items():
-        line.set(label=name, markersize=3)
-    ax.set(xlim=(0.5, longest + 0.5), ylim=(1.1 * lowest, 1.02))
-    ax.legend()
-
-
-def _drawn(found: Measured) -> dict[str, Any]:
-    """Correlations of training and held-out rows, as far as there are any."""
-    parts = {"training": found.train_correlations, "held-out": found.test_correlations}
-    return {name: values for name, values in parts.items() if values is not None}
-
-
-def tuning(result: Measurements) -> list[Picture]:
-    """Values of the searched settings on the folds, by method."""
-    choices = {name: result.choice(name) for name in result.successes}
+def tuning(result: Measurements, goal: Goal) -> list[Picture]:
+    """Values of the searched settings on the folds for a goal, by method."""
+    choices = {name: result.choice(name, goal) for name in result.ranked_for(goal)}
     tuned = {name: choice for name, choice in choices.items() if choice is not None}
     rankings = dict.fromkeys(
         params["ranking"] for choice in tuned.values() for params in choice.cv_results["params"]
@@ -158,29 +132,23 @@ def recall(result: Measurements) -> Picture:
 
 
 def draw_recall(result: Measurements, ax: Any) -> None:
-    """Draw one line per distinct curve and the recall of random scores, numbered at their ends.
+    """Draw one line per distinct curve and the recall of random scores.
 
-    The legend names them by their numbers, from the highest end to the lowest.
+    The legend names them from the highest end to the lowest.
     """
-    curves: dict[str, np.ndarray] = {}
-    for name in result.successes:
-        of_folds = [one.curves for one in result.fits(name)]
-        curves[name] = np.mean(of_folds, axis=(0, 1))
-    merged = _merged(curves)
+    found = {name: result.standing(name, "object") for name in result.ranked_for("object")}
+    merged = _merged({name: own.recall_curve(_LENGTH) for name, own in found.items()})
     RecallCurveDisplay({name: {("", ""): curve} for name, curve in merged.items()}).plot(ax)
-    recalls = [f"r@{k}" for k in range(1, CURVE_LENGTH + 1)]
-    tables = [by_chance(result.data, fold, result.settings, recalls) for fold in result.folds]
-    chance = np.mean([list(table.mean().values()) for table in tables], axis=0)
-    names = [*merged, "random scores"]
+    size = next(iter(found.values())).gallery
+    chance = np.minimum(np.arange(1, _LENGTH + 1) / size, 1)
     for number, line in enumerate(ax.lines):
         line.set_linestyle(_DASHES[number % len(_DASHES)])
-    ax.plot(np.arange(1, len(chance) + 1), chance, ":", color=GREY, linewidth=1.6)
-    ends = [line.get_ydata()[-1] for line in ax.lines]
-    order = np.argsort([-end for end in ends], kind="stable")
-    for place, line in enumerate(order, start=1):
-        ax.lines[line].set_label(f"{place}  {literal(names[line])}")
-    _number_ends(ax, [ax.lines[line] for line in order])
-    ax.legend(handles=[ax.lines[line] for line in order])
+    ax.plot(np.arange(1, _LENGTH + 1), chance, ":", color=GREY, linewidth=1.6)
+    names = [*merged, "random scores"]
+    for line, name in zip(ax.lines, names, strict=True):
+        line.set_label(literal(name))
+    order = sorted(ax.lines, key=lambda line: -line.get_ydata()[-1])
+    ax.legend(handles=order)
 
 
 def _merged(curves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -191,42 +159,9 @@ def _merged(curves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {", ".join(names): curves[names[0]] for names in groups.values()}
 
 
-def _number_ends(ax: Any, lines: Sequence[Any]) -> None:
-    """Number lines at their ends, to the right of the axes, from the highest to the lowest.
-
-    Where they would overlap they move apart, as little as that takes, but never out of the axes.
-    """
-    low, high = ax.get_ylim()
-    wanted = [(line.get_ydata()[-1] - low) / (high - low) for line in lines]
-    for place, (line, height) in enumerate(zip(lines, spread(wanted), strict=True), start=1):
-        ax.annotate(
-            str(place),
-            (ax.get_xlim()[1], line.get_ydata()[-1]),
-            xytext=(1.06, height),
-            textcoords="axes fraction",
-            va="center",
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": line.get_color(), "linewidth": 1.0},
-        )
-
-
-def spread(wanted: Sequence[float], gap: float = _LABEL_HEIGHT) -> np.ndarray:
-    """Heights of labels within 0 and 1, at least `gap` apart, and near to those wanted.
-
-    Those wanted are in decreasing order. Too many labels are equally far apart.
-    """
-    gap = min(gap, 1 / len(wanted))
-    steps = gap * np.arange(len(wanted))
-    # Heights plus steps may be equal, but not increase: isotonic regression.
-    fitted = IsotonicRegression(increasing=False).fit_transform(steps, np.array(wanted) + steps)
-    return np.clip(fitted, steps[-1] + gap / 2, 1 - gap / 2) - steps
-
-
-def embedding(result: Measurements) -> Picture:
+def embedding(result: Measurements, shown: Shown) -> Picture:
     """Two-dimensional t-SNE embedding of held-out objects."""
-    shown, objects = result.fits(result.best)[0].shown, result.folds[0].test
-    seed = result.settings.random_state
-    assert shown is not None
+    objects, seed = result.folds[0].test, result.settings.random_state
     rows = shown.in_one_space
     few = np.random.default_rng(seed).permutation(len(objects))[: MOST_POINTS // len(rows.names)]
     labels = result.data.label_texts

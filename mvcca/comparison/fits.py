@@ -1,16 +1,16 @@
 """Fit and measure one method, fold by fold.
 
 `Conditions.advance` takes a method one fold further: held-out rows are ranked under every setting,
-each of which is fitted once, and values of their objects are kept for all goals. `measured` fits
-the chosen setting for what only reports show: other measures, correlations, costs and examples. A
+each of which is fitted once, and values of their objects are kept for all goals. `Conditions.model`
+fits the chosen setting again, for measures that the user names and for examples in reports. A
 method that cannot be fitted is an outcome with a reason.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
@@ -26,7 +26,6 @@ from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
 from mvcca.comparison.progress import Report, epochs_reported
 from mvcca.comparison.texts import text_step
-from mvcca.inspection import pairwise_correlations
 from mvcca.machine.deadline import NO_DEADLINE, Deadline, OutOfTime
 from mvcca.machine.memory import PeakMemory
 from mvcca.model_selection import (
@@ -39,65 +38,18 @@ from mvcca.model_selection import (
     Trials,
     Value,
     Variant,
-    choice_of,
     choice_with_components,
     fit_chosen,
     held_out_source,
     values_by_ranking,
 )
 from mvcca.model_selection.folds import Fold
+from mvcca.model_selection.questions import asks_questions
 from mvcca.retrieval import RetrievalTable, evaluate_retrieval
-from mvcca.retrieval.collection import Projected
 from mvcca.retrieval.evaluate import expected_at_random
 from mvcca.retrieval.ranking import Ranking
-from mvcca.views import Labels, Views
+from mvcca.views import Labels
 from mvcca.views.labels_by_view import LabelsByView
-
-CURVE_LENGTH = 50  # of the recall curve
-_FEW_ROWS = 100
-RANKS = "mr"  # measure whose values of queries are ranks
-
-Correlations = dict[tuple[str, str], np.ndarray]
-
-
-@dataclass(frozen=True, eq=False)
-class Shown:
-    """Held-out rows for figures, and how they are ranked."""
-
-    projected: Projected
-    ranking: Ranking  # of projected rows
-    scores: Views  # of `transform`, before any weighting
-
-    @property
-    def in_one_space(self) -> Views:
-        """Rows to draw together; query and item vectors of the likelihood are not comparable."""
-        return self.scores if self.ranking.is_by_target else self.projected.rows
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """A method fitted and measured on one fold."""
-
-    table: RetrievalTable  # of each direction, with the values of all queries
-    ranked_by: str  # as the fit chose it or the method declares it, in words
-    train_correlations: Correlations | None  # of each component by pair of views; None if unpaired
-    test_correlations: Correlations | None
-    fit_seconds: float  # without the search
-    query_seconds: float  # of ranking all held-out rows
-    peak_bytes: int | None  # that the fit took
-    choice: Choice | None  # of a tuned method
-    chosen: dict[str, Any]  # hyper-parameters that tuning or the search chose
-    estimator: Any  # not fitted; parameters that folds chose are "cv"
-    n_components: int | None
-    warnings: tuple[str, ...]
-    shown: Shown | None  # of the first fold
-
-    @property
-    def curves(self) -> list[np.ndarray]:
-        """Recall at 1, 2, ... in each direction; empty if neither pairs nor labels define it."""
-        lengths = np.arange(1, CURVE_LENGTH + 1)
-        ranks = [row.per_query[RANKS] for row in self.table if RANKS in row.per_query]
-        return [(of_queries[:, None] <= lengths).mean(axis=0) for of_queries in ranks]
 
 
 @dataclass(eq=False)
@@ -108,26 +60,34 @@ class MethodRun:
     ----------
     trials : dict
         By goal, the values of its settings on the folds, which choose the best one.
-    measured : dict
-        By number of the fold, what else was measured of a method with a single setting.
-    seconds : dict
-        By number of the fold, how long it took.
+    tables : dict
+        By number of the fold, measures that the user names, of a method with a single setting.
+    seconds, peak_bytes : dict
+        By number of the fold, how long it took, and the memory; None where that is not known.
+    warnings : dict
+        Warnings of a method with a single setting; those of settings that are tried are silent.
     failure : str
         Why the method has no values; empty if it has.
     is_dropped : bool
         Whether it was not taken further because it cannot be the best one.
     space, found, tried
         What is searched, and the state of the search.
+    answered : dict
+        Values for the goal "object" of a model that solves every question for itself, by its
+        settings and by number of the fold. A search ranks in the space that all views share.
     """
 
     trials: dict[Goal, Trials] = field(default_factory=dict)
-    measured: dict[int, Measured] = field(default_factory=dict)
+    tables: dict[int, RetrievalTable] = field(default_factory=dict)
     seconds: dict[int, float] = field(default_factory=dict)
+    peak_bytes: dict[int, int | None] = field(default_factory=dict)
+    warnings: dict[str, None] = field(default_factory=dict)
     failure: str = ""
     is_dropped: bool = False
     space: Space | None = None
     found: dict[Any, Trials] = field(default_factory=dict)
     tried: set[Any] = field(default_factory=set)
+    answered: dict[Any, dict[int, Value]] = field(default_factory=dict)
 
     @property
     def folds(self) -> list[int]:
@@ -135,8 +95,10 @@ class MethodRun:
         return list(self.seconds)
 
     def values(self, goal: Goal) -> dict[int, Value]:
-        """Values of the best setting by fold."""
-        return self.trials[goal].values[self.trials[goal].best]
+        """Values of the best setting by fold, ranked as `refit` ranks."""
+        trials = self.trials[goal]
+        answered = self.answered.get(_key(trials), {}) if goal == "object" else {}
+        return trials.values[trials.best] | answered
 
     def choice(self, goal: Goal, candidate: Candidate) -> Choice | None:
         """The best settings for a goal; None if there is nothing to choose."""
@@ -153,6 +115,11 @@ class MethodRun:
             kept = {v: {n: value[:2] for n, value in by.items()} for v, by in own.values.items()}
             trials[goal] = replace(own, values={**kept, own.best: own.values[own.best]})
         return replace(self, trials=trials, found={}, tried=set())
+
+
+def _key(trials: Trials) -> Any:
+    """The best settings, whatever their place is among those that were tried."""
+    return tuple(trials.chosen.items()), *trials.best[1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,14 +143,14 @@ class Conditions:
         if report is not None:
             where = f"{candidate.name}, fold {n_folds} of {len(self.folds)}, "
             report = partial(_prefixed, report, where)
-        start = perf_counter()
-        with warnings.catch_warnings(record=True) as caught, self.limit.enforced():
+        start, memory = perf_counter(), PeakMemory()
+        with warnings.catch_warnings(record=True) as caught, self.limit.enforced(), memory:
             warnings.simplefilter("always")
             try:
                 if candidate.is_tuned:
                     self._search(candidate, run, n_folds)
                 else:
-                    self._fit(candidate, run, fold, report, caught)
+                    self._fit(candidate, run, fold, report)
             except KeyboardInterrupt:
                 raise
             except OutOfTime:
@@ -192,6 +159,9 @@ class Conditions:
                 run.failure = self._reason(error, fold)
                 return run
         run.seconds[fold.number] = perf_counter() - start
+        run.peak_bytes[fold.number] = memory.n_bytes
+        if not candidate.is_tuned and len(candidate.grid(self.settings)) == 1:
+            run.warnings |= {" ".join(str(own.message).split()): None for own in caught}
         return run
 
     def _reason(self, error: BaseException, fold: Fold) -> str:
@@ -221,35 +191,35 @@ class Conditions:
         search = SpaceSearch(sources, by_heads=False, found=run.found, tried=run.tried)
         run.trials = search.choices()
         search.check_folds()
+        if "object" in run.trials and asks_questions(
+            candidate.estimator, self.data.views.widths, "object"
+        ):
+            self._answer(candidate, run, n_folds)
 
-    def _fit(
-        self,
-        candidate: Candidate,
-        run: MethodRun,
-        fold: Fold,
-        report: Report | None,
-        caught: list[warnings.WarningMessage],
-    ) -> None:
+    def _answer(self, candidate: Candidate, run: MethodRun, n_folds: int) -> None:
+        """Rank by what each question asks, with the best settings so far."""
+        known = run.answered.setdefault(_key(run.trials["object"]), {})
+        choice = run.choice("object", candidate)
+        for fold in self.folds[:n_folds]:
+            if fold.number not in known:
+                ranking = Ranking.of(self.model(candidate, fold, choice, goal="object"))
+                known[fold.number] = values_by_ranking(ranking, self.sample(fold))["object"]
+
+    def _fit(self, candidate: Candidate, run: MethodRun, fold: Fold, report: Report | None) -> None:
         """Fit the only setting, or each of a grid, and rank the held-out rows."""
         grid = candidate.grid(self.settings)
-        data, step = _with_numbers(candidate, self.data, fold)
         for number, setting in enumerate(grid):
-            fitted = _fitted(candidate, data, fold, self.settings, setting, report, caught)
-            ranking = Ranking.of(
-                fitted.estimator if step is None else make_pipeline(step, fitted.estimator)
-            )
+            ranking = Ranking.of(self.model(candidate, fold, setting, report))
             table = None
-            if len(grid) == 1 or self.settings.by_measure(self.data):
-                held_out = self.data.views[fold.test]
-                found = _measured(data, held_out, fold, self.settings, fitted, ranking, caught)
-                table = found.table
-                run.measured[fold.number] = found
-            values = self._values(ranking, table, fold, candidate.goals)
-            for goal, value in values.items():
+            if self.settings.by_measure(self.data) or not (
+                self.settings.are_default or len(grid) > 1
+            ):
+                table = self.table(ranking, fold)
+            if table is not None and len(grid) == 1:
+                run.tables[fold.number] = table
+            for goal, value in self._values(ranking, table, fold, candidate.goals).items():
                 trials = run.trials.setdefault(goal, Trials(goal, list(grid), by_heads=False))
                 trials.add(fold.number, Variant(number, str(ranking), None, goal), value)
-        if len(grid) > 1:
-            run.measured.clear()
         for trials in run.trials.values():
             vars(trials).pop("best", None)  # of fewer folds
             vars(trials).pop("_complete", None)
@@ -268,16 +238,27 @@ class Conditions:
         judged = None if labels is None else LabelsByView.of(self.data.views, labels)
         return RankedSample.of(self.data.views, judged, fold.test, asked=self.asked)
 
-    def measure(self, candidate: Candidate, fold: Fold, choice: Choice | None) -> Measured:
-        """Fit a method with its chosen settings and measure all that reports show."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            data, step = _with_numbers(candidate, self.data, fold)
-            fitted = _fitted(candidate, data, fold, self.settings, choice, None, caught)
-            model = fitted.estimator
-            ranking = Ranking.of(model if step is None else make_pipeline(step, model))
-            held_out = self.data.views[fold.test]
-            return _measured(data, held_out, fold, self.settings, fitted, ranking, caught)
+    def directions(self, fold: Fold, goal: Goal) -> list[tuple[str, str]]:
+        """Views of queries and of items of which values are columns."""
+        return self.sample(fold).directions_for(goal)
+
+    def model(
+        self,
+        candidate: Candidate,
+        fold: Fold,
+        choice: Any,
+        report: Report | None = None,
+        goal: Goal | None = None,
+    ) -> Any:
+        """A method fitted to a training part, as `fitted` does."""
+        return fitted(candidate, self.data, fold.train, choice, self.settings, goal, report)
+
+    def table(self, ranking: Ranking, fold: Fold) -> RetrievalTable:
+        """Measures that the user names, of all held-out rows."""
+        options = _options(self.settings, self.data.relevant_labels, fold.test)
+        options["measures"] = self.settings.measures
+        projected = ranking.project(self.data.views[fold.test])
+        return evaluate_retrieval(projected, estimator=ranking, **options)
 
 
 def _value_of_table(table: RetrievalTable, settings: Settings, fold: Fold) -> Value:
@@ -296,144 +277,58 @@ def _prefixed(report: Report, where: str, message: str) -> None:
     report(f"{where}{message}")
 
 
-def quiet_if_searching_ridges(settings: Settings) -> AbstractContextManager[Any]:
+def _quiet_if_searching_ridges(settings: Settings) -> AbstractContextManager[Any]:
     """Ignore warnings that a ridge of a search is too small for the rows: its folds judge that."""
     if "reg" not in settings.search:
         return nullcontext()
     return warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning)
 
 
-def _options(
-    settings: Settings, labels: Labels | None, objects: np.ndarray, measures: Sequence[str]
-) -> dict[str, Any]:
+def _options(settings: Settings, labels: Labels | None, objects: np.ndarray) -> dict[str, Any]:
     """What an evaluation of some objects takes of the settings."""
     return {
         "labels": None if labels is None else labels[objects],
-        "measures": measures,
         "relevance": settings.relevance,
         "directions": settings.directions,
         "label_vectors": None if labels is None else settings.label_vectors,
     }
 
 
-def _with_numbers(candidate: Candidate, data: Data, fold: Fold) -> tuple[Data, Any]:
-    """Data with numbers in place of texts for methods by name, and the step that makes them."""
-    if candidate.method is None or not data.texts:  # others have a step
-        return data, None
-    words = getattr(candidate.estimator, "tokens", None) or ()
-    step = text_step(data.views[fold.train], words).fit(data.views[fold.train])
-    return replace(data, views=step.transform(data.views)), step
-
-
-@dataclass(frozen=True)
-class _Fitted:
-    estimator: Any
-    choice: Choice | None
-    chosen: dict[str, Any]
-    seconds: float
-    peak_bytes: int | None
-
-
-def _fitted(
+def fitted(
     candidate: Candidate,
     data: Data,
-    fold: Fold,
-    settings: Settings,
+    rows: np.ndarray,
     choice: Any,
-    report: Report | None,
-    caught: list[warnings.WarningMessage],
-) -> _Fitted:
-    """A method fitted with a choice of folds, or with the parameters of a mapping."""
-    train, estimator = data.views[fold.train], clone(candidate.estimator)
-    _warm_up(candidate, data, fold.train)
-    y = candidate.labels_of(data, fold.train)
-    params = choice.params if isinstance(choice, Choice) else choice or {}
-    caught.clear()
-    watching = nullcontext() if report is None else epochs_reported(estimator, report)
-    start = perf_counter()
-    with PeakMemory() as memory, watching, quiet_if_searching_ridges(settings):
-        if candidate.is_tuned:
-            fit_chosen(estimator, choice, train, y)
-        else:
-            estimator.set_params(**params).fit(train, y)
-    seconds = getattr(estimator, "refit_time_", perf_counter() - start)
-    return _Fitted(
-        estimator,
-        choice if candidate.is_tuned else None,
-        {**getattr(estimator, "best_params_", {}), **params},
-        seconds,
-        memory.n_bytes,
-    )
-
-
-def _measured(
-    data: Data,
-    held_out: Views,
-    fold: Fold,
     settings: Settings,
-    fitted: _Fitted,
-    ranking: Ranking,
-    caught: list[warnings.WarningMessage],
-) -> Measured:
-    estimator, start = fitted.estimator, perf_counter()
-    projected = ranking.project(held_out)
-    has_ranks = data.has_pairs or settings.label_vectors is None
-    measures = list(dict.fromkeys([*settings.measures, *([RANKS] if has_ranks else [])]))
-    options = _options(settings, data.relevant_labels, fold.test, measures)
-    table = evaluate_retrieval(projected, estimator=ranking, **options)
-    query_seconds = perf_counter() - start
-    train, scores = data.views[fold.train], projected.scores
-    transformed = Ranking.of(estimator, "cosine")
-    if not ranking.compares_scores:
-        scores = transformed.project(data.views[fold.test]).scores
-    best = getattr(estimator, "best_estimator_", estimator)
-    choice = fitted.choice or choice_of(best)  # of an estimator that tunes itself
-    chosen = {} if choice is None else choice.params
-    return Measured(
-        table,
-        str(ranking),
-        _correlations(train, lambda views: transformed.project(views).scores),
-        _correlations(held_out, lambda _: scores),
-        fitted.seconds,
-        query_seconds,
-        fitted.peak_bytes,
-        choice,
-        {**fitted.chosen, **chosen},
-        clone(getattr(estimator, "best_estimator_", estimator)),
-        getattr(best, "n_components_", None),
-        tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
-        Shown(projected, replace(ranking, steps=()), scores) if fold.number == 0 else None,
-    )
+    goal: Goal | None = None,
+    report: Report | None = None,
+) -> Any:
+    """A method fitted to some objects: the estimator, or a pipeline that turns texts into numbers.
+
+    `choice` is that of folds for a goal, or parameters of a method with a single setting.
+    """
+    views, y, estimator = data.views[rows], candidate.labels_of(data, rows), candidate.estimator
+    estimator, step = clone(estimator), None
+    if candidate.method is not None and data.texts:  # others have a step
+        step = text_step(views, getattr(estimator, "tokens", None) or ()).fit(views)
+        views = step.transform(views)
+    watching = nullcontext() if report is None else epochs_reported(estimator, report)
+    with watching, _quiet_if_searching_ridges(settings):
+        if candidate.is_tuned:
+            fit_chosen(estimator, choice, views, y, goal)
+        else:
+            params = choice.params if isinstance(choice, Choice) else choice or {}
+            estimator.set_params(**params).fit(views, y)
+    model = getattr(estimator, "best_estimator_", estimator)
+    return model if step is None else make_pipeline(step, model)
 
 
 def by_chance(
     data: Data, fold: Fold, settings: Settings, measures: Sequence[str]
 ) -> RetrievalTable:
     """Exact expectation of measures if every query ranks its gallery in a random order."""
-    options = _options(settings, data.relevant_labels, fold.test, measures)
-    return expected_at_random(data.views[fold.test], **options)
-
-
-def _correlations(views: Views, project: Callable[[Views], Any]) -> Correlations | None:
-    """Correlations between projected views; None if no two views share objects."""
-    shared = views.seen.T.astype(int) @ views.seen
-    if (shared[~np.eye(len(shared), dtype=bool)] > 1).any():
-        return pairwise_correlations(project(views))
-    return None
-
-
-_warm: set[type] = set()
-
-
-def _warm_up(candidate: Candidate, data: Data, rows: np.ndarray) -> None:
-    """Fit to few rows first, so that compilation and imports are not timed."""
-    kind = type(candidate.estimator)
-    if kind in _warm or candidate.is_deep:
-        return
-    _warm.add(kind)
-    with suppress(Exception, SystemExit):
-        few = rows[np.linspace(0, len(rows) - 1, min(_FEW_ROWS, len(rows)), dtype=int)]
-        clone(candidate.estimator).fit(data.views[few], candidate.labels_of(data, few))
+    options = _options(settings, data.relevant_labels, fold.test)
+    return expected_at_random(data.views[fold.test], measures=measures, **options)
 
 
 def _reason(error: BaseException, data: Data) -> str:

@@ -1,71 +1,41 @@
-"""What was measured of every method on every fold, with its uncertainty."""
+"""What was measured of every method on every fold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from mvcca.blocks.checks import few
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data, Presentation
-from mvcca.comparison.fits import Conditions, Measured, MethodRun
+from mvcca.comparison.fits import Conditions, MethodRun
 from mvcca.comparison.protocol import Standing, chance_precision
 from mvcca.comparison.schedule import standing
-from mvcca.comparison.significance import CONFIDENCE, OverFolds, OverObjects, holm, holm_level
-from mvcca.machine.optional import optional
 from mvcca.model_selection import Choice, Goal
 from mvcca.model_selection.folds import Fold
 from mvcca.retrieval import Measure, RetrievalTable
+from mvcca.retrieval.ranking import Ranking
 
-LEVEL = 1 - CONFIDENCE
 RECORD = ("method", "fold", "direction", "measure", "value")  # columns of all values
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How a method compares with the best one by a measure.
-
-    Attributes
-    ----------
-    behind : float
-        Mean difference from the best method, over folds or held-out objects.
-    p_value : float
-        With Holm's correction; NaN if differences cannot be tested.
-    smallest_detectable : float
-        The smallest difference that the test would have found significant, given the spread of the
-        differences and the other methods' p-values. NaN for Wilcoxon's test of median ranks.
-    """
-
-    behind: float
-    p_value: float = np.nan
-    smallest_detectable: float = np.nan
-
-    @property
-    def decision(self) -> Literal["best", "undecided", "worse"]:
-        """Whether the method is the best one or equal to it, worse, or the test cannot tell."""
-        if self.p_value < LEVEL and self.behind > 0:
-            return "worse"
-        return "best" if self.smallest_detectable <= self.behind else "undecided"
 
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """Outcomes of all methods on all folds, and statistics of them."""
+    """Values of all methods on all folds, by goal and by measure."""
 
-    candidates: Sequence[Candidate] = field(repr=False)
-    data: Data = field(repr=False)
-    settings: Settings = field(repr=False)
-    folds: Sequence[Fold] = field(repr=False)
-    runs: Mapping[str, MethodRun] = field(repr=False)
-    chance: Sequence[RetrievalTable] = field(repr=False)
-    presentation: Presentation = field(default_factory=Presentation, repr=False)
+    candidates: Sequence[Candidate]
+    data: Data
+    settings: Settings
+    folds: Sequence[Fold]
+    runs: Mapping[str, MethodRun]
+    chance: Sequence[RetrievalTable]
+    presentation: Presentation = field(default_factory=Presentation)
     is_complete: bool = True
-
-    # ---- what was measured ----------------------------------------------------------------------
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -137,35 +107,7 @@ class Measurements:
         best = [goal for goal in goals if self.best_for(goal) == method]
         return [*best, *goals][0]
 
-    def measured(self, method: str, goal: Goal | None = None) -> dict[int, Measured]:
-        """All that reports show of a method, by number of the fold, at its settings for a goal.
-
-        A method whose settings were chosen is fitted with them when it is first asked for.
-        """
-        if method not in self.successes:
-            return {}
-        run, candidate = self.runs[method], self.candidate(method)
-        if run.measured:
-            return run.measured
-        goal = goal if goal in candidate.goals else self._goal(method)
-        if (method, goal) not in self._details:
-            fits, choice = self.conditions_of_fits, run.choice(goal, candidate)
-            self._details[method, goal] = {
-                fold.number: fits.measure(candidate, fold, choice)
-                for fold in self.folds
-                if fold.number in run.folds
-            }
-        return self._details[method, goal]
-
-    @cached_property
-    def _details(self) -> dict[tuple[str, Goal], dict[int, Measured]]:
-        return {}
-
-    def fits(self, method: str, goal: Goal | None = None) -> list[Measured]:
-        """What was measured of a method, in the order of the folds."""
-        return list(self.measured(method, goal).values())
-
-    # ---- goals ----------------------------------------------------------------------------------
+    # ---- goals and measures ---------------------------------------------------------------------
 
     @property
     def goals(self) -> tuple[Goal, ...]:
@@ -177,35 +119,104 @@ class Measurements:
         """Number of items that the user will search."""
         return self.settings.asked(self.data).gallery_size
 
-    def standing(self, method: str, goal: Goal) -> Standing:
-        """Values of a method for a goal on held-out objects, at the settings chosen for it."""
-        if (method, goal) not in self._standings:
-            found = standing(self.runs[method], goal, self.conditions_of_fits)
-            self._standings[method, goal] = found
-        return self._standings[method, goal]
+    def standing(self, method: str, what: str) -> Standing:
+        """Values of a method on held-out objects, at the settings that the folds chose.
+
+        Parameters
+        ----------
+        method : str
+            Its name.
+        what : {"object", "class"} or str
+            A goal, or one of `measures`. Measures are those of all held-out rows, at the settings
+            for their goal.
+        """
+        if (method, what) not in self._standings:
+            of = self._standing_for if what in ("object", "class") else self._standing_by
+            self._standings[method, what] = of(method, what)
+        return self._standings[method, what]
 
     @cached_property
-    def _standings(self) -> dict[tuple[str, Goal], Standing]:
+    def _standings(self) -> dict[tuple[str, str], Standing]:
         return {}
 
-    def ranked_for(self, goal: Goal) -> list[str]:
-        """Methods that are measured for a goal, the best one first; dropped ones last."""
-        names = [name for name in self.successes if goal in self.runs[name].trials]
-        return sorted(
-            names,
-            key=lambda n: (self.runs[n].is_dropped, -self.standing(n, goal).value),
+    def _standing_for(self, method: str, goal: Any) -> Standing:
+        return standing(self.runs[method], goal, self.conditions_of_fits)
+
+    def _standing_by(self, method: str, measure: str) -> Standing:
+        tables, sign = self._tables(method, measure), self._sign(measure)
+        groups, values = self.data.groups, {}
+        for number, own in tables.items():
+            values[number] = np.full((len(self.folds[number].test), len(own)), np.nan)
+            for column, row in enumerate(own):
+                if measure in row.per_query:
+                    objects = row.query_objects[measure]
+                    values[number][objects, column] = sign * row.per_query[measure]
+        tests = {number: self.folds[number].test for number in tables}
+        return Standing(
+            measure,
+            {number: sign * own.mean()[measure] for number, own in tables.items()},
+            values,
+            {number: [row.n_gallery for row in own] for number, own in tables.items()},
+            {n: rows if groups is None else groups.codes[rows] for n, rows in tests.items()},
+            by_measure=True,
         )
 
-    def best_for(self, goal: Goal) -> str | None:
-        """The best method for a goal; None if none was measured for it."""
-        return next(iter(self.ranked_for(goal)), None)
+    def _sign(self, measure: str) -> int:
+        return -1 if Measure.parse(measure).smaller_is_better else 1
 
-    def is_worse(self, method: str, goal: Goal) -> bool:
-        """Whether a test finds a method worse than the best one for a goal, at the 5 % level."""
-        best = self.ranked_for(goal)[0]
+    def _tables(self, method: str, measure: str) -> dict[int, RetrievalTable]:
+        """Measures of a method by number of the fold, at its settings for the goal of a measure.
+
+        A method whose settings were chosen is fitted with them when it is first asked for.
+        """
+        if measure not in self.measures:
+            raise ValueError(f"{measure!r} is not one of the measures {list(self.measures)}.")
+        if method not in self.successes:
+            reason = self.failures.get(method, f"the methods are {few(self.methods)}")
+            raise ValueError(f"There is no value of {method!r}: {reason}.")
+        run, candidate = self.runs[method], self.candidate(method)
+        if run.tables:
+            return run.tables
+        goal = self.settings.goal_of(measure, self.data)
+        goal = goal if goal in candidate.goals else self._goal(method)
+        if (method, goal) not in self._found:
+            fits, choice = self.conditions_of_fits, run.choice(goal, candidate)
+            self._found[method, goal] = {
+                fold.number: fits.table(
+                    Ranking.of(fits.model(candidate, fold, choice, goal=goal)), fold
+                )
+                for fold in self.folds
+                if fold.number in run.folds
+            }
+        return self._found[method, goal]
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, Goal], dict[int, RetrievalTable]]:
+        return {}
+
+    def ranked_for(self, what: str) -> list[str]:
+        """Methods that are measured for a goal or by a measure, best first; dropped ones last."""
+        goal = what in ("object", "class")
+        names = [name for name in self.successes if not goal or what in self.runs[name].trials]
+        return sorted(
+            names,
+            key=lambda n: (goal and self.runs[n].is_dropped, -self.standing(n, what).value),
+        )
+
+    def best_for(self, what: str) -> str | None:
+        """The best method for a goal or by a measure; None if none was measured for it."""
+        return next(iter(self.ranked_for(what)), None)
+
+    def is_worse(self, method: str, what: str) -> bool:
+        """Whether a test finds a method worse than the best one for a goal or by a measure.
+
+        The corrected resampled t-test over folds or, with one split, a paired t-test over objects;
+        both at the 5 % level.
+        """
+        best = self.ranked_for(what)[0]
         share = float(np.mean([len(fold.test) / len(fold.train) for fold in self.folds]))
-        own = self.standing(method, goal)
-        return method != best and own.is_worse(self.standing(best, goal), share)
+        own = self.standing(method, what)
+        return method != best and own.is_worse(self.standing(best, what), share)
 
     @cached_property
     def chance_of_goals(self) -> dict[Goal, float]:
@@ -218,273 +229,89 @@ class Measurements:
             found["class"] = chance_precision([fits.sample(fold) for fold in self.folds])
         return found
 
+    def chance_level(self, measure: str) -> float:
+        """Mean of a measure of random scores over folds."""
+        return float(np.mean([table.mean()[measure] for table in self.chance]))
+
     def fold_values(self, method: str, measure: str) -> np.ndarray:
         """Value of a measure on each fold, as the mean over directions."""
-        self._check_measure(measure)
-        found = self._fits_by(method, measure)
-        if not found:
-            reason = self.failures.get(method, f"the methods are {few(self.methods)}")
-            raise ValueError(f"There is no value of {method!r}: {reason}.")
-        return np.array([one.table.mean()[measure] for one in found])
-
-    def _fits_by(self, method: str, measure: str) -> list[Measured]:
-        """What was measured of a method at its settings for the goal of a measure."""
-        return self.fits(method, self.settings.goal_of(measure, self.data))
-
-    def _check_measure(self, measure: str) -> None:
-        if measure not in self.measures:
-            raise ValueError(f"{measure!r} is not one of the measures {list(self.measures)}.")
+        return np.array([own.mean()[measure] for own in self._tables(method, measure).values()])
 
     def mean(self, method: str, measure: str) -> float:
         """Mean of a measure over folds."""
         return float(np.mean(self.fold_values(method, measure)))
 
-    def by_direction(self, method: str, measure: str) -> list[float]:
-        """Mean of a measure over folds, in each direction."""
-        values = [
-            [row.values[measure] for row in found.table] for found in self._fits_by(method, measure)
-        ]
-        return np.mean(values, axis=0).tolist()
-
-    def chance_level(self, measure: str) -> float:
-        """Mean of a measure of random scores over folds."""
-        return float(np.mean([table.mean()[measure] for table in self.chance]))
-
     @property
     def best(self) -> str:
         """The best method for the goal of the first measure."""
-        self._check_successes()
-        goal = self.settings.goal_of(self.measures[0], self.data)
-        return self.best_for(goal) or self.successes[0]
-
-    def best_by(self, measure: str) -> str:
-        """The method with the best mean of a measure."""
-        self._check_successes()
-        sign = -1 if Measure.parse(measure).smaller_is_better else 1
-        return max(self.successes, key=lambda name: sign * self.mean(name, measure))
-
-    def _check_successes(self) -> None:
         if not self.successes:
             reasons = dict.fromkeys(f"{name}: {text}" for name, text in self.failures.items())
             raise ValueError(f"No method could be fitted. {'; '.join(reasons)}")
+        goal = self.settings.goal_of(self.measures[0], self.data)
+        return self.best_for(goal) or self.successes[0]
 
-    @property
-    def questions(self) -> dict[str, tuple[str, str]]:
-        """The best method for each kind of right items, and a measure of it.
-
-        With pairs and labels there are two questions, which different methods may answer best:
-        which items show the same object, and which are of the same class.
-
-        Returns
-        -------
-        dict of str to (measure, method)
-            By description of the right items, those of the same object first.
-        """
-        found = {}
-        for goal in self.goals:
-            best = self.best_for(goal)
-            if best is not None:
-                found[self.right_items(self.measure_of(goal))] = (self.measure_of(goal), best)
-        return found
-
-    def measure_of(self, goal: Goal) -> str:
-        """The first measure of a goal."""
-        by_goal = [m for m in self.measures if self.settings.goal_of(m, self.data) == goal]
-        known = [m for m in by_goal if not Measure.parse(m).is_of_gallery]
-        return [*known, *by_goal][0]
-
-    def right_items(self, measure: str) -> str:
-        """Description of the items that a measure counts as right."""
-        if Measure.parse(measure).kind == "wmap":
-            return "labels with similar word vectors"
-        if self.data.relevance_by(measure, self.settings.relevance) == "pairs":
+    def right_items(self, goal: Goal) -> str:
+        """Description of the items that are right for a goal."""
+        if self.settings.by_measure(self.data):
+            relevance = self.settings.relevance
+            if self.data.relevance_by(self.measures[0], relevance) == "words":
+                return "labels with similar word vectors"
+        if goal == "object":
             return self.presentation.same
         are_classes = self.data.labels is not None and self.data.labels.are_classes
         return self.presentation.like or ("the same class" if are_classes else "a label in common")
 
-    # ---- uncertainty ----------------------------------------------------------------------------
+    @property
+    def names_measures(self) -> bool:
+        """Whether values are those of measures that the user names, or that directions need."""
+        return not self.settings.are_default or self.settings.by_measure(self.data)
 
     @property
     def is_one_split(self) -> bool:
-        """Whether there is a single held-out part, so that objects are resampled and not folds."""
+        """Whether there is a single held-out part, so that tests are over objects, not folds."""
         return len(self.folds) == 1
 
-    def standard_error(self, method: str, measure: str) -> float:
-        """Standard error of the mean over folds or, with one split, over held-out objects.
+    # ---- values ---------------------------------------------------------------------------------
 
-        Over folds it is s / √J, without a correction for training parts that overlap. For one split
-        it is estimated by the bootstrap of `interval`. NaN with one split for measures without
-        values of queries, such as ``hubness@10``.
-        """
-        return self._values(method, measure).standard_error()
-
-    def interval(self, method: str, measure: str) -> tuple[float, float]:
-        """95 % confidence interval of a measure.
-
-        With several folds it is the interval of the corrected resampled t-test; with one split, the
-        percentile bootstrap over held-out objects. NaN where `standard_error` is.
-        """
-        return self._values(method, measure).interval()
-
-    def p_values(self, measure: str) -> dict[str, float]:
-        """P-value of the difference between each method and the best one, with Holm's correction.
-
-        Returns
-        -------
-        dict of str to float
-            1 for the best method. With fewer than two folds in common, NaN; with one split, also
-            for measures without values of queries, such as ``hubness@10``.
-        """
-        return {name: found.p_value for name, found in self.against_best(measure).items()}
-
-    def against_best(self, measure: str) -> dict[str, Difference]:
-        """Compare each method with the best one by a measure.
-
-        Returns
-        -------
-        dict of str to Difference
-            How far each method is behind, its p-value, and the smallest difference that the test
-            could have detected. The best method comes first.
-        """
-        if measure not in self._compared:
-            self._compared[measure] = self._compare_with(self.best_by(measure), measure)
-        return self._compared[measure]
-
-    def _compare_with(self, best: str, measure: str) -> dict[str, Difference]:
-        sign = -1.0 if Measure.parse(measure).smaller_is_better else 1.0
-        of_best: Any = self._values(best, measure)
-        behind = {
-            name: sign * self._values(name, measure).behind(of_best)
-            for name in self.successes
-            if name != best
-        }
-        raw = {name: of_best.p_value(values) for name, values in behind.items()}
-        known = {name: p for name, p in raw.items() if not np.isnan(p)}
-        corrected = holm(known)
-        found = {best: Difference(0.0, 1.0, 0.0)}
-        for name, values in behind.items():
-            if name not in known:
-                found[name] = Difference(float(np.mean(values)) if len(values) else np.nan)
-                continue
-            level = holm_level((p for n, p in known.items() if n != name), LEVEL)
-            detectable = of_best.detectable(values, level)
-            found[name] = Difference(float(np.mean(values)), corrected[name], detectable)
+    def estimators(self, method: str) -> list[Any]:
+        """The estimators of a method with the settings for each goal, not fitted."""
+        candidate, found = self.candidate(method), []
+        for goal in self.runs[method].trials:
+            choice = self.choice(method, goal)
+            estimator = clone(candidate.estimator)
+            found.append(estimator.set_params(**(choice.parameters if choice else {})))
         return found
-
-    @cached_property
-    def _compared(self) -> dict[str, dict[str, Difference]]:
-        return {}
-
-    def not_worse(self, measure: str) -> set[str]:
-        """The best method, and all that are not significantly worse at the 5 % level."""
-        return {n for n, found in self.against_best(measure).items() if found.decision != "worse"}
-
-    def undecided(self, measure: str) -> set[str]:
-        """Methods whose difference from the best one is too small for the test to detect."""
-        compared = self.against_best(measure).items()
-        return {name for name, found in compared if found.decision == "undecided"}
-
-    def _values(self, method: str, measure: str) -> OverFolds | OverObjects:
-        """Values whose spread is tested: those of the folds or, with one split, of its objects."""
-        if (method, measure) not in self._tested:
-            self._tested[method, measure] = self._values_to_test(method, measure)
-        return self._tested[method, measure]
-
-    @cached_property
-    def _tested(self) -> dict[tuple[str, str], OverFolds | OverObjects]:
-        return {}
-
-    def _values_to_test(self, method: str, measure: str) -> OverFolds | OverObjects:
-        values = dict(zip(self.runs[method].folds, self.fold_values(method, measure), strict=True))
-        parsed = Measure.parse(measure)
-        if not self.is_one_split or parsed.is_of_gallery:
-            shares = [len(fold.test) / len(fold.train) for fold in self.folds]
-            return OverFolds(values, float(np.mean(shares)))
-        (fold,), (found,), groups = self.folds, self._fits_by(method, measure), self.data.groups
-        of_objects = np.full((len(fold.test), len(found.table)), np.nan)
-        for column, row in enumerate(found.table):
-            of_objects[row.query_objects[measure], column] = row.per_query[measure]
-        codes = np.arange(len(fold.test)) if groups is None else groups.codes[fold.test]
-        return OverObjects(of_objects, codes, parsed.kind == "mr", self.settings.random_state)
-
-    # ---- tables ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[dict[str, Any]]:
         """All values as dictionaries: method, fold, direction, measure, value."""
-        for name in self.methods:
-            for number, found in self.measured(name).items():
+        for name in self.successes:
+            run = self.runs[name]
+            for number in run.folds:
                 key = {"method": name, "fold": number}
-                for measure in self.measures:
-                    goal = self.settings.goal_of(measure, self.data)
-                    for row in self.measured(name, goal)[number].table:
-                        direction = f"{row.query} -> {row.target}"
-                        value = row.values[measure]
-                        yield {**key, "direction": direction, "measure": measure, "value": value}
-                for measure, value in _of_fit(found).items():
+                for direction, measure, value in self._values(name, number):
+                    yield {**key, "direction": direction, "measure": measure, "value": value}
+                for measure, value in self._of_fit(name, number).items():
                     yield {**key, "direction": "", "measure": measure, "value": value}
 
-    def per_query(self, measure: str) -> Any:
-        """Value of a measure for every query.
+    def _values(self, method: str, number: int) -> Iterator[tuple[str, str, float]]:
+        """Direction, measure and value of a method on a fold."""
+        if self.names_measures:
+            for measure in self.measures:
+                for row in self._tables(method, measure)[number]:
+                    yield f"{row.query} -> {row.target}", measure, row.values[measure]
+            return
+        for goal in self.runs[method].trials:
+            directions = self.conditions_of_fits.directions(self.folds[number], goal)
+            for measure, by_fold in self.standing(method, goal).by_direction().items():
+                for (p, q), value in zip(directions, by_fold[number], strict=True):
+                    yield f"{p} -> {q}", measure, float(value)
 
-        Parameters
-        ----------
-        measure : str
-            One of the measures that were compared.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns method, fold, direction, object (its position in the data) and value.
-
-        Raises
-        ------
-        ValueError
-            If the measure was not compared, or has no values of queries.
-        ImportError
-            If pandas is not installed.
-        """
-        self._check_measure(measure)
-        if Measure.parse(measure).is_of_gallery:
-            raise ValueError(f"{measure!r} describes all items and has no values of queries.")
-        pd = optional("pandas", "per_query", "pandas")
-        parts = [
-            pd.DataFrame(
-                {
-                    "method": name,
-                    "fold": number,
-                    "direction": f"{row.query} -> {row.target}",
-                    "object": self.folds[number].test[row.query_objects[measure]],
-                    "value": row.per_query[measure],
-                }
-            )
-            for name in self.methods
-            for number, found in self.measured(
-                name, self.settings.goal_of(measure, self.data)
-            ).items()
-            for row in found.table
-        ]
-        return pd.concat(parts, ignore_index=True)
-
-
-def _of_fit(found: Measured) -> dict[str, float]:
-    """What was measured of a fit, beside retrieval."""
-    values = {
-        "train correlation": mean_correlation(found.train_correlations),
-        "held-out correlation": mean_correlation(found.test_correlations),
-        "fit seconds": found.fit_seconds,
-        "query seconds": found.query_seconds,
-        "peak bytes": np.nan if found.peak_bytes is None else float(found.peak_bytes),
-    }
-    if found.choice is not None:
-        chosen = {**found.choice.params, "n_components": found.n_components}
-        numbers = {k: float(v) for k, v in chosen.items() if isinstance(v, int | float)}
-        values |= {f"chosen {name}": value for name, value in numbers.items()}
-        values["value on the folds"] = found.choice.value
-    return {name: value for name, value in values.items() if not np.isnan(value)}
-
-
-def mean_correlation(correlations: Any) -> float:
-    """Mean over components and pairs of views; NaN without pairs."""
-    if correlations is None:
-        return np.nan
-    return float(np.mean(list(correlations.values())))
+    def _of_fit(self, method: str, number: int) -> dict[str, float]:
+        """Costs of a method on a fold, and chosen settings that are numbers."""
+        run, choice = self.runs[method], self.choice(method)
+        found: dict[str, Any] = {"seconds": run.seconds[number]}
+        if (peak := run.peak_bytes[number]) is not None:
+            found["peak bytes"] = peak
+        if choice is not None:
+            found |= {f"chosen {name}": value for name, value in choice.parameters.items()}
+        return {name: float(own) for name, own in found.items() if isinstance(own, int | float)}

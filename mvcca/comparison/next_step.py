@@ -30,12 +30,12 @@ def next_steps(
     Without methods that could be fitted there are none.
     """
     reading = _options({"--header": header, "--id": ids}) + ["--complete"] * complete
-    single = len(result.questions) == 1
+    single = len(result.goals) == 1
     found = {}
     for goal in result.goals:
         name = result.best_for(goal)
         if name is not None:
-            what = result.right_items(result.measure_of(goal))
+            what = result.right_items(goal)
             output = "model.mvcca" if single else f"{goal}.mvcca"
             found[what] = _fit_command(result, name, goal, views, labels, reading, output)
     return found

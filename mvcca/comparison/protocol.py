@@ -6,16 +6,16 @@ the goal "class": arrays (n_objects, n_directions), NaN where an object is no qu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 from scipy.special import gammaln
 
-from mvcca.comparison.significance import CONFIDENCE, by_group, corrected_t_test, paired_test
-from mvcca.model_selection import Goal, RankedSample
+from mvcca.model_selection import RankedSample
 
-LEVEL = 1 - CONFIDENCE
+LEVEL = 0.05  # of tests
 _NORMAL = 1.96  # quantile of the normal distribution
 _SPREAD = 2  # of differences on new rows, in standard errors over objects of the same models
 _CANNOT_WIN = 3.0  # standard errors behind the best method
@@ -24,12 +24,12 @@ _LEAST_GALLERY = 8  # from which sizes are extrapolated: a quarter has two items
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Values of one method for one goal, at the settings that the folds chose for it.
+    """Values of one method for a goal, or by a measure, at the settings that the folds chose.
 
     Attributes
     ----------
-    goal : {"object", "class"}
-        What is measured.
+    goal : {"object", "class"} or str
+        What is measured: a goal, or a measure that the user names.
     scores : mapping of int to float
         Measure that chooses, by number of the fold: MRR, or mean average precision.
     of_folds : mapping of int to ndarray, shape (n_objects, n_directions)
@@ -42,7 +42,7 @@ class Standing:
         Whether values are those of a measure that the user gave, the larger the better.
     """
 
-    goal: Goal
+    goal: str
     scores: Mapping[int, float]
     of_folds: Mapping[int, np.ndarray]
     galleries: Mapping[int, Sequence[int]]
@@ -110,6 +110,16 @@ class Standing:
             continued(self.reciprocal_rank(), self.reciprocal_rank(share), steps),
         )
 
+    def by_direction(self) -> dict[str, dict[int, np.ndarray]]:
+        """Measures in the gallery of the fold by number of the fold, one value per direction."""
+        if not self._are_ranks:
+            name = "map@50" if self.goal == "class" else self.goal
+            return {name: {n: np.nanmean(own, axis=0) for n, own in self.of_folds.items()}}
+        return {
+            name: {n: of_ranks(own) for n, own in self.of_folds.items()}
+            for name, of_ranks in _OF_RANKS.items()
+        }
+
     def of_objects(self) -> np.ndarray:
         """Measure of each object in the gallery of its fold, one value for each group."""
         return np.concatenate([self._by_group(n, self._shown_of(n)) for n in self.of_folds])
@@ -149,6 +159,16 @@ class Standing:
             p_value = paired_test(differences) if len(differences) > 1 else 1.0
         return bool(p_value < LEVEL and differences.mean() > 0)
 
+    def recall_curve(self, length: int) -> np.ndarray:
+        """R@1, R@2, ... in the gallery of the fold, as means over directions and folds."""
+        places = np.arange(1, length + 1)
+        curves = [
+            np.mean(column[~np.isnan(column), None] <= places, axis=0)
+            for ranks in self.of_folds.values()
+            for column in ranks.T
+        ]
+        return np.asarray(np.mean(curves, axis=0))
+
     def qualities(self, number: int) -> np.ndarray:
         """Measure that chooses of each object on a fold, as the mean over directions."""
         values = self.of_folds[number]
@@ -177,6 +197,13 @@ def _of_directions(values: np.ndarray) -> np.ndarray:
     )
 
 
+_OF_RANKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "r@1": lambda ranks: np.nanmean(np.where(np.isnan(ranks), np.nan, ranks <= 1), axis=0),
+    "r@10": lambda ranks: np.nanmean(np.where(np.isnan(ranks), np.nan, ranks <= 10), axis=0),
+    "mrr": lambda ranks: np.nanmean(1 / ranks, axis=0),
+}
+
+
 def standard_error(values: np.ndarray) -> float:
     """Standard error of the mean; NaN of a single value."""
     n = len(values)
@@ -185,6 +212,48 @@ def standard_error(values: np.ndarray) -> float:
 
 def _part(gallery: float, share: float) -> int:
     return max(1, min(int(gallery), round(share * gallery)))
+
+
+# ---- tests -------------------------------------------------------------------------------------
+
+
+def corrected_t_test(differences: np.ndarray, test_share: float) -> float:
+    """Two-sided p-value of the corrected resampled t-test of differences (n_folds,)."""
+    # The test of Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52,
+    # 2003, section 4.1. With the differences d_j between two methods on J folds, mean m and
+    # variance s²,
+    #
+    #     t = m / √((1/J + n_test/n_train) s²),   J - 1 degrees of freedom.
+    #
+    # The training parts of different folds overlap, so that the d_j are dependent; the term
+    # n_test/n_train, `test_share`, accounts for it. The test assumes that they are normal and that
+    # their correlation is n_test / (n_test + n_train).
+    n, mean = len(differences), float(np.mean(differences))
+    variance = (1 / n + test_share) * float(np.var(differences, ddof=1))
+    if variance == 0:
+        return 1.0 if mean == 0 else 0.0
+    return float(2 * stats.t.sf(abs(mean) / np.sqrt(variance), n - 1))
+
+
+def paired_test(differences: np.ndarray) -> float:
+    """Two-sided p-value of a paired t-test over objects.
+
+    It compares two fitted models on independent objects; that other training objects would give
+    other models is not taken into account.
+    """
+    if np.ptp(differences) == 0:
+        return 0.0 if differences[0] else 1.0
+    return float(stats.ttest_1samp(differences, 0).pvalue)
+
+
+def by_group(differences: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Differences of objects as one value per group, with the same mean.
+
+    Objects of a group depend on each other, the sums of groups do not. Groups of one object each
+    leave the differences as they are.
+    """
+    sums = np.bincount(groups, differences)[np.unique(groups)]
+    return sums * (len(sums) / len(differences))
 
 
 # ---- galleries of another size -------------------------------------------------------------------

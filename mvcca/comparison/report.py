@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
@@ -16,17 +16,25 @@ from typing import NamedTuple
 
 from sklearn import config_context
 
-from mvcca.comparison.examples import Example, Item, examples
-from mvcca.comparison.fits import Measured
+from mvcca.comparison.examples import Example, Item, Shown, examples
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.summary import Summary
-from mvcca.comparison.verdict import table as headline
-from mvcca.comparison.wording import pretty, written
+from mvcca.comparison.verdict import (
+    Answer,
+    about,
+    answers,
+    by_direction,
+    definitions,
+    details,
+    measured_on,
+    sentences,
+    table,
+    title_of,
+    warnings_of,
+)
 from mvcca.machine.pages import template
 from mvcca.machine.pictures import Illustration
 from mvcca.machine.printable import in_one_line
-from mvcca.machine.tables import Cell, Line, Table
-from mvcca.model_selection import Goal
+from mvcca.machine.tables import Table
 
 _TITLE = "Retrieval across views"
 _N_QUERIES, _N_ITEMS = 6, 8
@@ -40,7 +48,9 @@ def has_pictures() -> bool:
 
 
 def report_page(
-    results: Sequence[Measurements], command: str = "", next_steps: Mapping[str, str] | None = None
+    results: Sequence[Measurements],
+    command: str = "",
+    next_steps: Mapping[str, str] | None = None,
 ) -> str:
     """The report on all results; without `next_steps`, statements that save the best methods."""
     if not command and len(results) == 1:
@@ -55,10 +65,11 @@ def report_page(
 
 
 def _statements(result: Measurements) -> dict[str, str]:
-    """Statements that fit the best method of each question to all objects, and save it."""
+    """Statements that fit the best method of each goal to all objects, and save it."""
     return {
-        what: f'mvcca.save(result.refit({method!r}, {goal!r}), "model.mvcca")'
-        for goal, (what, (_, method)) in zip(result.goals, result.questions.items(), strict=False)
+        result.right_items(goal): f'mvcca.save(result.refit({name!r}, {goal!r}), "model.mvcca")'
+        for goal in result.goals
+        if (name := result.best_for(goal))
     }
 
 
@@ -75,10 +86,14 @@ class Queries(NamedTuple):
 class ResultSection:
     """What the report shows of one result."""
 
-    summary: Summary
-    tables: list[Table]  # measures, then correlations, costs and settings
+    title: str
+    answers: list[Answer]
+    verdict: str
+    data: list[str]  # and how methods were fitted and measured
+    tables: list[Table]
     by_direction: list[Table]
-    n_directions: int
+    warnings: list[str]
+    definitions: list[str]
     note: str  # why there are no pictures
     illustrations: list[Illustration]
     queries: Queries | None
@@ -86,104 +101,62 @@ class ResultSection:
     @classmethod
     def of(cls, result: Measurements) -> ResultSection:
         """Gather what the report shows of a result."""
-        summary = Summary.of(result)
-        tables = [
-            part
-            for table in (headline(result), summary.measures, summary.costs, summary.choices)
-            for part in table.parts()
-            if part.lines
-        ]
-        if not result.successes:
-            return cls(summary, tables, [], 0, "", [], None)
+        shown = Shown.of(result) if result.successes else None
+        draws = result.successes and has_pictures()
         return cls(
-            summary,
-            tables,
-            [part for table in _by_direction(result) for part in table.parts()],
-            len(result.chance[0]),
+            title_of(result),
+            answers(result),
+            " ".join(sentences(result)),
+            about(result),
+            _parts([table(result), details(result)]),
+            _parts(by_direction(result)),
+            warnings_of(result),
+            definitions(result),
             "" if has_pictures() else f"This report has no figures, {NO_PICTURES}.",
-            list(_illustrations(result, summary)) if has_pictures() else [],
-            _queries(result, bool(result.presentation.layout) and has_pictures()),
+            list(_illustrations(result, shown)) if draws else [],
+            None if shown is None else _queries(result, shown, has_pictures()),
         )
 
 
-def _by_direction(result: Measurements) -> Iterator[Table]:
-    """A table per measure: a line per direction and a column per method."""
-    directions = [in_one_line(f"{row.query} → {row.target}") for row in result.chance[0]]
-    methods = list(map(in_one_line, result.successes))
-    where = "" if result.is_one_split else f", mean over {len(result.folds)} folds"
-    for m in result.measures:
-        columns = [result.by_direction(name, m) for name in result.successes]
-        lines = [
-            Line(direction, [Cell(written(m, value)) for value in values])
-            for direction, *values in zip(directions, *columns, strict=True)
-        ]
-        yield Table(f"{pretty(m)} by direction{where}", ["query → searched", *methods], lines)
-
-
-def _goal(result: Measurements) -> Goal:
-    """The goal of the first measure."""
-    return result.settings.goal_of(result.measures[0], result.data)
-
-
-def _is_tuned(result: Measurements) -> bool:
-    return any(result.fits(name)[0].choice is not None for name in result.successes)
+def _parts(tables: Iterable[Table]) -> list[Table]:
+    return [part for own in tables for part in own.parts() if part.lines]
 
 
 # ---- figures and queries ------------------------------------------------------------------------
 
 
-def _illustrations(result: Measurements, summary: Summary) -> Iterator[Illustration]:
+def _illustrations(result: Measurements, shown: Shown | None) -> Iterator[Illustration]:
     from mvcca.comparison import figures
 
-    best = result.fits(result.best)[0]
-    if pictures := figures.correlations(result):
-        yield Illustration(
-            "Correlations",
-            pictures,
-            "Correlation between views on each component of the shared space. A gap between the "
-            "lines means overfitting."
-            + (" Bands run from the lowest to the highest pair of views." * _has_pairs(result)),
-            _of_first_fold(result),
-        )
-    if _is_tuned(result):
-        yield Illustration(
-            "Search for settings",
-            figures.tuning(result),
-            f"{'MRR' if _goal(result) == 'object' else 'Mean average precision'} of held-out "
-            "objects. Each point is the best value at this setting, whatever the others are; each "
-            "ranking has a line.",
-            summary.measured_on,
-        )
-    if best.curves:
-        n_directions = len(result.chance[0])
+    for goal in result.goals:
+        if pictures := figures.tuning(result, goal):
+            yield Illustration(
+                f"Search for settings: {result.right_items(goal)}",
+                pictures,
+                f"{'MRR' if goal == 'object' else 'Mean average precision'} of held-out objects. "
+                "Each point is the best value at this setting, whatever the others are; each "
+                "ranking has a line.",
+                measured_on(result),
+            )
+    if "object" in result.goals and not result.settings.by_measure(result.data):
         yield Illustration(
             "Recall",
             [figures.recall(result)],
-            f"Share of queries with a right item ({result.right_items('r@1')}) among the first k. "
-            "Lines that start higher find it earlier. Methods with equal curves share a line.",
-            f"{summary.measured_on}; mean over "
-            + (f"{n_directions} directions" if n_directions > 1 else "one direction"),
+            "Share of queries whose object is among the first k. Lines that start higher find it "
+            "earlier. Methods with equal curves share a line.",
+            f"{measured_on(result)}; mean over directions",
         )
-    if best.shown is not None and (best.n_components or 0) > 1:
-        views = best.shown.in_one_space.names
+    if shown is not None and shown.n_columns > 1:
+        views = shown.in_one_space.names
         n_rows = min(len(result.folds[0].test), figures.MOST_POINTS // len(views))
         colors = "" if result.data.label_texts is None else " of one colour"
         yield Illustration(
             "Shared space",
-            [figures.embedding(result)],
+            [figures.embedding(result, shown)],
             f"t-SNE map of the space of {in_one_line(result.best)}. Where different markers"
             f"{colors} mix, queries in one view find similar items in the other.",
             f"{n_rows:,} objects, drawn at random; {_of_first_fold(result)}",
         )
-
-
-def _has_pairs(result: Measurements) -> bool:
-    """Whether there are correlations of several pairs of views."""
-    return any(
-        len(values or {}) > 1
-        for name in result.successes
-        for values in [result.fits(name)[0].test_correlations]
-    )
 
 
 def _of_first_fold(result: Measurements) -> str:
@@ -193,23 +166,22 @@ def _of_first_fold(result: Measurements) -> str:
     return f"{which}{train:,} training and {test:,} held-out objects"
 
 
-def _queries(result: Measurements, as_images: bool) -> Queries | None:
+def _queries(result: Measurements, shown: Shown, has_pictures: bool) -> Queries:
     """Queries and items as images, or as words and labels, or as numbers of rows."""
-    best = result.fits(result.best)[0]
-    if best.shown is None:
-        return None
+    as_images = bool(result.presentation.layout) and has_pictures
 
-    def shown(item: Item) -> Item:
+    def labelled(item: Item) -> Item:
         if as_images:
             from mvcca.comparison import figures
 
             return replace(item, text=item.labels, image=figures.image(result, item))
         return replace(item, text=_text(result, item))
 
-    source, target, *_ = map(in_one_line, best.shown.projected.rows.names)
+    source, target, *_ = map(in_one_line, shown.projected.rows.names)
+    objects, seed = result.folds[0].test, result.settings.random_state
     rows = [
-        Example(shown(example.query), list(map(shown, example.found)))
-        for example in _examples(result, best)
+        Example(labelled(example.query), list(map(labelled, example.found)))
+        for example in examples(result.data, objects, shown, _N_QUERIES, _N_ITEMS, seed)
     ]
     varied = "" if result.data.label_texts is None else " among those of different labels"
     faded = " The part of an image that is in another view is faded." if as_images else ""
@@ -220,12 +192,6 @@ def _queries(result: Measurements, as_images: bool) -> Queries | None:
         f"{len(rows)} queries, drawn at random{varied}; {_of_first_fold(result)}",
         rows,
     )
-
-
-def _examples(result: Measurements, best: Measured) -> list[Example]:
-    assert best.shown is not None
-    objects, seed = result.folds[0].test, result.settings.random_state
-    return examples(result.data, objects, best.shown, _N_QUERIES, _N_ITEMS, seed)
 
 
 def _text(result: Measurements, item: Item) -> str:
@@ -247,8 +213,8 @@ def _estimators(results: Sequence[Measurements]) -> Iterator[tuple[str, str]]:
     with config_context(print_changed_only=False):
         for result in results:
             for name in result.successes:
-                for found in result.fits(name):
-                    yield name, " ".join(str(found.estimator).split())
+                for estimator in result.estimators(name):
+                    yield name, " ".join(str(estimator).split())
 
 
 def _facts(results: Sequence[Measurements], command: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""`ComparisonResult`: measurements that grow, how they are shown, and the best estimator."""
+"""`ComparisonResult`: measurements that grow, how they are shown, and fitted models."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import hash as hash_of
-from sklearn.base import clone
 
 from mvcca.blocks.checks import few
 from mvcca.comparison.candidates import candidates_of
 from mvcca.comparison.export import as_json, write
-from mvcca.comparison.fits import quiet_if_searching_ridges
+from mvcca.comparison.fits import fitted
 from mvcca.comparison.measurements import RECORD, Measurements
 from mvcca.comparison.schedule import runs_of
-from mvcca.comparison.summary import Summary
-from mvcca.comparison.verdict import as_text, sentences, table
+from mvcca.comparison.verdict import as_text, details, sentences, table
 from mvcca.comparison.wording import listed
+from mvcca.machine.optional import optional
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table
-from mvcca.model_selection import Goal, fit_chosen
+from mvcca.model_selection import Goal
+from mvcca.retrieval import Measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 class ComparisonResult(Measurements, Result):
     """Result of `mvcca.compare`. Printing it shows the table.
 
-    ``to_frame`` has all values, in the columns method, fold, direction, measure and value. Rows
-    without a direction are mean correlations, seconds, bytes of memory, and settings that tuning
-    chose, if they are numbers, with their value on the inner folds. ``plot(figure="mrr")`` draws
-    the mean of a measure for each method, with its 95 % confidence interval.
+    ``to_frame`` has all values, in the columns method, fold, direction, measure and value: the
+    measures that the user names or, without them, those of the goals. Rows without a direction are
+    seconds, bytes of memory, and chosen settings that are numbers. ``plot(figure="object")`` draws
+    what the table shows of a goal, or a measure that the user names.
 
     Attributes
     ----------
@@ -45,8 +45,8 @@ class ComparisonResult(Measurements, Result):
     measures : tuple of str
         Names of the measures; the first one determines the best method.
     best : str
-        The method with the best mean of the first measure over the folds. With pairs and labels
-        there may be another one by another measure: see `questions` and `best_by`.
+        The best method for the goal of the first measure. With pairs and labels there may be
+        another one for the other goal: see `best_for`.
     failures : dict of str to str
         Methods without a result, with the reason.
     is_complete : bool
@@ -97,7 +97,8 @@ class ComparisonResult(Measurements, Result):
         >>> import mvcca
         >>> from mvcca.datasets import load_digits_views
         >>> data = load_digits_views()
-        >>> result = mvcca.compare(["cca", "mlcca"], data.views, data.labels, cv=3)
+        >>> views, labels = data.views[:200], data.labels[:200]
+        >>> result = mvcca.compare(["cca", "mlcca"], views, labels, cv=2, tune=False)
         >>> result.add({"mine": mvcca.CCA(9, reg=1.0)}).methods
         ('CCA', 'MLCCA', 'mine')
         """
@@ -168,7 +169,8 @@ class ComparisonResult(Measurements, Result):
         Returns
         -------
         estimator
-            Fitted; it ranks as the folds chose.
+            Fitted; it ranks as the folds chose. For views of texts, a pipeline that begins with
+            the step that turns them into numbers.
 
         Raises
         ------
@@ -180,38 +182,69 @@ class ComparisonResult(Measurements, Result):
             raise ValueError(f"{method} was not measured: {run.failure}")
         if goal is not None and goal not in run.trials:
             raise ValueError(f"{method} was measured for {few(run.trials)}, not for {goal!r}.")
-        choice, estimator = self.choice(method, goal), clone(candidate.estimator)
-        y = candidate.labels_of(self.data, np.arange(len(self.data.views)))
-        with quiet_if_searching_ridges(self.settings):
-            if choice is None:
-                estimator.fit(self.data.views, y)
-            elif candidate.is_tuned:
-                fit_chosen(estimator, choice, self.data.views, y, goal or self._goal(method))
-            else:
-                estimator.set_params(**choice.params).fit(self.data.views, y)
-        return getattr(estimator, "best_estimator_", estimator)
+        goal, rows = goal or self._goal(method), np.arange(len(self.data.views))
+        choice = self.choice(method, goal)
+        return fitted(candidate, self.data, rows, choice, self.settings, goal)
+
+    # ---- tables ---------------------------------------------------------------------------------
+
+    def per_query(self, measure: str) -> Any:
+        """Value of a measure for every query.
+
+        Parameters
+        ----------
+        measure : str
+            One of the measures that were compared.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns method, fold, direction, object (its position in the data) and value.
+
+        Raises
+        ------
+        ValueError
+            If the measure was not compared, or has no values of queries.
+        ImportError
+            If pandas is not installed.
+        """
+        tables = {name: self._tables(name, measure) for name in self.successes}
+        if Measure.parse(measure).is_of_gallery:
+            raise ValueError(f"{measure!r} describes all items and has no values of queries.")
+        pd = optional("pandas", "per_query", "pandas")
+        parts = [
+            pd.DataFrame(
+                {
+                    "method": name,
+                    "fold": number,
+                    "direction": f"{row.query} -> {row.target}",
+                    "object": self.folds[number].test[row.query_objects[measure]],
+                    "value": row.per_query[measure],
+                }
+            )
+            for name, by_fold in tables.items()
+            for number, found in by_fold.items()
+            for row in found
+        ]
+        return pd.concat(parts, ignore_index=True)
 
     def tables(self) -> list[Table]:
-        """Return all values, which only frames show; the goals; measures, costs and settings."""
+        """Return all values, which only frames show; the goals and measures; settings and costs."""
         values = [list(record.values()) for record in self.records()]
-        summary = Summary.of(self)
-        parts = (summary.measures, summary.costs, summary.choices)
-        *first, last = [part for part in parts if part.lines]
-        notes = [*last.notes, *summary.numbered_warnings, *summary.method_notes]
         of_values = Table.of("Values by method, fold and direction", RECORD, values, shown=())
-        more = [*first, replace(last, notes=notes)]
-        return [of_values, table(self), *(replace(part, shown=("page",)) for part in more)]
+        return [of_values, table(self), replace(details(self), shown=("page",))]
 
     def figures(self) -> dict[str, Draw]:
-        """Return the figures by measure: means of the methods, with 95 % confidence intervals."""
-        return {measure: Draw(partial(_intervals, self, measure)) for measure in self.measures}
+        """Return the figures by goal, and by measure if the user names them."""
+        measures = [] if self.settings.are_default else self.measures
+        return {what: Draw(partial(_intervals, self, what)) for what in (*self.goals, *measures)}
 
     def sentences(self) -> list[str]:
         """Return the best method for each goal, and the next one."""
         return sentences(self)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return values, intervals, decisions and settings, in JSON-compatible values."""
+        """Return values, intervals and settings, in JSON-compatible values."""
         return as_json(self)
 
     def save_page(self, path: str | Path, *, command: str = "") -> None:
@@ -236,12 +269,12 @@ class ComparisonResult(Measurements, Result):
         return as_text(self)
 
     def _of_notebook(self) -> list[Table]:
-        return [table(self)]  # others need further fits
+        return [table(self)]
 
     __repr__ = __str__
 
 
-def _intervals(result: Measurements, measure: str, ax: Axes | None) -> Axes:
+def _intervals(result: ComparisonResult, what: str, ax: Axes | None) -> Axes:
     from mvcca.comparison.figures import intervals
 
-    return intervals(result, measure, ax)
+    return intervals(result, what, ax)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
 
+from mvcca.comparison.candidates import DEFAULTS
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.wording import listed, pretty, signed, with_error, written
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.tables import Cell, Line, Table
-from mvcca.model_selection import Goal
+from mvcca.model_selection import Choice, Goal
+from mvcca.retrieval import Measure
 
 CAPTION = "How well methods find items of held-out objects"
 _MOST_LINES = 10  # of methods in text
 _MOST_REASONS = 3
+_CHOOSES = {"object": "MRR", "class": "mean average precision"}
 _TYPICAL_ERROR = {"object": ".014 (R@1)", "class": ".05 (mAP@50)"}
 
 
@@ -56,7 +59,7 @@ def _answer(result: Measurements, goal: Goal) -> Answer:
         doubt = "" if result.is_worse(rival, goal) else ", which may be as good"
         others_text = f"next {rival} {_number(result, goal, _value(result, rival, goal))}{doubt}"
     chance = _number(result, goal, result.chance_of_goals[goal])
-    what = in_one_line(result.right_items(result.measure_of(goal)))
+    what = in_one_line(result.right_items(goal))
     return Answer(what, in_one_line(best), in_one_line(text), chance, in_one_line(others_text))
 
 
@@ -100,14 +103,14 @@ def _number(result: Measurements, goal: Goal, value: float) -> str:
 # ---- table --------------------------------------------------------------------------------------
 
 
-def table(result: Measurements, *, with_measures: bool = False) -> Table:
+def table(result: Measurements) -> Table:
     """All methods: what is measured in the galleries of the folds, and at the user's size.
 
-    With the measures that the user gave, if they are to be in the same table.
+    With the measures that the user gave, of all held-out rows of a fold.
     """
     names = _in_order(result)
     columns = [column for goal in result.goals for column in _columns(result, goal, names)]
-    columns += _of_user(result, names) if with_measures else []
+    columns += _of_user(result, names)
     n_folds = {name: len(result.runs[name].folds) for name in names}
     if len(set(n_folds.values())) > 1:
         columns.append(("folds", {name: Cell(str(n)) for name, n in n_folds.items()}))
@@ -171,13 +174,13 @@ def _of_user(result: Measurements, names: Sequence[str]) -> list[tuple[str, dict
         return []
     size = len(result.folds[0].test)
     first = result.measures[1:] if result.settings.by_measure(result.data) else result.measures
-    return [
-        (
-            f"{pretty(m)}, fold of {size:,}",
-            {n: Cell(with_error(m, result.mean(n, m), result.standard_error(n, m))) for n in names},
-        )
-        for m in first
-    ]
+    found = []
+    for m in first:
+        sign = -1 if Measure.parse(m).smaller_is_better else 1
+        own = {name: result.standing(name, m) for name in names}
+        cells = {n: Cell(with_error(m, sign * s.value, s.reach)) for n, s in own.items()}
+        found.append((f"{pretty(m)}, fold of {size:,}", cells))
+    return found
 
 
 def _names(goal: Goal) -> list[str]:
@@ -229,27 +232,166 @@ def notes(result: Measurements) -> list[str]:
     return list(map(in_one_line, lines))
 
 
-def _warnings(result: Measurements) -> list[str]:
-    """Warnings of methods with a single setting; those of settings that are tried are silent.
-
-    Methods that give the same one are named together.
-    """
-    methods: dict[str, dict[str, None]] = {}
+def warnings_of(result: Measurements) -> list[str]:
+    """Warnings of methods with a single setting; methods that give the same one are together."""
+    methods: dict[str, list[str]] = {}
     for name in result.successes:
-        for measured in result.runs[name].measured.values():
-            for text in measured.warnings:
-                methods.setdefault(text, {})[name] = None
-    return [in_one_line(f"{listed([*names])}: {text}") for text, names in methods.items()]
+        for text in result.runs[name].warnings:
+            methods.setdefault(text, []).append(name)
+    return [in_one_line(f"{listed(names)}: {text}") for text, names in methods.items()]
 
 
 def _is_tuned(result: Measurements) -> bool:
     return any(candidate.is_tuned for candidate in result.candidates)
 
 
+# ---- all that is known --------------------------------------------------------------------------
+
+
+def details(result: Measurements) -> Table:
+    """Chosen settings, rankings and costs: a line per method, or per goal if settings differ."""
+    lines = []
+    for candidate in result.candidates:
+        if (name := candidate.name) in result.failures:
+            continue
+        run, by_settings = result.runs[name], dict[tuple[str, str], list[str]]()
+        for goal, trials in run.trials.items():
+            settings = _settings_in_words(result.choice(name, goal))
+            key = settings, str(trials.best.ranking)
+            by_settings.setdefault(key, []).append(result.right_items(goal))
+        peaks = [own for own in run.peak_bytes.values() if own is not None]
+        costs = [
+            f"{np.mean(list(run.seconds.values())):.2f}",
+            f"{max(peaks) / 1e6:.0f}" if peaks else "",
+        ]
+        for (settings, ranking), goals in by_settings.items():
+            texts = [listed(goals), settings, ranking, candidate.learns_from, *costs]
+            lines.append(Line(in_one_line(name), list(map(Cell, map(in_one_line, texts)))))
+            costs = ["", ""]
+    columns = ["method", "for", "settings", "ranked by", "learns from", "s a fold", "MB"]
+    edges = ["^ at an edge of the searched values"] * any("^" in str(line.cells) for line in lines)
+    notes = ["s a fold: fits of all settings, and ranking; MB: memory that they took", *edges]
+    return Table("Settings and costs", columns, lines, columns[:5], notes)
+
+
+def _settings_in_words(choice: Choice | None) -> str:
+    """Settings that were chosen, marked if at an edge of what was searched."""
+    if choice is None:
+        return "as given"
+    return ", ".join(
+        f"{name} {_written(value)}{'^' if name in choice.at_edge else ''}"
+        for name, value in choice.parameters.items()
+    )
+
+
+def _written(value: object) -> str:
+    if isinstance(value, dict):  # of scales
+        return "of " + (", ".join(name for name, own in value.items() if own) or "no view")
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def by_direction(result: Measurements) -> Iterator[Table]:
+    """A table per measure: a line per direction and a column per method."""
+    found: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for record in result.records():
+        if record["direction"]:
+            of_measure = found.setdefault(record["measure"], {})
+            of_direction = of_measure.setdefault(record["direction"], {})
+            of_direction.setdefault(record["method"], []).append(record["value"])
+    for measure, of_directions in found.items():
+        methods = list(dict.fromkeys(name for own in of_directions.values() for name in own))
+        lines = [
+            Line(
+                in_one_line(direction),
+                [
+                    Cell(written(measure, float(np.mean(own[n]))) if n in own else "-")
+                    for n in methods
+                ],
+            )
+            for direction, own in of_directions.items()
+        ]
+        caption = f"{pretty(measure)} by direction, {measured_on(result)}"
+        yield Table(caption, ["query → searched", *map(in_one_line, methods)], lines)
+
+
+def measured_on(result: Measurements) -> str:
+    """Number of folds and of held-out objects."""
+    n_held_out = len(result.folds[0].test)
+    if result.is_one_split:
+        return f"{n_held_out:,} held-out objects"
+    return f"{len(result.folds)} folds, {n_held_out:,} held-out objects in the first"
+
+
+def title_of(result: Measurements) -> str:
+    """The title of the data, by default the names of the views."""
+    return in_one_line(result.presentation.title or " and ".join(result.data.views.names))
+
+
+def about(result: Measurements) -> list[str]:
+    """The data, how the objects were split, and settings common to all methods."""
+    folds, settings = result.folds, result.settings
+    sizes = f"{len(folds[0].train):,} training and {len(folds[0].test):,} held-out objects"
+    split = (
+        f"one split, {sizes}" if len(folds) == 1 else f"{len(folds)} folds, {sizes} in the first"
+    )
+    lines = [*result.data.describe(), f"{split}; seed {settings.random_state}"]
+    tuned = [one.name for one in result.candidates if one.is_tuned]
+    if tuned:
+        by = "all methods" if len(tuned) == len(result.candidates) else listed(tuned)
+        measures = listed([_CHOOSES[goal] for goal in result.goals])
+        lines.append(f"settings of {by} chosen on the same folds: largest {measures}")
+    fixed = any(one.method is not None and not one.is_tuned for one in result.candidates)
+    params = {**(DEFAULTS if fixed else {}), **settings.params} if result.has_named else {}
+    given = [
+        f"{value} components" if name == "n_components" else f"{name} {value}"
+        for name, value in params.items()
+        if name not in settings.search
+    ]
+    if given:
+        lines.append(f"settings: {', '.join(given)}")
+    if settings.search:
+        tried = ", ".join(f"{k} from {', '.join(map(str, v))}" for k, v in settings.search.items())
+        lines.append(f"chosen on the same folds: {tried}")
+    return list(map(in_one_line, lines))
+
+
+def definitions(result: Measurements) -> list[str]:
+    """What the measures and the tests are."""
+    chance = [f"{_number(result, g, own)} ({g})" for g, own in result.chance_of_goals.items()]
+    test = (
+        "a paired t-test over held-out objects"
+        if result.is_one_split
+        else ("the corrected resampled t-test over folds (Nadeau and Bengio)")
+    )
+    measures = result.chance[0].notes if result.names_measures else ()
+    return [
+        f"may be as good: {test} finds no difference at the 5 % level",
+        f"chance: exact expectation if every query ranks all items at random; {listed(chance)}",
+        *(in_one_line(_meaning(note)) for note in measures),
+    ]
+
+
+def _meaning(note: str) -> str:
+    """Definition of measures under their pretty names, without the similarity."""
+    names, _, meaning = note.replace("; random order", "").partition(": ")
+    return f"{', '.join(map(pretty, names.split(', ')))}: {meaning}"
+
+
+def verbose_text(result: Measurements, directions: bool = False, *, bold: bool = False) -> str:
+    """All that is known; with `directions`, also every direction of every method."""
+    width = shutil.get_terminal_size().columns
+    wrapped = [fill(text, width, subsequent_indent="  ") for text in about(result)]
+    parts = ["\n".join([as_text(result, bold=bold)]), "\n".join(wrapped)]
+    tables = [details(result), *(by_direction(result) if directions else ())]
+    parts += [f"{own.caption}\n{own.as_text(width)}" for own in tables if own.lines]
+    parts.append("\n".join(fill(t, width, subsequent_indent="  ") for t in definitions(result)))
+    return "\n\n".join(parts)
+
+
 def as_text(result: Measurements, width: int | None = None, *, bold: bool = False) -> str:
     """The sentences and the table, in few lines."""
     width = max(40, width or shutil.get_terminal_size().columns)
-    whole = table(result, with_measures=True)
+    whole = table(result)
     measured = [line for line in whole.lines if not line.reason]
     failed = [line for line in whole.lines if line.reason]
     shown = replace(whole, lines=measured[:_MOST_LINES], notes=())
@@ -261,7 +403,7 @@ def as_text(result: Measurements, width: int | None = None, *, bold: bool = Fals
         parts.append(f"{len(measured) - _MOST_LINES} more methods: see the report")
     parts += [fill(text, width) for text in whole.notes]
     parts += [fill(f"{line.name} skipped: {line.reason}", width) for line in failed[:_MOST_REASONS]]
-    said = _warnings(result)
+    said = warnings_of(result)
     parts += [fill(text, width) for text in said[:_MOST_REASONS]]
     if len(said) > _MOST_REASONS:
         parts.append(f"{len(said) - _MOST_REASONS} more warnings: see the report")

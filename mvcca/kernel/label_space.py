@@ -101,8 +101,8 @@ class LabelSpaceEstimator(MultiViewEstimator):
     predictors_: dict[str, Callable[[Any], np.ndarray]]
 
     def search_space(self, views: Views, labels: LabelsByView) -> Space:
-        """Kernels and ridges, with larger or smaller ridges if the best is at an end."""
-        values = {"kernel": ("linear", "rbf"), "reg": (1e-3, 1e-2, 0.1, 1.0)}
+        """Ridges, with larger or smaller ones if the best is at an end, then kernels."""
+        values = {"reg": (1e-3, 1e-2, 0.1, 1.0), "kernel": ("linear", "rbf")}
         return Space(values, beyond={"reg": _next_ridge}, n_folds=3)
 
     @all_or_nothing

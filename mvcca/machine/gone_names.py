@@ -13,6 +13,7 @@ INSTEAD = {
     "mvcca.blocks.cells_of_text": "blocks.sources.cells_of_text",
     "mvcca.blocks.open_or_read": "blocks.sources.open_or_read",
     "mvcca.blocks.path_and_key": "blocks.sources.path_and_key",
+    "mvcca.comparison.Difference": "ComparisonResult.is_worse and ComparisonResult.standing",
     "mvcca.interop.alignment.Step": "AlignmentStep",
     "mvcca.linear.CovarianceCCA": "a StatisticEstimator with your problem",
     "mvcca.machine.Config": "machine.config.Config",

@@ -21,7 +21,7 @@ _HEADING = 12  # characters of a line of a long heading
 
 @dataclass(frozen=True)
 class Cell:
-    """Text of a cell, and its mark: ``*`` for the best values, ``?`` for undecided ones."""
+    """Text of a cell, and its mark: ``<`` for the best values."""
 
     text: str
     mark: str = ""
@@ -29,7 +29,7 @@ class Cell:
     @property
     def is_best(self) -> bool:
         """Whether it is shown in bold, which means nothing else."""
-        return self.mark == "*"
+        return self.mark == "<"
 
     def __str__(self) -> str:
         return f"{self.text}{self.mark}"

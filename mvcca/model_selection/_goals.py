@@ -134,6 +134,10 @@ class RankedSample:
             return list(self.asked.directions)
         return list(permutations(self.ranked, 2))
 
+    def directions_for(self, goal: Goal) -> list[tuple[str, str]]:
+        """Directions in which some item is right."""
+        return [own for own in self.directions if relevant_items(goal, self, *own) is not None]
+
     @cached_property
     def share_labels(self) -> dict[tuple[str, str], np.ndarray]:
         """Whether each row of one view shares a label with each row of another, by direction."""

@@ -1,0 +1,110 @@
+"""What a comparison promises: exact galleries, honest chance, and a refit of what is printed."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import mvcca
+from mvcca import CCA
+from mvcca.comparison import protocol
+from mvcca.model_selection import values_by_ranking
+from mvcca.retrieval.ranking import Ranking
+
+N = 90
+CLASSES = np.arange(N) % 3
+
+
+def planted(n_views=2, noise=1.0):
+    """Views that share two dimensions and three classes."""
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((3, 2))[CLASSES] + 0.7 * rng.standard_normal((N, 2))
+    return {
+        name: shared @ rng.standard_normal((2, 5)) + noise * rng.standard_normal((N, 5))
+        for name in "abcd"[:n_views]
+    }
+
+
+@pytest.fixture(scope="module")
+def result():
+    return mvcca.compare("default", planted(), CLASSES, cv=3, budget=None)
+
+
+def test_the_same_data_and_seed_give_the_same_table_whatever_the_deadline(result):
+    again = mvcca.compare("default", planted(), CLASSES, cv=3, budget="2h")
+    assert str(again) == str(result)
+
+
+def test_the_default_prints_at_most_25_lines_with_one_command_per_goal(result):
+    from mvcca.comparison.next_step import in_words, next_steps
+
+    commands = in_words(next_steps(result, {"a": "a.npy", "b": "b.npy"}, "y.npy"))
+    assert len(commands) == len(result.goals) == 2
+    assert len(str(result).splitlines()) + 1 + len(commands) <= 25
+    for goal, command in zip(result.goals, commands, strict=True):
+        assert f"--goal {goal} " in command
+
+
+def test_a_refit_has_the_settings_that_are_printed(result):
+    for goal in result.goals:
+        name = result.best_for(goal)
+        choice, model = result.choice(name, goal), result.refit(name, goal)
+        assert model.get_params().items() >= choice.parameters.items()
+        assert model.ranking_ == choice.ranking
+
+
+def test_in_the_gallery_of_a_fold_recall_is_that_of_its_ranks(result):
+    for name in result.ranked_for("object"):
+        own = result.standing(name, "object")
+        hits = np.concatenate([(ranks <= 1).ravel() for ranks in own.of_folds.values()])
+        assert own.gallery == N // 3
+        recall, reciprocal = own.at(own.gallery)
+        assert recall == pytest.approx(hits.mean())
+        assert reciprocal == pytest.approx(own.value)
+        assert own.at(10**4)[0] < recall < own.at(5)[0]  # items are harder to find among more
+
+
+def test_recall_in_a_part_of_a_gallery_is_the_mean_over_all_parts():
+    ranks, gallery, part = np.array([1.0, 2.0, 4.0, 6.0]), 6, 3
+    for rank, recall, reciprocal in zip(
+        ranks,
+        protocol.rarefied_recall(ranks, gallery, part),
+        protocol.rarefied_reciprocal_rank(ranks, gallery, part),
+        strict=True,
+    ):
+        others = [item for item in range(1, gallery + 1) if item != rank]
+        drawn = [1 + sum(item < rank for item in own) for own in combinations(others, part - 1)]
+        assert recall == pytest.approx(np.mean(np.array(drawn) == 1))
+        assert reciprocal == pytest.approx(np.mean(1 / np.array(drawn)))
+
+
+def test_labels_in_random_order_are_found_as_often_as_by_chance():
+    labels = np.random.default_rng(1).permutation(CLASSES)
+    found = mvcca.compare({"CCA": CCA(2, reg=0.1)}, planted(), labels, budget=None)
+    own = found.standing("CCA", "class")
+    assert own.value == pytest.approx(found.chance_of_goals["class"], abs=own.reach + 0.03)
+
+
+def test_figures_of_any_views_are_ranked_as_the_refit_ranks():
+    found = mvcca.compare(["mvcca"], planted(3), cv=0.3, budget=None, params={"scale": False})
+    (fold,), fits = found.folds, found.conditions_of_fits
+    model = fits.model(
+        found.candidate("MVCCA"), fold, found.choice("MVCCA", "object"), goal="object"
+    )
+    assert model.questions_ is not None
+    value = values_by_ranking(Ranking.of(model), fits.sample(fold))["object"].score
+    assert found.standing("MVCCA", "object").value == value
+
+
+def test_a_refit_reads_texts():
+    words = np.array(["red", "green", "blue", "round"])
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 4, (60, 4))
+    texts = [" ".join(np.repeat(words, row)) or "none" for row in counts]
+    views = {"image": counts + 0.1 * rng.standard_normal((60, 4)), "text": texts}
+    found = mvcca.compare("cca", views, cv=0.3, tune=False, params={"n_components": 2})
+    scores = found.refit("CCA").transform(mvcca.Views(views))
+    assert scores["text"].shape == (60, 2)
+    assert np.corrcoef(scores["image"][:, 0], scores["text"][:, 0])[0, 1] > 0.9
