@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from scipy import linalg
 from sklearn.utils import check_random_state
 
-from mvcca.inspection._rows import GivenRows
+from mvcca.inspection._rows import GivenRows, common_scale
 from mvcca.inspection.permutation._design import HELD_OUT, Design, Options
 from mvcca.inspection.permutation._held_out import HeldOutCorrelation, Tuned, folds_of
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
@@ -236,7 +236,7 @@ def permutation_test(
     if within:
         rows = rows.within_groups()
     design = Design.of(rows.arrays, rows.confounds, rows.groups, options)
-    if not sign_flips and design.has_unlike_scale:
+    if not sign_flips and _has_unlike_scale(design, rows.arrays):
         warn(_UNLIKE_ROWS)
     rng = check_random_state(random_state)
     trial = _trial(design, rows, options, rng)  # draws folds, which must not depend on the number
@@ -309,6 +309,15 @@ def _stepwise(design: Design, rows: GivenRows, options: Options) -> Stepwise:
         observed[1:n_steps] = [step.observed(options.statistic) for step in steps]
     step = ComponentTest(first, in_space_of(moved, fixed, second), design.exchanges[0])
     return Stepwise(options.statistic, observed, r, step, steps, loadings, rearranged)
+
+
+def _has_unlike_scale(design: Design, arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether large rows of the first two views belong together, more than by chance."""
+    first, second = design.sides[:2]
+    if first.complement is not second.complement:  # rows have different confounds
+        return False
+    views = (_variables(side.complement, arrays[side.name]) for side in (first, second))
+    return common_scale(*map(first.complement.lift, views)) > 1
 
 
 def _variables(complement: Complement, X: np.ndarray) -> np.ndarray:

@@ -31,12 +31,8 @@ def component_tables(
     lines: list[tuple[Any, ...]],
     significant: np.ndarray,
     level: float,
-    rows: str,
 ) -> list[Table]:
-    """Correlations and redundancy of all components; those that are significant are shaded.
-
-    `rows` says which ones the intervals of this level are from, if they are not all.
-    """
+    """Correlations and redundancy of all components; those that are significant are shaded."""
     shares = [j for j, name in enumerate(header) if name.startswith("redundancy_")]
     found = [j for j in range(len(header)) if j not in shares and header[j] != "note"]
     tables = []
@@ -44,7 +40,7 @@ def component_tables(
         (
             f"Correlations by component; shaded: p < 0.05, corrected for {len(lines)} tests",
             found,
-            f"Low and high: {level:.0%} interval of the population{rows}.",
+            f"Low and high: {level:.0%} interval of the population.",
         ),
         (
             "Redundancy by component",
@@ -80,18 +76,17 @@ def draw_correlations(
     chance: np.ndarray,
     shown: np.ndarray,
     label: str,
-    rows: str,
     ax: Axes | None = None,
 ) -> Axes:
     """Correlations of each component by chance, in the population, held out, and those `shown`.
 
-    `label` names these, and `rows` is that of `component_tables`.
+    `label` names these.
     """
     ax = tidy_axes(ax, grid="y")
     place = np.arange(1, len(found.held_out) + 1)
     ax.fill_between(place, 0, chance, color=GREY, alpha=0.25, label="95 % of shuffled pairs")
     lengths = np.maximum([found.estimate - found.low, found.high - found.estimate], 0)
-    of_population = f"population, {found.level:.0%} interval{rows}"
+    of_population = f"population, {found.level:.0%} interval"
     ax.errorbar(
         place, found.estimate, lengths, fmt="o", capsize=3, color=color(0), label=of_population
     )

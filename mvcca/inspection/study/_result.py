@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from mvcca.inspection._intervals import CorrelationIntervals
+from mvcca.inspection._intervals import CHAIN, NEAR_EDGE, CorrelationIntervals
 from mvcca.inspection._rows import of_confounds
 from mvcca.inspection.permutation import PermutationTest
 from mvcca.inspection.study._page import (
@@ -58,9 +58,9 @@ class Study(Result):
         How missing cells were treated: "error", "pairwise" or "em".
     n_missing : dict of str to int
         Number of missing cells of each view.
-    n_rows, n_independent, n_confounds : int
-        Number of rows; of rows that are independent, one per group, which the intervals are of; and
-        rank of the confounds that were removed, squares included.
+    n_rows, n_confounds : int
+        Number of rows, and rank of the confounds that were removed, squares included. How many
+        independent rows they are worth is ``intervals.n_effective``.
     n_components : dict of str to int
         Principal components of each view; of a view that is not reduced, its variables.
     explained : dict of str to float
@@ -93,7 +93,6 @@ class Study(Result):
     missing: str
     n_missing: Mapping[str, int]
     n_rows: int
-    n_independent: int
     n_confounds: int
     n_components: Mapping[str, int]
     explained: Mapping[str, float]
@@ -163,7 +162,7 @@ class Study(Result):
             As `rows_needed`.
         """
         return required_correlation(
-            self.n_independent - self.n_confounds, self._sizes, decay=self._decays
+            int(self.intervals.n_effective), self._sizes, decay=self._decays
         )
 
     @property
@@ -227,9 +226,7 @@ class Study(Result):
     def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """Header and lines of `to_frame`."""
         columns = self.columns()
-        where = "" if self._has_one_set_of_rows else f" in {self.n_independent} rows"
-        notes = [flag and f"{flag}{where}" for flag in self.intervals.flags]
-        lines = zip(*columns.values(), notes, strict=True)
+        lines = zip(*columns.values(), self.intervals.flags, strict=True)
         return (*columns, "note"), [
             (int(line[0]), *map(float, line[1:-1]), line[-1]) for line in lines
         ]
@@ -248,11 +245,6 @@ class Study(Result):
     def sentences(self) -> list[str]:
         """Return what the study found, in words."""
         return [self._verdict(), self._generalization(), self._power()]
-
-    @property
-    def _has_one_set_of_rows(self) -> bool:
-        """Whether the test and the intervals are of the same rows, all of them."""
-        return self.n_independent == self.n_rows and self.tests_these_rows
 
     @property
     def _tested_rows(self) -> str:
@@ -276,7 +268,7 @@ class Study(Result):
             )
         what = "One component is" if count == 1 else f"{count} components are"
         found = f"{what} significant (p = {p[count - 1]:.3g}, corrected for {len(p)} tested). The"
-        if self._has_one_set_of_rows:
+        if self.tests_these_rows:
             return (
                 f"{found} first correlation is {r:.2f} in these {self.n_rows} rows and "
                 f"{self._population()}."
@@ -287,28 +279,23 @@ class Study(Result):
         found = self.intervals
         rho, low, high = found.estimate[0], found.low[0], found.high[0]
         value = f"about {rho:.2f}" if rho else "not distinguishable from 0"
+        if CHAIN in found.flags[0]:
+            value += f", as the {found.flags[0].removeprefix(f'{NEAR_EDGE}; ')},"
         return f"{value} in the population ({found.level:.0%} interval {low:.2f} to {high:.2f})"
 
     def _generalization(self) -> str:
-        edge, held_out = self.intervals.edge, self.held_out[0]
-        if self._has_one_set_of_rows:
-            r = self.in_sample[0]
-            where = "above" if r > edge else "below"
-            return (
-                f"Views of this size that share nothing correlate at {edge:.3f} (the noise edge); "
-                f"the first correlation, {r:.3f}, lies {where} it. In rows that were left out of "
-                f"every step it is {held_out:.2f}."
-            )
-        n, r = self.n_independent, self.intervals.correlations[0]
+        edge, held_out, r = self.intervals.edge, self.held_out[0], self.in_sample[0]
         where = "above" if r > edge else "below"
-        rows = f"In {n} rows, the first of each group,"
-        if n == self.n_rows:
-            rows = f"In all {n} rows, groups ignored,"
+        begin = ""
+        if not self.tests_these_rows:
+            begin = (
+                f"In all {self.n_rows} rows{', groups ignored,' * self.within} the first "
+                f"correlation is {r:.3f}, and {self._population()}. "
+            )
         return (
-            f"{rows} the first correlation is {r:.3f}, and {self._population()}. {n} independent "
-            f"rows of views that share nothing correlate at {edge:.3f} (the noise edge); {r:.3f} "
-            f"lies {where} it. Over all {self.n_rows} rows, each left out of every step in turn, "
-            f"the first correlation is {held_out:.2f}."
+            f"{begin}Views of this size that share nothing correlate at {edge:.3f} (the noise "
+            f"edge); the first correlation, {r:.3f}, lies {where} it. In rows that were left out "
+            f"of every step it is {held_out:.2f}."
         )
 
     def _power(self) -> str:
@@ -319,8 +306,8 @@ class Study(Result):
         what = "the estimated" if self.intervals.estimate[0] else "a"
         n, rows = self.rows_needed(estimate), "rows"
         these = "These rows"
-        if self.n_independent < self.n_rows:
-            rows, these = "independent rows", f"{self.n_independent} independent rows"
+        if self._is_dependent:
+            rows, these = "independent rows", f"{self.intervals.n_effective:.0f} independent rows"
         needed = f"{what} correlation of {estimate:.2f} needs {n:,} {rows}"
         if least >= 1:
             few = f"only {these}" if rows != "rows" else "so few rows"
@@ -333,9 +320,7 @@ class Study(Result):
     def tables(self) -> list[Table]:
         """Return the correlations of all components, and loadings of the first."""
         in_words = ("text", "notebook")
-        of_page = component_tables(
-            *self.table(), self.significant, self.intervals.level, self._rows_of_intervals
-        )
+        of_page = component_tables(*self.table(), self.significant, self.intervals.level)
         caption = "Largest loadings of component 1"
         return [
             Table.of("Correlations by component", *self.table(), shown=in_words),
@@ -379,14 +364,19 @@ class Study(Result):
             found.append(self._treatment())
         return found
 
+    @property
+    def _is_dependent(self) -> bool:
+        """Whether rows are worth fewer independent ones."""
+        return round(self.intervals.n_effective) < self.intervals.n_rows
+
     def _sets_of_rows(self) -> list[str]:
-        """Which figures are of which rows, if there are groups."""
+        """What rows are worth, and which figures are of the rows that are shuffled."""
         found = []
-        if self.n_independent < self.n_rows:
+        if self._is_dependent:
             found.append(
-                f"Of {self.n_independent} rows, the first of each group: the population estimates, "
-                "all intervals, the noise edge and the notes. Do not compare them with figures of "
-                "all rows."
+                "The population estimates, their intervals and the noise edge count "
+                f"{self.intervals.n_rows} rows as {self.intervals.n_effective:.0f} independent "
+                "ones, since rows resemble each other."
             )
         if not self.tests_these_rows:
             found.append(
@@ -424,18 +414,12 @@ class Study(Result):
 
     # ---- figures ---------------------------------------------------------------------------------
 
-    @property
-    def _rows_of_intervals(self) -> str:
-        """The rows of intervals, if they are not all."""
-        n = self.n_independent
-        return "" if n == self.n_rows else f" from {n:,} rows"
-
-    def _drawn(self) -> tuple[CorrelationIntervals, np.ndarray, np.ndarray, str, str]:
+    def _drawn(self) -> tuple[CorrelationIntervals, np.ndarray, np.ndarray, str]:
         """What `draw_correlations` draws."""
         shown, label = self.test.correlations, "rows that are shuffled"
         if self.tests_these_rows:
             shown, label = self.in_sample, "these rows"
-        return self.intervals, self.chance, shown, label, self._rows_of_intervals
+        return self.intervals, self.chance, shown, label
 
     def figures(self) -> dict[str, Draw]:
         """Return the correlations of each component, and the largest loadings of each view."""
@@ -453,7 +437,7 @@ class Study(Result):
 
     def _loadings_figure(self, view: str, rows: str) -> Draw:
         lines = [line for line in self.sorted_loadings() if line[0] == view][:_DRAWN]
-        interval = f"{self.intervals.level:.0%} interval{self._rows_of_intervals}"
+        interval = f"{self.intervals.level:.0%} interval"
         n = len(self.variables[view])
         few = f"; the {len(lines)} largest of {n} loadings" * (len(lines) < n)
         return Draw(

@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 from mvcca.blocks.checks import check_same_rows, few, row_labels
 from mvcca.compose import Deconfound, MomentPCA, PerView, RankGaussian
 from mvcca.inspection._correlations import variable_correlations
-from mvcca.inspection._intervals import inverse_result
+from mvcca.inspection._intervals import intervals_of
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._rows import as_matrix, check_no_residuals, numbers_of, paired_views
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals
@@ -88,12 +88,11 @@ def study(
         first; ``result.coding`` lists them.
     groups : array-like, shape (n_rows,), optional
         Families, sites or other groups of subjects that are not independent. Permutations exchange
-        whole groups of the same size, folds keep groups together, and intervals, which assume
-        independent rows, are those of the first subject of each group. The conclusions say which
-        subjects each figure is of.
+        whole groups of the same size, folds keep groups together, and intervals count all subjects
+        as the number of independent ones that they are worth (`correlation_intervals`).
     within : bool, default=False
         Permute subjects within their groups, not whole groups. The p-values are then those of
-        correlations within groups; the other figures are of all subjects.
+        correlations within groups; the other figures are of all subjects, whatever their group.
     rank_gaussian : bool, default=True
         Transform variables by their ranks to normal distributions. Intervals need distributions
         that are nearly normal.
@@ -101,8 +100,7 @@ def study(
         Remove squares of the confounds, too.
     n_components : int or mapping of str to int, optional
         Principal components of each view. By default as many as explain 90 % of its variance, at
-        most one per ten subjects or groups; smaller views are not reduced. With groups and
-        confounds there are at most half as many as `permutation_test` allows in both views.
+        most one per ten subjects or groups; smaller views are not reduced.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with missing values of the views: refuse them, or learn from the values that
         are there, by pairs of variables or by maximum likelihood (EM). Principal components are
@@ -176,18 +174,17 @@ def study(
         confounds = coded(confounds, levels)
     rows = views if confounds is None else _with_confounds(views, confounds)
     folds = splits_of(len(views), cv, groups, random_state)
-    independent = np.arange(len(views))  # one row of each family
-    if groups is not None and not within:
-        independent = np.unique(groups, return_index=True)[1]
+    together = None if within else groups
+    n_groups = len(views) if together is None else len(np.unique(together))
     holes = _holes(rows, missing)
-    parts = [independent, *(train for train, _ in folds)]
+    parts = [train for train, _ in folds]
     _check_seen(views, holes, parts, 0 if confounds is None else rows[_CONFOUNDS].shape[1], squares)
     steps = _preparation(rank_gaussian, confounds is not None, squares, missing)
     prepared = steps.fit_transform(rows) if steps.steps else rows
     Z = None if confounds is None else _removed(steps, rows, squares)
     n_confounds = 0 if Z is None else steps[-1].rank_
     prepared = _cells(prepared.select(list(views.names)), missing)
-    most = max((len(independent) - n_confounds) // _ROWS_PER_COMPONENT, 1)
+    most = max((n_groups - n_confounds) // _ROWS_PER_COMPONENT, 1)
     reduce, explained, decay = _reduction(prepared, n_components, most, missing)
     model = _model(steps, reduce, missing)
     with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
@@ -211,13 +208,16 @@ def study(
         first: variable_correlations(prepared, scores, variates=second)[first],
         second: variable_correlations(prepared, scores, variates=first)[second],
     }
-    kept, options = components[independent], {"level": level, "random_state": random_state}
-    kept = Views.of(kept.blocks, kept.seen, kept.ids)  # confounds count below if they vary
-    options["confounds"] = _varying(Z, independent)
+    kept = Views.of(components.blocks, components.seen, components.ids)  # confounds count below
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # notes say the same
-        pair = Pair.of(kept, None, options["confounds"], "The interval of correlations")
+        pair = Pair.of(kept, None, Z, "The interval of correlations", groups=together)
         of_variables = loading_intervals(
-            kept, variables=dict(prepared[independent].items()), **options
+            kept,
+            variables=dict(prepared.items()),
+            level=level,
+            confounds=Z,
+            groups=together,
+            random_state=random_state,
         )
     return Study(
         model=model,
@@ -225,13 +225,12 @@ def study(
         missing=missing,
         n_missing={name: int(holes[name].sum()) for name in views.names},
         n_rows=len(views),
-        n_independent=len(independent),
         n_confounds=n_confounds,
         n_components={name: block.shape[1] for name, block in components.items()},
         explained=explained,
         test=replace(test, coding=coding),
         in_sample=column_correlations(*(block for _, block in scores.items())),
-        intervals=replace(inverse_result(pair, level, held_out), coding=coding),
+        intervals=replace(intervals_of(pair, level, held_out), coding=coding),
         loadings=own,
         loading_ends={name: _ends(of_variables, name, own[name]) for name in own},
         cross_loadings=crossed,
@@ -298,8 +297,8 @@ def _check_seen(
             names = named_columns(name, block)
             raise ValueError(
                 f"View {name!r}: too few rows have {few(names[j] for j in rare)}: expected at "
-                f"least {least} in the training rows of every fold and in one row per group, got "
-                f"{counts[rare].min()}. Leave out such variables."
+                f"least {least} in the training rows of every fold, got {counts[rare].min()}. "
+                "Leave out such variables."
             )
 
 
@@ -329,13 +328,6 @@ def _removed(steps: Pipeline, rows: Views, squares: bool) -> np.ndarray:
     before = steps[:-1].transform(rows) if len(steps) > 1 else rows
     Z = np.asarray(before[_CONFOUNDS], dtype=float)
     return np.hstack([Z, squares_about(Z, Z.mean(axis=0))]) if squares else Z
-
-
-def _varying(Z: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    """Some rows of the confounds; None if all are alike, such as sex in the first of couples."""
-    if Z is None or (Z[rows] == Z[rows[0]]).all():
-        return None
-    return Z[rows]
 
 
 def _reduction(
