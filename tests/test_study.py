@@ -44,7 +44,27 @@ def test_confounds_alone_are_not_found(curved):
     assert result.n_confounds == 2
     assert abs(result.held_out[0]) < 0.2
     if curved:
-        assert study(X, Y, confounds=age, squares=False, **options).significant[0]
+        assert study(X, Y, confounds=age, degree=1, **options).significant[0]
+
+
+def test_products_of_confounds_are_not_found_either():
+    rng = np.random.default_rng(0)
+    age, sex = rng.standard_normal(300), rng.integers(0, 2, 300)
+    product = 1.5 * age * (2 * sex - 1)
+    X, Y = product[:, None] + rng.standard_normal((2, 300, 4))
+    options = {"confounds": {"age": age, "sex": sex}, "n_permutations": 99, "random_state": 0}
+    result = study(X, Y, **options)
+    assert not result.significant.any()
+    assert result.coding == ("age and its square", "sex", "products of all pairs")
+    assert result.n_confounds == 4
+    assert max(result.residual_dependence.values()) < 0.05
+    assert "nothing that both views share is left" in str(result)
+    without = study(X, Y, degree="squares", **options)
+    assert without.significant[0]
+    assert min(without.residual_dependence.values()) > 0.1
+    assert "may be due to confounds" in str(without)
+    many = {f"z{i}": column for i, column in enumerate(rng.standard_normal((30, 300)))}
+    assert study(X, Y, **options | {"confounds": many, "cv": 2}).n_confounds == 60  # no products
 
 
 def test_what_is_left_without_confounds_is_found():
@@ -172,7 +192,7 @@ def test_no_sentence_compares_figures_of_different_rows(effect, arranged):
         # Confounds of 4 rows per family: the test drops whole families, more rows than confounds.
         options |= {
             "confounds": np.random.default_rng(9).standard_normal((160, 2)),
-            "squares": False,
+            "degree": 1,
         }
     result = study(X, Y, **options)
     verdict, generalization, power = result.sentences()
@@ -210,7 +230,7 @@ def test_a_study_without_groups_counts_all_rows():
 def test_groups_leave_as_many_components_with_confounds_as_their_number():
     X, Y, groups = _families()
     Z = np.random.default_rng(9).standard_normal((160, 2))
-    options = {"groups": groups, "n_permutations": 19, "random_state": 0, "squares": False}
+    options = {"groups": groups, "n_permutations": 19, "random_state": 0, "degree": 1}
     result = study(X, Y, confounds=Z, **options)
     assert result.n_components == {"X": 3, "y": 3}  # ten rows of (40 - 2) for each
     more = study(X, Y, confounds=Z, n_components=6, **options)
@@ -239,7 +259,7 @@ def test_a_balanced_confound_has_no_square(n, rank_gaussian):
     options = {"rank_gaussian": rank_gaussian, "n_permutations": 1, "cv": 2, "random_state": 0}
     with warnings.catch_warnings(action="ignore"):
         result = study(X, Y, confounds=sex, **options)
-        plain = study(X, Y, confounds=sex, squares=False, **options)
+        plain = study(X, Y, confounds=sex, degree=1, **options)
     assert result.n_confounds == plain.n_confounds == 1
     np.testing.assert_allclose(result.in_sample, plain.in_sample, atol=1e-8)
     np.testing.assert_allclose(result.test.correlations, plain.in_sample, atol=1e-8)
@@ -444,7 +464,7 @@ def test_p_values_are_uniform_if_there_is_nothing_to_find_through_holes(missing,
         holes = _with_holes(views, 0.15, seed)
         kept = ~np.any([np.isnan(X).all(axis=1) for X in holes.values()], axis=0)
         rows, Z = {n: X[kept] for n, X in holes.items()}, Z[kept]
-        options = {"missing": missing, "squares": False, "n_permutations": 49, "cv": 2}
+        options = {"missing": missing, "degree": 1, "n_permutations": 49, "cv": 2}
         found = study(rows, confounds=Z, random_state=seed, **options)
         p_values.append(found.test.p_values[0] - rng.uniform() / 50)
     assert stats.kstest(p_values, "uniform").pvalue > 0.01

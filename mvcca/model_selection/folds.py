@@ -104,8 +104,8 @@ def splits_by_object(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Splits of rows that keep those with the same position together.
 
-    A number makes as many shuffled folds, folds of whole groups, or random halves. A splitter divides the positions that
-    occur; given splits hold positions.
+    A number makes as many shuffled folds, folds of whole groups, or random halves. A splitter
+    divides the positions that occur; given splits hold positions.
     """
     if isinstance(cv, int):
         if groups is not None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _ALPHA = 0.05
 _SAME = 1e-6  # difference up to which correlations are of the same rows
+_DEPENDENT = 0.05  # share of the variance of a variate that confounds must not predict
 _LISTED = 8  # variables of each view, in its table
 _DRAWN = 20  # loadings of each view, in its figure
 _SOURCES = {
@@ -59,8 +60,8 @@ class Study(Result):
     n_missing : dict of str to int
         Number of missing cells of each view.
     n_rows, n_confounds : int
-        Number of rows, and rank of the confounds that were removed, squares included. How many
-        independent rows they are worth is ``intervals.n_effective``.
+        Number of rows, and rank of the confounds that were removed, with squares and products. How
+        many independent rows they are worth is ``intervals.n_effective``.
     n_components : dict of str to int
         Principal components of each view; of a view that is not reduced, its variables.
     explained : dict of str to float
@@ -78,6 +79,9 @@ class Study(Result):
         Intervals of the loadings in the population: -1 to 1 for components in the noise.
     cross_loadings : dict of str to ndarray, shape (n_variables, k)
         Their correlations with the other view's variates.
+    residual_dependence : dict of str to float
+        Share of the variance of each view's first variate that a smooth regression on the confounds
+        (Gaussian kernel) predicts in held-out rows; empty without confounds.
     decay : dict of str to float or None
         Exponent of each view's principal variances, on which the rows that a study needs depend;
         None for a view with one independent variable.
@@ -102,6 +106,7 @@ class Study(Result):
     loadings: Mapping[str, np.ndarray]
     loading_ends: Mapping[str, np.ndarray]
     cross_loadings: Mapping[str, np.ndarray]
+    residual_dependence: Mapping[str, float]
     decay: Mapping[str, float | None]
     within: bool = False
     coding: tuple[str, ...] = ()
@@ -359,10 +364,27 @@ class Study(Result):
         lost = f"{self.n_confounds} independent confounds removed; " if self.n_confounds else ""
         found = [f"{self.n_rows} rows; {lost}{sizes}; {len(self.test.permuted)} permutations."]
         found += of_confounds(self.coding)
+        found += self._of_confounds()
         found += self._sets_of_rows()
         if any(self.n_missing.values()):
             found.append(self._treatment())
         return found
+
+    def _of_confounds(self) -> list[str]:
+        """What confounds predict after they were removed."""
+        if not self.residual_dependence:
+            return []
+        shares = " and ".join(
+            f"{share:.0%} ({name})" for name, share in self.residual_dependence.items()
+        )
+        found = f"A smooth regression on the confounds predicts {shares} of the first variates"
+        found += " in held-out rows"
+        if min(self.residual_dependence.values()) < _DEPENDENT:
+            return [f"{found}: nothing that both views share is left of them."]
+        return [
+            f"{found}: the first correlation may be due to confounds whose effect is not of the "
+            "form that was removed. Pass such terms as further confounds."
+        ]
 
     @property
     def _is_dependent(self) -> bool:

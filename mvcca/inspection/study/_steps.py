@@ -15,6 +15,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import DataDimensionalityWarning
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import Pipeline
 
 from mvcca.blocks.checks import check_same_rows, few, row_labels
@@ -30,7 +32,7 @@ from mvcca.linear import CCA
 from mvcca.measures import column_correlations
 from mvcca.model_selection import decay_of_variances
 from mvcca.model_selection.folds import splits_of
-from mvcca.problem.confounds import squares_about
+from mvcca.problem.confounds import second_degree
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
@@ -41,6 +43,7 @@ from mvcca.views.validation import named_columns
 _CONFOUNDS = "confounds"
 _VARIANCE = 0.9  # that the principal components of a view explain, unless rows are too few
 _ROWS_PER_COMPONENT = 10
+_ROWS_PER_TERM = 10  # from which products of confounds are removed
 _LEAST_SHARE = 1e-12  # of the largest principal variance, below which one is rounding
 _REMEDY = ' Or learn from the cells that are seen: missing="em" or "pairwise".'
 
@@ -53,7 +56,7 @@ def study(
     groups: Any = None,
     within: bool = False,
     rank_gaussian: bool = True,
-    squares: bool = True,
+    degree: int | str = "auto",
     n_components: int | Mapping[str, int] | None = None,
     missing: Literal["error", "pairwise", "em"] = "error",
     n_permutations: int = 999,
@@ -67,7 +70,7 @@ def study(
     The steps are those of studies of brain and behaviour [1]_, without their known faults:
 
     1. Variables and confounds are transformed by their ranks to normal distributions.
-    2. The confounds, and their squares, are removed from both views by regression.
+    2. The confounds, their squares and products are removed from both views by regression.
     3. Views of many variables are reduced to principal components.
     4. CCA is tested by permutation [2]_ (`permutation_test`, largest root), component by component,
        with p-values that are valid with confounds and groups.
@@ -96,8 +99,11 @@ def study(
     rank_gaussian : bool, default=True
         Transform variables by their ranks to normal distributions. Intervals need distributions
         that are nearly normal.
-    squares : bool, default=True
-        Remove squares of the confounds, too.
+    degree : {"auto", 1, 2, "squares"}, default="auto"
+        What to remove beside the confounds, as in `mvcca.compose.Deconfound`: nothing, squares and
+        the products of all pairs, or squares. "auto" is 2 if these are at most a tenth of the rows,
+        or groups, else "squares". A smooth regression of the first variates on the confounds says
+        in ``residual_dependence`` whether more is left.
     n_components : int or mapping of str to int, optional
         Principal components of each view. By default as many as explain 90 % of its variance, at
         most one per ten subjects or groups; smaller views are not reduced.
@@ -166,23 +172,25 @@ def study(
     views = paired_views(X, y, "A study", only_two=True)
     if confounds is None:
         check_no_residuals("A study", views)
+    together = None if within else groups
+    n_groups = len(views) if together is None else len(np.unique(together))
     coding: tuple[str, ...] = ()
     if confounds is not None:
         check_same_rows(_CONFOUNDS, row_labels(confounds), "the views", views.ids)
         levels = coding_of(confounds)
-        coding = coding_in_words(confounds, levels, squares=squares)
-        confounds = coded(confounds, levels)
+        table, confounds = confounds, coded(confounds, levels)
+        degree = _degree(degree, as_matrix(confounds).shape[1], n_groups)
+        coding = coding_in_words(table, levels, degree=degree)
     rows = views if confounds is None else _with_confounds(views, confounds)
     folds = splits_of(len(views), cv, groups, random_state)
-    together = None if within else groups
-    n_groups = len(views) if together is None else len(np.unique(together))
     holes = _holes(rows, missing)
     parts = [train for train, _ in folds]
-    _check_seen(views, holes, parts, 0 if confounds is None else rows[_CONFOUNDS].shape[1], squares)
-    steps = _preparation(rank_gaussian, confounds is not None, squares, missing)
+    _check_seen(views, holes, parts, 0 if confounds is None else rows[_CONFOUNDS].shape[1], degree)
+    steps = _preparation(rank_gaussian, confounds is not None, degree, missing)
     prepared = steps.fit_transform(rows) if steps.steps else rows
-    Z = None if confounds is None else _removed(steps, rows, squares)
+    Z = None if confounds is None else _removed(steps, rows)
     n_confounds = 0 if Z is None else steps[-1].rank_
+    confounds_alone = None if Z is None else Z[:, : rows[_CONFOUNDS].shape[1]]
     prepared = _cells(prepared.select(list(views.names)), missing)
     most = max((n_groups - n_confounds) // _ROWS_PER_COMPONENT, 1)
     reduce, explained, decay = _reduction(prepared, n_components, most, missing)
@@ -234,6 +242,7 @@ def study(
         loadings=own,
         loading_ends={name: _ends(of_variables, name, own[name]) for name in own},
         cross_loadings=crossed,
+        residual_dependence=_residual_dependence(scores, confounds_alone, folds),
         decay=decay,
         coding=coding,
         within=within,
@@ -279,10 +288,10 @@ def _check_seen(
     holes: Mapping[str, np.ndarray],
     parts: list[np.ndarray],
     n_confounds: int,
-    squares: bool,
+    degree: int | str,
 ) -> None:
     """Refuse rows without a cell, and variables that too few rows have in any part of the rows."""
-    least = 3 + n_confounds * (1 + squares)
+    least = 3 + _n_terms(n_confounds, degree)
     for name, block in views.items():
         if not holes[name].any():
             continue
@@ -302,14 +311,16 @@ def _check_seen(
             )
 
 
-def _preparation(rank_gaussian: bool, has_confounds: bool, squares: bool, missing: str) -> Pipeline:
+def _preparation(
+    rank_gaussian: bool, has_confounds: bool, degree: int | str, missing: str
+) -> Pipeline:
     """Steps before the principal components; none if there is nothing to do."""
     steps: list[tuple[str, Any]] = []
     if rank_gaussian:
         steps.append(("rank", PerView(RankGaussian())))
     if has_confounds:
         drop = missing == "error"  # else they are removed from the scores, too
-        steps.append(("deconfound", Deconfound(_CONFOUNDS, squares=squares, drop=drop)))
+        steps.append(("deconfound", Deconfound(_CONFOUNDS, degree=degree, drop=drop)))
     return Pipeline(steps)
 
 
@@ -323,11 +334,42 @@ def _model(steps: Pipeline, reduce: dict[str, Any], missing: str) -> Pipeline:
     return Pipeline([*steps.steps, *last, ("cca", CCA(None))])
 
 
-def _removed(steps: Pipeline, rows: Views, squares: bool) -> np.ndarray:
+def _degree(degree: int | str, n_confounds: int, n_groups: int) -> int | str:
+    """What to remove beside the confounds, if it is left to the number of rows."""
+    if degree != "auto":
+        return degree
+    return 2 if _ROWS_PER_TERM * _n_terms(n_confounds, 2) <= n_groups else "squares"
+
+
+def _n_terms(n_confounds: int, degree: int | str) -> int:
+    """Number of confounds with their squares and products."""
+    n_products = n_confounds * (n_confounds - 1) // 2
+    return n_confounds * (1 + (degree != 1)) + n_products * (degree == 2)
+
+
+def _removed(steps: Pipeline, rows: Views) -> np.ndarray:
     """The variables that the step "deconfound" removes."""
     before = steps[:-1].transform(rows) if len(steps) > 1 else rows
-    Z = np.asarray(before[_CONFOUNDS], dtype=float)
-    return np.hstack([Z, squares_about(Z, Z.mean(axis=0))]) if squares else Z
+    Z, degree = np.asarray(before[_CONFOUNDS], dtype=float), steps[-1].degree
+    if degree == 1:
+        return Z
+    return np.hstack([Z, second_degree(Z, Z.mean(axis=0), products=degree == 2)])
+
+
+def _residual_dependence(scores: Views, Z: np.ndarray | None, cv: Any) -> dict[str, float]:
+    """Share of each view's first variate that a smooth regression on confounds predicts."""
+    if Z is None:
+        return {}
+    spread = Z.std(axis=0)
+    rows = (Z - Z.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    model = KernelRidge(kernel="rbf", gamma=1 / rows.shape[1])
+    found = {}
+    for name, block in scores.items():
+        u = block[:, 0] / block[:, 0].std()
+        found[name] = max(
+            1 - float(np.mean((u - cross_val_predict(model, rows, u, cv=cv)) ** 2)), 0
+        )
+    return found
 
 
 def _reduction(
