@@ -109,7 +109,7 @@ def _add_parameter(group: Any, of: Parameter) -> None:
 
 
 def _number_or_word(text: str) -> int | str:
-    return int(text) if text.isdigit() else text
+    return int(text) if text.isdigit() else text.lower()
 
 
 def _help(text: str) -> str:
