@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import warnings
 from pathlib import Path
@@ -131,6 +132,33 @@ def test_groups_are_kept_together():
     assert naive.held_out[0] > 0.5
     assert not honest.significant.any()
     assert honest.held_out[0] < 0.3
+
+
+def test_a_report_has_what_a_reviewer_asks_for(tmp_path):
+    X, Y, age = _cohort(effect=2.0)
+    long_name = "a variable whose name is longer than a line of the figure allows it to be"
+    frame = pd.DataFrame(X, columns=[long_name, *"bcdef"])
+    options = {"confounds": {"age": age[:, 0]}, "n_permutations": 99, "random_state": 0}
+    result = study({"brain": frame, "tests": Y}, **options)
+    text = result.methods()
+    for part in ("300 subjects", "age and its square", "99 permutations", "seed 0", "10 folds"):
+        assert part in text
+    table = result.loadings_frame().set_index("variable")
+    assert table.loc[long_name, "p_value"] == 0.01
+    assert table.loc[list("bcdef"), "p_value"].min() > 0.05
+    assert result.stability["brain"].shape == (5, 4)
+    assert np.median(result.stability["brain"][:, 0]) > 0.8
+    axes = result.plot(figure="Loadings of brain")
+    shown = [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()]
+    assert long_name in shown
+    assert result.plot(figure="Rows needed").lines[1].get_ydata()[0] == 298
+    axes = result.plot()
+    assert axes.get_ylim()[0] < result.held_out.min()
+    pages = [tmp_path / name for name in ("one.html", "two.html")]
+    for page in pages:
+        study({"brain": frame, "tests": Y}, **options).save_page(page)
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    assert html.escape(text, quote=False) in pages[0].read_text()
 
 
 def test_the_model_projects_new_rows_and_is_saved(tmp_path):
@@ -550,6 +578,7 @@ def test_from_tables_to_a_report(capsys):
     page = Path("r.html").read_text()
     assert found["conclusions"][0] in page
     assert "region 0" in page
+    assert "10 of 120 subjects were left out: not in all files." in page
     assert "mvcca test brain.csv" in page
 
 

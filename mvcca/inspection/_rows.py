@@ -98,6 +98,20 @@ class GivenRows:
         for name, array in self.arrays.items():
             _warn_of_columns(name, array, column_labels(self.views[name]))
 
+    def with_variables(self, variables: Mapping[str, Any]) -> GivenRows:
+        """The same rows of other variables, by view name."""
+        if {*variables} != {*self.arrays}:
+            raise ValueError(f"Expected variables of {[*self.arrays]}, got {[*variables]}.")
+        arrays = {}
+        for name in self.arrays:
+            V = numbers_of(f"Variables of {name!r}", variables[name])
+            if len(V) != len(self.views):
+                raise ValueError(
+                    f"Expected {len(self.views)} rows of the variables of {name!r}, got {len(V)}."
+                )
+            arrays[name] = V[self.positions]
+        return replace(self, arrays=arrays)
+
     def within_groups(self) -> GivenRows:
         """Rows less the mean of their group."""
         codes = self.groups

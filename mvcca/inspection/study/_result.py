@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from mvcca.inspection.study._page import (
     component_tables,
     draw_correlations,
     draw_loadings,
+    draw_needed,
     loading_table,
 )
 from mvcca.machine.result import Draw, Result, frame_of
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 _ALPHA = 0.05
 _SAME = 1e-6  # difference up to which correlations are of the same rows
+_REFERENCES = (
+    "Bao, Hu, Pan and Zhou, Annals of Statistics 47(1), 2019.",
+    "Winkler, Renaud, Smith and Nichols, NeuroImage 220, 2020.",
+)
 _DEPENDENT = 0.05  # share of the variance of a variate that confounds must not predict
 _LISTED = 8  # variables of each view, in its table
 _DRAWN = 20  # loadings of each view, in its figure
@@ -35,7 +41,7 @@ _SOURCES = {
     "pairwise": "of pairs of variables, from the rows that have both",
     "em": "by maximum likelihood (EM)",
 }
-_LOADINGS = ("view", "variable", "loading", "low", "high", "cross_loading")
+_LOADINGS = ("view", "variable", "loading", "low", "high", "p_value", "cross_loading")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +93,16 @@ class Study(Result):
         None for a view with one independent variable.
     within : bool
         Whether the test is of correlations within groups.
+    stability : dict of str to ndarray, shape (n_splits, k)
+        Absolute correlation over the variables of the loadings that two halves of the rows, or of
+        the groups, give; without views of one or two variables, and empty if halves have too few
+        rows.
+    n_groups : int or None
+    n_folds : int
+    random_state : int, RandomState or None
+        As given, for `methods`.
+    left_out : tuple of str
+        Which rows were left out before the study, and why.
     coding : tuple of str
         How each column of the confounds was used, such as "age and its square" and "site: 4
         columns, reference A".
@@ -110,6 +126,11 @@ class Study(Result):
     decay: Mapping[str, float | None]
     within: bool = False
     coding: tuple[str, ...] = ()
+    stability: Mapping[str, np.ndarray] = field(default_factory=dict)
+    n_groups: int | None = None
+    n_folds: int = 0
+    random_state: Any = None
+    left_out: tuple[str, ...] = ()
     _text_width: ClassVar[int] = TERMINAL_WIDTH
 
     # ---- numbers ---------------------------------------------------------------------------------
@@ -207,8 +228,10 @@ class Study(Result):
         Returns
         -------
         pandas.DataFrame
-            One row per variable: view, name, loading with its interval, and cross-loading, those of
-            each view in decreasing order of the loading's absolute value.
+            One row per variable: view, name, loading with its interval, p-value, and cross-loading,
+            those of each view in decreasing order of the loading's absolute value. P-values are of
+            cross-loadings, corrected for the variables of the view and for components; NaN with
+            missing cells.
         """
         return frame_of(Table.of("", _LOADINGS, self.sorted_loadings(component)))
 
@@ -238,12 +261,13 @@ class Study(Result):
 
     def sorted_loadings(self, component: int = 1) -> Iterator[tuple[Any, ...]]:
         """Lines of `loadings_frame`."""
-        i = component - 1
+        i, tested = component - 1, self.test.loading_p_values
         for view, names in self.variables.items():
             own, cross = self.loadings[view][:, i], self.cross_loadings[view][:, i]
             for j in np.argsort(-np.abs(own), kind="stable"):
                 low, high = self.loading_ends[view][:, j, i]
-                yield view, names[j], *map(float, (own[j], low, high, cross[j]))
+                p = np.nan if tested is None else tested[view][j, i]
+                yield view, names[j], *map(float, (own[j], low, high, p, cross[j]))
 
     # ---- words -----------------------------------------------------------------------------------
 
@@ -331,8 +355,16 @@ class Study(Result):
             Table.of("Correlations by component", *self.table(), shown=in_words),
             Table.of(caption, _LOADINGS, self._listed(), shown=in_words, has_title=True),
             *of_page,
-            loading_table(self.sorted_loadings()),
+            *(loading_table(self.sorted_loadings(i), i) for i in self._shown_components),
+            Table.of(
+                "Methods", ("section", "to paste"), [("methods", self.methods())], shown=("folded",)
+            ),
         ]
+
+    @property
+    def _shown_components(self) -> range:
+        """Numbers of the components whose loadings are listed: significant ones, or the first."""
+        return range(1, max(int(self.significant.sum()), 1) + 1)
 
     def remarks(self) -> list[str]:
         """Return `steps`."""
@@ -363,12 +395,73 @@ class Study(Result):
         )
         lost = f"{self.n_confounds} independent confounds removed; " if self.n_confounds else ""
         found = [f"{self.n_rows} rows; {lost}{sizes}; {len(self.test.permuted)} permutations."]
+        found += self.left_out
         found += of_confounds(self.coding)
         found += self._of_confounds()
         found += self._sets_of_rows()
         if any(self.n_missing.values()):
             found.append(self._treatment())
+        if self.stability:
+            shares = ", ".join(
+                f"{np.median(of_splits[:, 0]):.2f} ({name})"
+                for name, of_splits in self.stability.items()
+            )
+            found.append(f"Loadings of the first component of two halves correlate at {shares}.")
         return found
+
+    def methods(self) -> str:
+        """Return a paragraph for the methods section of a paper."""
+        ranked = any(name == "rank" for name, _ in self.model.steps)
+        parts = [
+            f"We studied {' and '.join(self.variables)} of {self.n_rows} subjects by canonical "
+            "correlation analysis (CCA)."
+        ]
+        if ranked:
+            parts.append(
+                "Variables and confounds were transformed to normal scores by their ranks."
+            )
+        if self.coding:
+            parts.append(
+                f"Confounds ({'; '.join(self.coding)}; rank {self.n_confounds}) were removed from "
+                "both sets by linear regression."
+            )
+        for name, k in self.n_components.items():
+            n = len(self.variables[name])
+            if k < n:
+                parts.append(
+                    f"The {n} variables of {name} were reduced to {k} principal components with "
+                    f"{self.explained[name]:.0%} of their variance."
+                )
+        if any(self.n_missing.values()):
+            parts.append(self._treatment())
+        parts += self._methods_of_test()
+        parts.append(
+            "Correlations in the population were estimated by inverting the limit of sample "
+            f"correlations (Bao et al., 2019), with {self.intervals.level:.0%} intervals from "
+            f"{self.intervals.n_rows} degrees of freedom, worth {self.intervals.n_effective:.0f} "
+            f"independent rows. Held-out correlations pool {self.n_folds} folds, in which all "
+            "steps were fitted to the other rows."
+        )
+        parts.append(f"We used mvcca {version('mvcca')} and numpy {version('numpy')}.")
+        parts.append(" ".join(_REFERENCES))
+        return " ".join(parts)
+
+    def _methods_of_test(self) -> list[str]:
+        """What was exchanged, and how p-values were corrected."""
+        exchanged = "rows"
+        if self.n_groups is not None:
+            exchanged = f"whole groups of equal size ({self.n_groups} groups)"
+            if self.within:
+                exchanged = f"rows within {self.n_groups} groups"
+            elif self.n_confounds:
+                exchanged = f"rows between and within {self.n_groups} groups, in two strata"
+        return [
+            f"Components were tested one after the other by {len(self.test.permuted)} permutations "
+            f"of {exchanged} (largest root; Winkler et al., 2020), seed {self.random_state}. "
+            f"P-values are corrected for {len(self.test.p_values)} components by closure: a "
+            f"component is significant only if all before it are. {int(self.significant.sum())} "
+            f"had p < {_ALPHA}."
+        ]
 
     def _of_confounds(self) -> list[str]:
         """What confounds predict after they were removed."""
@@ -429,8 +522,11 @@ class Study(Result):
             "steps": self.steps(),
             "components": [dict(zip(header, line, strict=True)) for line in lines],
             "loadings": [
-                dict(zip(_LOADINGS, line, strict=True)) for line in self.sorted_loadings()
+                {"component": i, **dict(zip(_LOADINGS, line, strict=True))}
+                for i in self._shown_components
+                for line in self.sorted_loadings(i)
             ],
+            "methods": self.methods(),
             "noise_edge": self.intervals.edge,
         }
 
@@ -448,14 +544,30 @@ class Study(Result):
         rows = f"{self.n_rows:,} rows"
         correlations = Draw(
             partial(draw_correlations, *self._drawn()),
-            caption="A component is real if its correlation (line) lies above those of shuffled "
-            "pairs. Correlations of fitted rows are too large; the interval is of the population.",
+            caption="Read components from the left, up to the first whose correlation (line) does "
+            "not lie above those of shuffled pairs: each is tested given those before it. "
+            "Correlations of fitted rows are too large; the interval is of the population.",
             source=f"{rows}, and {len(self.test.permuted):,} permutations of them; held-out rows "
             "were left out of every step",
         )
-        return {"Correlations": correlations} | {
-            f"Loadings of {view}": self._loadings_figure(view, rows) for view in self.variables
-        }
+        needed = {} if self._unplanned else {"Rows needed": self._needed_figure()}
+        return (
+            {"Correlations": correlations}
+            | needed
+            | {f"Loadings of {view}": self._loadings_figure(view, rows) for view in self.variables}
+        )
+
+    def _needed_figure(self) -> Draw:
+        grid = np.linspace(0.1, 0.9, 33)
+        curve = grid, np.array([self.rows_needed(float(one)) for one in grid])
+        here = float(self.intervals.estimate[0]), self.intervals.n_effective
+        return Draw(
+            partial(draw_needed, curve, here),
+            caption="Rows that show a correlation reliably: 90 % power, and errors of at most "
+            "10 %. A study below the line is too small for the correlation that it estimates.",
+            source=f"power law of views with {self._sizes[0]} and {self._sizes[1]} features whose "
+            "variances decay like these",
+        )
 
     def _loadings_figure(self, view: str, rows: str) -> Draw:
         lines = [line for line in self.sorted_loadings() if line[0] == view][:_DRAWN]

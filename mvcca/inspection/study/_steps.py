@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import ShuffleSplit, cross_val_predict
 from sklearn.pipeline import Pipeline
 
 from mvcca.blocks.checks import check_same_rows, few, row_labels
@@ -43,6 +43,8 @@ from mvcca.views.validation import named_columns
 _CONFOUNDS = "confounds"
 _VARIANCE = 0.9  # that the principal components of a view explain, unless rows are too few
 _ROWS_PER_COMPONENT = 10
+_FEW_VARIABLES = 2  # whose loadings have a correlation of 1
+_N_SPLITS = 5  # into halves
 _ROWS_PER_TERM = 10  # from which products of confounds are removed
 _LEAST_SHARE = 1e-12  # of the largest principal variance, below which one is rounding
 _REMEDY = ' Or learn from the cells that are seen: missing="em" or "pairwise".'
@@ -203,6 +205,8 @@ def study(
     test = permutation_test(
         components,
         statistic="roy",
+        loadings="cross" if missing == "error" else None,
+        variables=dict(prepared.items()) if missing == "error" else None,
         n_permutations=n_permutations,
         confounds=Z,
         groups=groups,
@@ -246,6 +250,10 @@ def study(
         decay=decay,
         coding=coding,
         within=within,
+        stability=_stability(model, rows, prepared, together, random_state),
+        n_groups=None if groups is None else len(np.unique(groups)),
+        n_folds=len(folds),
+        random_state=random_state,
     )
 
 
@@ -354,6 +362,35 @@ def _removed(steps: Pipeline, rows: Views) -> np.ndarray:
     if degree == 1:
         return Z
     return np.hstack([Z, second_degree(Z, Z.mean(axis=0), products=degree == 2)])
+
+
+def _stability(
+    model: Pipeline, rows: Views, prepared: Views, groups: Any, random_state: Any
+) -> dict[str, np.ndarray]:
+    """Correlations of the loadings of two halves of the rows: (n_splits, k) by view.
+
+    Left out are views of fewer than three variables, whose loadings agree by construction, and all
+    if halves have too few rows.
+    """
+    codes = np.arange(len(rows)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    names = [name for name, block in prepared.items() if block.shape[1] > _FEW_VARIABLES]
+    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    splits = ShuffleSplit(_N_SPLITS, test_size=0.5, random_state=random_state)
+    for parts in splits.split(np.unique(codes)):
+        own: list[dict[str, np.ndarray]] = []
+        for part in parts:
+            half = np.flatnonzero(np.isin(codes, part))
+            with warnings.catch_warnings(action="ignore"):  # the fit of all rows has warned
+                try:
+                    scores = clone(model).fit(rows[half]).transform(rows[half])
+                except ValueError:  # too few rows
+                    return {}
+                own.append(variable_correlations(prepared[half], scores))
+        for name in found:
+            k = min(loadings[name].shape[1] for loadings in own)
+            pair = (np.nan_to_num(loadings[name][:, :k]) for loadings in own)
+            found[name].append(np.abs(column_correlations(*pair)))
+    return {name: np.array(of_splits) for name, of_splits in found.items()}
 
 
 def _residual_dependence(scores: Views, Z: np.ndarray | None, cv: Any) -> dict[str, float]:
