@@ -335,6 +335,15 @@ class StatisticEstimator(LinearEstimator):
     def _depends_on_units(self, name: str) -> bool:
         return super()._depends_on_units(name) and not standardizes(self, name)
 
+    def _shrinkages_of_cells(self, views: Views, weights: np.ndarray | None) -> dict[str, float]:
+        """Those of "oas", which takes covariances only, from rows with holes."""
+        moments = OF_HOLES["pairwise"].of(views, weights).recovered(self._column_names).moments
+        z = [] if self.confounds is None else [self.confounds]
+        parts = {name: moments.select([name, *z]) for name in moments.widths if name not in z}
+        return Shrunk(None, parts, {}, dict.fromkeys(parts, 0.0)).shrinkages(
+            "oas", confounds=self.confounds
+        )
+
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; none if the sum of batches is to estimate it."""
         if self.reg == "cv" and not batch:
@@ -342,6 +351,8 @@ class StatisticEstimator(LinearEstimator):
         if self.reg in SHRINKAGES:
             if batch:
                 return {}
+            if self.missing != "error":
+                return self._shrinkages_of_cells(views, weights)
             return shrinkages(
                 views, weights, self.reg, center=self.center, confounds=self.confounds
             )
@@ -420,10 +431,10 @@ class StatisticEstimator(LinearEstimator):
 def _check_reg(estimator: StatisticEstimator, batch: bool) -> None:
     """Refuse ridges that are searched or estimated, where there is too little to do so."""
     reg, missing = estimator.reg, estimator.missing
-    if missing != "error" and (batch or reg != "cv"):
+    if missing != "error" and (batch or reg == "auto"):
         raise ValueError(
             f'reg="{reg}" looks at complete rows, and missing="{missing}" allows holes in them: '
-            'give numbers, or reg="cv" to fit.'
+            'give numbers, or reg="cv" or "oas" to fit.'
         )
     if estimator.reg_unit != "relative":
         chosen = "searches ridges relative to" if reg == "cv" else "shrinks towards"
