@@ -335,15 +335,6 @@ class StatisticEstimator(LinearEstimator):
     def _depends_on_units(self, name: str) -> bool:
         return super()._depends_on_units(name) and not standardizes(self, name)
 
-    def _shrinkages_of_cells(self, views: Views, weights: np.ndarray | None) -> dict[str, float]:
-        """Those of "oas", which takes covariances only, from rows with holes."""
-        moments = OF_HOLES["pairwise"].of(views, weights).recovered(self._column_names).moments
-        z = [] if self.confounds is None else [self.confounds]
-        parts = {name: moments.select([name, *z]) for name in moments.widths if name not in z}
-        return Shrunk(None, parts, {}, dict.fromkeys(parts, 0.0)).shrinkages(
-            "oas", confounds=self.confounds
-        )
-
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; none if the sum of batches is to estimate it."""
         if self.reg == "cv" and not batch:
@@ -352,7 +343,7 @@ class StatisticEstimator(LinearEstimator):
             if batch:
                 return {}
             if self.missing != "error":
-                return self._shrinkages_of_cells(views, weights)
+                return _shrinkages_of_cells(self, views, weights)
             return shrinkages(
                 views, weights, self.reg, center=self.center, confounds=self.confounds
             )
@@ -426,6 +417,21 @@ class StatisticEstimator(LinearEstimator):
             if name.endswith("_") and not name.startswith("_") and "_unsolved" in vars(self):
                 self.__sklearn_is_fitted__()  # raises
             return object.__getattribute__(self, name)  # raises, too
+
+
+def _shrinkages_of_cells(
+    estimator: StatisticEstimator, views: Views, weights: np.ndarray | None
+) -> dict[str, float]:
+    """Those of "oas", which takes covariances only, from rows with holes."""
+    cells = OF_HOLES["pairwise"].of(views, weights)
+    moments, z = cells.recovered(estimator._column_names).moments, estimator.confounds
+    parts = {
+        name: moments.select([name] if z is None else [name, z])
+        for name in moments.widths
+        if name != z
+    }
+    empty = Shrunk(None, parts, {}, dict.fromkeys(parts, 0.0))
+    return empty.shrinkages("oas", confounds=z)
 
 
 def _check_reg(estimator: StatisticEstimator, batch: bool) -> None:

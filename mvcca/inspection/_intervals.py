@@ -54,8 +54,6 @@ class CorrelationIntervals(Result):
     held_out_low, held_out_high : ndarray, shape (k,)
         Interval of the correlation of new rows that are projected by the fit of all rows; NaN for
         components in the noise or near its edge, where weights depend on chance.
-    edge : float
-        Largest correlation of independent views of this size.
     flags : tuple of str
         What to know of each component: empty, or that it is not distinguishable from noise, near
         the noise edge, or just clear of it, with its interval given that; or which components its
@@ -79,7 +77,6 @@ class CorrelationIntervals(Result):
     held_out: np.ndarray
     held_out_low: np.ndarray
     held_out_high: np.ndarray
-    edge: float
     flags: tuple[str, ...]
     level: float
     n_rows: int
@@ -95,6 +92,11 @@ class CorrelationIntervals(Result):
             *of_confounds(self.coding),
         ]
         return [Table.of("Canonical correlations", _HEADER, self._rows(), notes)]
+
+    @property
+    def edge(self) -> float:
+        """Largest correlation of independent views of this size."""
+        return SampleBias(self.n_effective, self.ranks).edge
 
     @property
     def _rows_in_words(self) -> str:
@@ -257,7 +259,6 @@ def intervals_of(pair: Pair, level: float, held_out: np.ndarray) -> CorrelationI
         held_out,
         np.where(noisy, np.nan, pair.bias.held_out(low)),
         np.where(noisy, np.nan, pair.bias.held_out(high)),
-        pair.bias.edge,
         flags,
         level,
         pair.n_rows,

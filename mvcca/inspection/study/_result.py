@@ -65,17 +65,14 @@ class Study(Result):
         How missing cells were treated: "error", "pairwise" or "em".
     n_missing : dict of str to int
         Number of missing cells of each view.
-    n_rows, n_confounds : int
-        Number of rows, and rank of the confounds that were removed, with squares and products. How
-        many independent rows they are worth is ``intervals.n_effective``.
+    n_rows : int
+        Number of rows. How many independent rows they are worth is ``intervals.n_effective``.
     n_components : dict of str to int
         Principal components of each view; of a view that is not reduced, its variables.
     explained : dict of str to float
         Share of each view's variance in its principal components.
     test : PermutationTest
         P-values of the components, and the correlations of permuted rows.
-    in_sample : ndarray, shape (k,)
-        Correlations of the rows, which are too large.
     intervals : CorrelationIntervals
         Estimates for the population, and the noise edge. Its ``held_out`` are the correlations of
         rows that were left out of every step, pooled over folds.
@@ -91,21 +88,17 @@ class Study(Result):
     decay : dict of str to float or None
         Exponent of each view's principal variances, on which the rows that a study needs depend;
         None for a view with one independent variable.
-    within : bool
-        Whether the test is of correlations within groups.
+    exchanged : str
+        What permutations exchange: "rows", "rows within 40 groups", "whole groups ...".
     stability : dict of str to ndarray, shape (n_splits, k)
         Absolute correlation over the variables of the loadings that two halves of the rows, or of
         the groups, give; without views of one or two variables, and empty if halves have too few
         rows.
-    n_groups : int or None
     n_folds : int
     random_state : int, RandomState or None
         As given, for `methods`.
     left_out : tuple of str
         Which rows were left out before the study, and why.
-    coding : tuple of str
-        How each column of the confounds was used, such as "age and its square" and "site: 4
-        columns, reference A".
     """
 
     model: Pipeline
@@ -113,27 +106,43 @@ class Study(Result):
     missing: str
     n_missing: Mapping[str, int]
     n_rows: int
-    n_confounds: int
     n_components: Mapping[str, int]
     explained: Mapping[str, float]
     test: PermutationTest
-    in_sample: np.ndarray
     intervals: CorrelationIntervals
     loadings: Mapping[str, np.ndarray]
     loading_ends: Mapping[str, np.ndarray]
     cross_loadings: Mapping[str, np.ndarray]
     residual_dependence: Mapping[str, float]
     decay: Mapping[str, float | None]
-    within: bool = False
-    coding: tuple[str, ...] = ()
+    exchanged: str = "rows"
     stability: Mapping[str, np.ndarray] = field(default_factory=dict)
-    n_groups: int | None = None
     n_folds: int = 0
     random_state: Any = None
     left_out: tuple[str, ...] = ()
     _text_width: ClassVar[int] = TERMINAL_WIDTH
 
     # ---- numbers ---------------------------------------------------------------------------------
+
+    @property
+    def in_sample(self) -> np.ndarray:
+        """Correlations of the rows, which are too large, (k,)."""
+        return self.intervals.correlations
+
+    @property
+    def n_confounds(self) -> int:
+        """Rank of the confounds that were removed, with squares and products."""
+        return self.n_rows - self.intervals.n_rows
+
+    @property
+    def coding(self) -> tuple[str, ...]:
+        """How each column of the confounds was used, such as "age and its square"."""
+        return self.test.coding
+
+    @property
+    def within(self) -> bool:
+        """Whether the test is of correlations within groups."""
+        return self.exchanged.startswith("rows within")
 
     @property
     def held_out(self) -> np.ndarray:
@@ -448,16 +457,9 @@ class Study(Result):
 
     def _methods_of_test(self) -> list[str]:
         """What was exchanged, and how p-values were corrected."""
-        exchanged = "rows"
-        if self.n_groups is not None:
-            exchanged = f"whole groups of equal size ({self.n_groups} groups)"
-            if self.within:
-                exchanged = f"rows within {self.n_groups} groups"
-            elif self.n_confounds:
-                exchanged = f"rows between and within {self.n_groups} groups, in two strata"
         return [
             f"Components were tested one after the other by {len(self.test.permuted)} permutations "
-            f"of {exchanged} (largest root; Winkler et al., 2020), seed {self.random_state}. "
+            f"of {self.exchanged} (largest root; Winkler et al., 2020), seed {self.random_state}. "
             f"P-values are corrected for {len(self.test.p_values)} components by closure: a "
             f"component is significant only if all before it are. {int(self.significant.sum())} "
             f"had p < {_ALPHA}."

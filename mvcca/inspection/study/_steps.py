@@ -237,24 +237,32 @@ def study(
         missing=missing,
         n_missing={name: int(holes[name].sum()) for name in views.names},
         n_rows=len(views),
-        n_confounds=n_confounds,
         n_components={name: block.shape[1] for name, block in components.items()},
         explained=explained,
         test=replace(test, coding=coding),
-        in_sample=column_correlations(*(block for _, block in scores.items())),
         intervals=replace(intervals_of(pair, level, held_out), coding=coding),
         loadings=own,
         loading_ends={name: _ends(of_variables, name, own[name]) for name in own},
         cross_loadings=crossed,
         residual_dependence=_residual_dependence(scores, confounds_alone, folds),
         decay=decay,
-        coding=coding,
-        within=within,
+        exchanged=_exchanged(groups, within=within, has_confounds=Z is not None),
         stability=_stability(model, rows, prepared, together, random_state),
-        n_groups=None if groups is None else len(np.unique(groups)),
         n_folds=len(folds),
         random_state=random_state,
     )
+
+
+def _exchanged(groups: Any, *, within: bool, has_confounds: bool) -> str:
+    """What permutations exchange, in words."""
+    if groups is None:
+        return "rows"
+    n_groups = len(np.unique(groups))
+    if within:
+        return f"rows within {n_groups} groups"
+    if has_confounds:
+        return f"rows between and within {n_groups} groups, in two strata"
+    return f"whole groups of equal size ({n_groups} groups)"
 
 
 def _with_confounds(views: Views, confounds: Any) -> Views:
