@@ -73,6 +73,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "defaults.deep_validation": ("--data digits --methods DCCA --seeds 1", (), ("torch",)),
     "defaults.expected_correlations": ("--data digits", (), ()),
     "defaults.interval_coverage": ("--seeds 2 --resamples 5 --rows 200", (), ()),
+    "defaults.permutation_power": ("--seeds 1 --permutations 19", (), ()),
     "defaults.false_positives": (
         "--seeds 2 --permutations 19 --designs groups --distributions Gaussian",
         (),

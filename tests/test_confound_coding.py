@@ -60,7 +60,7 @@ TABLES = {
 @pytest.mark.parametrize("table", TABLES)
 def test_every_container_gives_the_same_numbers(table):
     np.testing.assert_array_equal(coded(TABLES[table]), ENCODED)
-    words = coding_in_words(TABLES[table], coding_of(TABLES[table]), squares=True)
+    words = coding_in_words(TABLES[table], coding_of(TABLES[table]), degree=2)
     assert words[0].endswith(" and its square")
     assert words[1].endswith(": 3 columns, reference A")
 
@@ -94,7 +94,7 @@ OTHERS = {
 @pytest.mark.parametrize("what", OTHERS)
 def test_the_coding_is_said(what):
     table, expected = OTHERS[what]
-    assert coding_in_words(table, coding_of(table), squares=True) == expected
+    assert coding_in_words(table, coding_of(table), degree="squares") == expected
 
 
 DAYS = pd.date_range("2020-01-01", periods=N)
@@ -178,11 +178,9 @@ RESULTS = {
     "correlation_intervals": correlation_intervals,
     "loading_intervals": lambda *X, **o: loading_intervals(*X, n_resamples=19, **_SEED, **o),
     "weight_intervals": lambda *X, **o: weight_intervals(*X, n_resamples=19, **_SEED, **o),
-    "study's test": lambda *X, **o: (
-        study(*X, squares=False, n_permutations=19, cv=2, **_SEED, **o).test
-    ),
+    "study's test": lambda *X, **o: study(*X, degree=1, n_permutations=19, cv=2, **_SEED, **o).test,
     "study's intervals": lambda *X, **o: (
-        study(*X, squares=False, n_permutations=19, cv=2, **_SEED, **o).intervals
+        study(*X, degree=1, n_permutations=19, cv=2, **_SEED, **o).intervals
     ),
 }
 
@@ -227,7 +225,7 @@ def test_confounds_of_a_view_by_name_and_of_one_view_are_listed():
         CCA(2, reg="cv", confounds="z"),
         MVCCA(2, reg=0.1, confounds="z"),
         Deconfound("z"),
-        Deconfound("z", squares=True),
+        Deconfound("z", degree="squares"),
         GridSearchCV(CCA(1, confounds="z"), {"reg": [0.1, 1.0]}, cv=3),
         FoldSearchCV(CCA(1, confounds="z"), {"reg": [0.1, 1.0]}, cv=3),
     ],

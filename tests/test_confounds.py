@@ -599,11 +599,23 @@ def test_tests_and_intervals_ask_for_the_rows_before_residuals(result):
 
 def test_squares_of_confounds_are_removed_too():
     views = Views({name: X + 5 * Z[:, :1] ** 2 for name, X in BLOCKS.items()} | {"z": Z})
-    found = Deconfound("z", squares=True).fit(views[:200]).transform(views)
+    found = Deconfound("z", degree="squares").fit(views[:200]).transform(views)
     design = np.hstack([Z, Z**2])
     for name in NAMES:
         B = _coefficients(views[name][:200], design[:200])
         np.testing.assert_allclose(found[name], _less(views[name], design, B), atol=1e-9)
+
+
+def test_products_of_confounds_are_removed_too():
+    i, j = np.triu_indices(Z.shape[1])
+    design = np.hstack([Z, Z[:, i] * Z[:, j]])
+    views = Views({name: X + 5 * Z[:, :1] * Z[:, 1:2] for name, X in BLOCKS.items()} | {"z": Z})
+    found = Deconfound("z", degree=2).fit(views[:200]).transform(views)
+    for name in NAMES:
+        B = _coefficients(views[name][:200], design[:200])
+        np.testing.assert_allclose(found[name], _less(views[name], design, B), atol=1e-9)
+    with pytest.raises(ValueError, match="'degree' parameter"):
+        Deconfound("z", degree=3).fit(views)
 
 
 def test_kept_confounds_are_those_of_the_rows():
@@ -645,7 +657,7 @@ def test_columns_with_holes_are_regressed_over_the_rows_that_have_them(form):
         views = Views({n: da.from_array(X, chunks=(77, -1)) for n, X in views.items()})
     if form == "float32":
         views = Views({n: X.astype(np.float32) for n, X in views.items()})
-    step = Deconfound("z", squares=form == "squares")
+    step = Deconfound("z", degree="squares" if form == "squares" else 1)
     with mvcca.config_context(block_rows=7 if form == "blocks" else None):
         found = step.fit(views, sample_weight=weights).transform(views).in_memory()
     design = np.hstack([Z, Z**2]) if form == "squares" else Z
@@ -679,7 +691,7 @@ def test_steps_keep_frames_and_their_columns():
 
 
 def test_saved_steps_remove_the_same(tmp_path):
-    model = make_pipeline(PerView(RankGaussian()), Deconfound("z", squares=True), CCA(2))
+    model = make_pipeline(PerView(RankGaussian()), Deconfound("z", degree="squares"), CCA(2))
     model.fit(VIEWS)
     mvcca.save(model, tmp_path / "model.mvcca")
     loaded = mvcca.load(tmp_path / "model.mvcca")
@@ -749,7 +761,7 @@ def test_columns_that_confounds_explain_become_zero(dtype, offset, missing, weig
         X[::7, 1:3] = np.nan
     views = {"brain": X.astype(dtype), "age": age.astype(dtype)}
     weights = rng.integers(1, 4, 200) if weighted else None
-    model = Deconfound("age", squares=True).fit(views, sample_weight=weights)
+    model = Deconfound("age", degree=2).fit(views, sample_weight=weights)
     found = model.transform(views)["brain"]
     assert found.dtype == dtype
     np.testing.assert_array_equal(np.isnan(found), np.isnan(X))
@@ -770,7 +782,7 @@ def test_columns_that_confounds_explain_become_zero(dtype, offset, missing, weig
 def test_squares_of_a_balanced_confound_are_constant(n, values):
     rng = np.random.default_rng(n)
     views = {"brain": rng.standard_normal((n, 3)), "sex": np.resize(values, n)[:, None]}
-    squares = Deconfound("sex", squares=True).fit(views)
+    squares = Deconfound("sex", degree=2).fit(views)
     plain = Deconfound("sex").fit(views)
     assert squares.rank_ == plain.rank_ == 1
     found, expected = squares.transform(views)["brain"], plain.transform(views)["brain"]

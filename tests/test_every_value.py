@@ -120,7 +120,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "example_data": ((), {}),
     "load_digits_views": ((), {}),
     "make_sparse_views": ((30,), {}),
-    "correlation_intervals": ((MANY[:, :3], MANY[:, 3:]), {"n_resamples": 99, "random_state": 0}),
+    "correlation_intervals": ((MANY[:, :3], MANY[:, 3:]), {"random_state": 0}),
     "parametric_tests": ((A, B), {}),
     "permutation_test": ((A, B), {"n_permutations": 9, "random_state": 0}),
     "study": ((A, B), {"n_permutations": 19, "random_state": 0}),

@@ -409,11 +409,26 @@ def test_features_that_are_never_seen_together_are_named(missing):
     assert np.isfinite(model.canonical_correlations_).all()
 
 
-@pytest.mark.parametrize("reg", ["auto", "oas"])
 @HOW
-def test_shrinkage_by_rows_needs_complete_ones(missing, reg):
-    with pytest.raises(ValueError, match=f'reg="{reg}" looks at complete rows'):
-        CCA(reg=reg, missing=missing).fit(of_two(CCA(), with_holes()))
+@pytest.mark.parametrize("confounds", [None, "z"])
+def test_shrinkage_by_covariances_takes_rows_with_holes(missing, confounds):
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((80, 1))
+    X, Y = z + rng.standard_normal((2, 80, 5))
+    views = {"x": X, "y": Y + X, "z": z} if confounds else {"x": X, "y": Y + X}
+    expected = CCA(2, reg="oas", confounds=confounds).fit(views)
+    found = CCA(2, reg="oas", missing=missing, confounds=confounds).fit(views)
+    r = found.canonical_correlations_
+    np.testing.assert_allclose(r, expected.canonical_correlations_, atol=1e-10)
+    views["x"] = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    with_holes = CCA(2, reg="oas", missing=missing, confounds=confounds).fit(views)
+    np.testing.assert_allclose(with_holes.canonical_correlations_, r, atol=0.15)
+
+
+@HOW
+def test_shrinkage_by_rows_needs_complete_ones(missing):
+    with pytest.raises(ValueError, match='reg="auto" looks at complete rows'):
+        CCA(reg="auto", missing=missing).fit(of_two(CCA(), with_holes()))
     with pytest.raises(ValueError, match='reg="cv" looks at'):
         CCA(reg="cv", missing=missing).partial_fit(of_two(CCA(), with_holes()))
 

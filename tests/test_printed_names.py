@@ -83,9 +83,7 @@ RESULTS = {
     ),
     "ParametricTests": lambda _: inspection.parametric_tests(views()),
     "Stability": lambda _: inspection.stability(CCA(n_components=1), views(), cv=3, random_state=0),
-    "CorrelationIntervals": lambda _: inspection.correlation_intervals(
-        views(), n_resamples=19, random_state=0
-    ),
+    "CorrelationIntervals": lambda _: inspection.correlation_intervals(views(), random_state=0),
     "VariableIntervals": lambda _: inspection.loading_intervals(
         views(), n_resamples=19, random_state=0
     ),

@@ -204,7 +204,7 @@ CASES = ESTIMATORS | {
     "associations": lambda d: inspection.associations(MODEL, d),
     "component_correlations": lambda d: inspection.component_correlations(MODEL, d),
     "correlation_intervals": lambda d: numbers(
-        inspection.correlation_intervals(d, n_resamples=20, random_state=0)
+        inspection.correlation_intervals(d, random_state=0)
     ),
     "explained_variance": lambda d: inspection.explained_variance(MODEL, d),
     "label_auroc": lambda d: inspection.label_auroc({"a": d["a"]}, LABELS)["a"],

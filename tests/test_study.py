@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import warnings
 from pathlib import Path
@@ -44,7 +45,27 @@ def test_confounds_alone_are_not_found(curved):
     assert result.n_confounds == 2
     assert abs(result.held_out[0]) < 0.2
     if curved:
-        assert study(X, Y, confounds=age, squares=False, **options).significant[0]
+        assert study(X, Y, confounds=age, degree=1, **options).significant[0]
+
+
+def test_products_of_confounds_are_not_found_either():
+    rng = np.random.default_rng(0)
+    age, sex = rng.standard_normal(300), rng.integers(0, 2, 300)
+    product = 1.5 * age * (2 * sex - 1)
+    X, Y = product[:, None] + rng.standard_normal((2, 300, 4))
+    options = {"confounds": {"age": age, "sex": sex}, "n_permutations": 99, "random_state": 0}
+    result = study(X, Y, **options)
+    assert not result.significant.any()
+    assert result.coding == ("age and its square", "sex", "products of all pairs")
+    assert result.n_confounds == 4
+    assert max(result.residual_dependence.values()) < 0.05
+    assert "nothing that both views share is left" in str(result)
+    without = study(X, Y, degree="squares", **options)
+    assert without.significant[0]
+    assert min(without.residual_dependence.values()) > 0.1
+    assert "may be due to confounds" in str(without)
+    many = {f"z{i}": column for i, column in enumerate(rng.standard_normal((30, 300)))}
+    assert study(X, Y, **options | {"confounds": many, "cv": 2}).n_confounds == 60  # no products
 
 
 def test_what_is_left_without_confounds_is_found():
@@ -113,6 +134,33 @@ def test_groups_are_kept_together():
     assert honest.held_out[0] < 0.3
 
 
+def test_a_report_has_what_a_reviewer_asks_for(tmp_path):
+    X, Y, age = _cohort(effect=2.0)
+    long_name = "a variable whose name is longer than a line of the figure allows it to be"
+    frame = pd.DataFrame(X, columns=[long_name, *"bcdef"])
+    options = {"confounds": {"age": age[:, 0]}, "n_permutations": 99, "random_state": 0}
+    result = study({"brain": frame, "tests": Y}, **options)
+    text = result.methods()
+    for part in ("300 subjects", "age and its square", "99 permutations", "seed 0", "10 folds"):
+        assert part in text
+    table = result.loadings_frame().set_index("variable")
+    assert table.loc[long_name, "p_value"] == 0.01
+    assert table.loc[list("bcdef"), "p_value"].min() > 0.05
+    assert result.stability["brain"].shape == (5, 4)
+    assert np.median(result.stability["brain"][:, 0]) > 0.8
+    axes = result.plot(figure="Loadings of brain")
+    shown = [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()]
+    assert long_name in shown
+    assert result.plot(figure="Rows needed").lines[1].get_ydata()[0] == 298
+    axes = result.plot()
+    assert axes.get_ylim()[0] < result.held_out.min()
+    pages = [tmp_path / name for name in ("one.html", "two.html")]
+    for page in pages:
+        study({"brain": frame, "tests": Y}, **options).save_page(page)
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    assert html.escape(text, quote=False) in pages[0].read_text()
+
+
 def test_the_model_projects_new_rows_and_is_saved(tmp_path):
     X, Y, age = _cohort(effect=2.0)
     result = study(X[:200], Y[:200], confounds=age[:200], n_permutations=19, random_state=0)
@@ -147,7 +195,7 @@ def test_the_published_study_of_brain_and_cognition():
         assert sentence in readme
 
 
-# ---- groups: figures of different rows ---------------------------------------------------------
+# ---- groups: dependent rows ----------------------------------------------------------------------
 
 
 def _families(n_groups=40, size=4, effect=0.7, seed=0):
@@ -172,35 +220,32 @@ def test_no_sentence_compares_figures_of_different_rows(effect, arranged):
         # Confounds of 4 rows per family: the test drops whole families, more rows than confounds.
         options |= {
             "confounds": np.random.default_rng(9).standard_normal((160, 2)),
-            "squares": False,
+            "degree": 1,
         }
     result = study(X, Y, **options)
     verdict, generalization, power = result.sentences()
     tested, found = result.test.correlations[0], result.intervals
     assert f"is {tested:.2f} in th" in verdict
-    assert f"exceed {result.chance[0]:.2f}" in verdict
-    for word in ("population", "noise edge"):
-        assert word not in verdict
-    alone = found.correlations[0]
-    n = 160 if arranged == "within" else 40
-    assert f"n {'all ' * (n == 160)}{n} rows, " in generalization
-    rho = f"about {found.estimate[0]:.2f}" if found.estimate[0] else "not distinguishable from 0"
-    assert f"correlation is {alone:.3f}, and {rho} in the population" in generalization
-    assert f"at {found.edge:.3f} (the noise edge); {alone:.3f} lies" in generalization
-    assert (alone > found.edge) == (f"{alone:.3f} lies above" in generalization)
-    if n == 40:
-        assert power.startswith("40 independent rows")
+    r = result.in_sample[0]
+    np.testing.assert_allclose(found.correlations, result.in_sample, atol=1e-10)
+    assert f"at {found.edge:.3f} (the noise edge); the first correlation, {r:.3f}, lies" in (
+        generalization
+    )
+    assert (r > found.edge) == (f"{r:.3f}, lies above" in generalization)
     assert result.tests_these_rows == (arranged == "whole")
+    if not result.tests_these_rows:
+        assert f"exceed {result.chance[0]:.2f}" in verdict
+        assert "population" not in verdict
+        assert f"the first correlation is {r:.3f}, and" in generalization
     assert ("tested" in result.columns()) != result.tests_these_rows
-    _, lines = result.table()
-    for line in lines:
-        assert line[-1] == "" or line[-1].endswith(f" in {n} rows")
     text = str(result)
-    assert ("Of 40 rows, the first of each group: the population" in text) == (n == 40)
+    in_words = f"count {found.n_rows} rows as {found.n_effective:.0f} independent ones"
+    assert (in_words in text) == ("independent rows" in power) == (arranged != "within")
+    assert (found.n_effective < 150) == (arranged != "within")
     assert ('belong to the correlations "tested"' in text) != result.tests_these_rows
 
 
-def test_a_study_without_groups_has_one_set_of_rows():
+def test_a_study_without_groups_counts_all_rows():
     X, Y, age = _cohort(effect=2.0)
     result = study(X, Y, confounds=age, n_permutations=99, random_state=0)
     verdict, generalization, _ = result.sentences()
@@ -213,7 +258,7 @@ def test_a_study_without_groups_has_one_set_of_rows():
 def test_groups_leave_as_many_components_with_confounds_as_their_number():
     X, Y, groups = _families()
     Z = np.random.default_rng(9).standard_normal((160, 2))
-    options = {"groups": groups, "n_permutations": 19, "random_state": 0, "squares": False}
+    options = {"groups": groups, "n_permutations": 19, "random_state": 0, "degree": 1}
     result = study(X, Y, confounds=Z, **options)
     assert result.n_components == {"X": 3, "y": 3}  # ten rows of (40 - 2) for each
     more = study(X, Y, confounds=Z, n_components=6, **options)
@@ -221,12 +266,8 @@ def test_groups_leave_as_many_components_with_confounds_as_their_number():
     assert result.test.n_rows == 40 - 3 + 120 - 2  # between and within 40 families of 4
 
 
-def test_confounds_that_are_alike_in_the_first_of_each_group_are_removed():
+def test_confounds_that_do_not_vary_within_groups_are_removed():
     X, Y, groups = _families(80, 2)
-    sex = (np.arange(160) % 2.0)[:, None]  # the first of each couple has the same
-    result = study(X, Y, confounds=sex, groups=groups, n_permutations=19, random_state=0)
-    assert result.n_confounds == 1
-    assert result.intervals.n_rows == 80
     income = np.random.default_rng(1).standard_normal(80)[groups][:, None]
     options = {"groups": groups, "within": True, "n_permutations": 19, "random_state": 0}
     result = study(X, Y, confounds=income, **options)  # does not vary within groups
@@ -246,7 +287,7 @@ def test_a_balanced_confound_has_no_square(n, rank_gaussian):
     options = {"rank_gaussian": rank_gaussian, "n_permutations": 1, "cv": 2, "random_state": 0}
     with warnings.catch_warnings(action="ignore"):
         result = study(X, Y, confounds=sex, **options)
-        plain = study(X, Y, confounds=sex, squares=False, **options)
+        plain = study(X, Y, confounds=sex, degree=1, **options)
     assert result.n_confounds == plain.n_confounds == 1
     np.testing.assert_allclose(result.in_sample, plain.in_sample, atol=1e-8)
     np.testing.assert_allclose(result.test.correlations, plain.in_sample, atol=1e-8)
@@ -451,7 +492,7 @@ def test_p_values_are_uniform_if_there_is_nothing_to_find_through_holes(missing,
         holes = _with_holes(views, 0.15, seed)
         kept = ~np.any([np.isnan(X).all(axis=1) for X in holes.values()], axis=0)
         rows, Z = {n: X[kept] for n, X in holes.items()}, Z[kept]
-        options = {"missing": missing, "squares": False, "n_permutations": 49, "cv": 2}
+        options = {"missing": missing, "degree": 1, "n_permutations": 49, "cv": 2}
         found = study(rows, confounds=Z, random_state=seed, **options)
         p_values.append(found.test.p_values[0] - rng.uniform() / 50)
     assert stats.kstest(p_values, "uniform").pvalue > 0.01
@@ -537,6 +578,7 @@ def test_from_tables_to_a_report(capsys):
     page = Path("r.html").read_text()
     assert found["conclusions"][0] in page
     assert "region 0" in page
+    assert "10 of 120 subjects were left out: not in all files." in page
     assert "mvcca test brain.csv" in page
 
 
@@ -547,7 +589,7 @@ def test_groups_are_a_column_of_the_confounds_or_a_file(capsys):
     assert main([*arguments, "--groups", "family"]) == 0
     by_column = capsys.readouterr().out
     assert "significant" in by_column
-    assert "the first of each group" in by_column
+    assert 'correlations "tested"' in by_column
     families = [f"f{i // 2}" for i in range(120)]
     table = Path("behaviour.csv").read_text().splitlines()[1:]
     measured = {line.split(",")[0] for line in table}

@@ -6,7 +6,12 @@ width, and "corrected" is `loading_intervals`; "percentile" are the 5th and 95th
 resamples, without either correction. "new rows": share of intervals held_out_low to held_out_high
 that hold the correlation of the fitted variates in the population.
 
-    python -m benchmarks.defaults.interval_coverage [--seeds 300] [--resamples 200]
+Other parts have rows of families, whose intervals are of all rows, by the number of independent
+ones that they are worth, or of one row per family; rows of multivariate t; components of equal
+correlations, with the interval of their root mean square; and components that were called clear of
+the noise edge.
+
+    python -m benchmarks.defaults.interval_coverage [--seeds 300] [--resamples 200] [--parts ...]
 """
 
 from __future__ import annotations
@@ -20,6 +25,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("--resamples", type=int, default=200)
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 200], help="1000 200")
+    parts = ["independent", "families", "heavy", "ties", "clear"]
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     return parser.parse_args()
 
 
@@ -91,15 +98,134 @@ def judged(seed: int, n: int, p: int, rho: float, n_resamples: int) -> list[floa
         covers(of_r, rho),
         covers((found.low[0], found.high[0]), rho),
         found.high[0] - found.low[0],
-        covers((found.held_out_low[0], found.held_out_high[0]), rho * a[0] * b[0]),
+        np.nan  # near the noise edge
+        if np.isnan(found.held_out_low[0])
+        else covers((found.held_out_low[0], found.held_out_high[0]), rho * a[0] * b[0]),
         covers(of_loading, sign * LOADING),
         covers((loadings.low["X"][0, 0], loadings.high["X"][0, 0]), ours * LOADING),
     ]
 
 
+Interval = tuple[float, float]
+FAMILIES = [  # rows, size, p, q, intraclass correlation, rho
+    (240, 2, 8, 5, 0.33, 0.5),
+    (240, 4, 8, 5, 0.5, 0.5),
+    (300, 5, 15, 5, 0.5, 0.6),
+    (240, 4, 8, 5, 0.5, 0.8),
+]
+HEAVY = [(5, 200, 5, 0.6), (5, 200, 10, 0.6), (5, 200, 20, 0.7), (3, 200, 10, 0.6)]
+TIES = [(200, 5, (0.6,) * 3), (200, 10, (0.5,) * 10)]
+CLEAR = [(60, 10, 0.7), (100, 10, 0.6), (200, 10, 0.5)]
+
+
+def related(X: np.ndarray, Y: np.ndarray, rho: tuple[float, ...]) -> list[np.ndarray]:
+    """Views of these independent features, the first of which correlate."""
+    k, r = len(rho), np.array(rho)
+    Y[:, :k] = r * X[:, :k] + np.sqrt(1 - r**2) * Y[:, :k]
+    return [X, Y]
+
+
+def interval(X: np.ndarray, Y: np.ndarray, groups: np.ndarray | None = None) -> tuple:
+    found = correlation_intervals(X, Y, groups=groups, cv=2, random_state=0)
+    return found.low, found.high, found.flags, found.n_effective
+
+
+def shown(ends: list[Interval], truth: float) -> str:
+    """Share of intervals that hold the truth, and their mean width."""
+    widths = [high - low for low, high in ends]
+    return f"{np.mean([covers(own, truth) for own in ends]):.2f} ({np.mean(widths):.2f})"
+
+
+def report_families(n_seeds: int) -> None:
+    print("\n| n, size, p, q, icc, rho | first row | all rows, as worth | as independent | worth |")
+    print("|---|---|---|---|---|")
+    for case in FAMILIES:
+        n, size, p, q, icc, rho = case
+        groups, first = np.repeat(np.arange(n // size), size), np.arange(0, n, size)
+        ends: list[list[Interval]] = [[], [], []]
+        worth = []
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            X, Y = (
+                np.sqrt(icc) * rng.standard_normal((n // size, k))[groups]
+                + np.sqrt(1 - icc) * rng.standard_normal((n, k))
+                for k in (p, q)
+            )
+            X, Y = related(X, Y, (rho,))
+            ways = (X[first], Y[first]), (X, Y, groups), (X, Y)
+            for own, way in zip(ends, ways, strict=True):
+                low, high, _, n_effective = interval(*way)
+                own.append((low[0], high[0]))
+                worth += [n_effective] * (len(way) == 3)
+        cells = " | ".join(shown(own, rho) for own in ends)
+        print(f"| {case} | {cells} | {np.mean(worth):.0f} |", flush=True)
+
+
+def report_heavy(n_seeds: int) -> None:
+    print("\n| multivariate t, n, p, rho | covered (width) | worth |\n|---|---|---|")
+    for degrees, n, p, rho in HEAVY:
+        ends, worth = [], []
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            X, Y = related(rng.standard_normal((n, p)), rng.standard_normal((n, p)), (rho,))
+            scale = np.sqrt(degrees / rng.chisquare(degrees, (n, 1)))
+            low, high, _, n_effective = interval(X * scale, Y * scale)
+            ends.append((low[0], high[0]))
+            worth.append(n_effective)
+        cells = f"{shown(ends, rho)} | {np.mean(worth):.0f}"
+        print(f"| t({degrees}), {n}, {p}, {rho} | {cells} |", flush=True)
+
+
+def report_ties(n_seeds: int) -> None:
+    print("\n| n, p, rho | intervals of several | covered (width) |\n|---|---|---|")
+    for n, p, rho in TIES:
+        ends = []
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            low, high, flags, _ = interval(
+                *related(rng.standard_normal((n, p)), rng.standard_normal((n, p)), rho)
+            )
+            if "components 1 to" in flags[0]:
+                ends.append((low[0], high[0]))
+        print(f"| {n}, {p}, {len(rho)} x {rho[0]} | {len(ends)} | {shown(ends, rho[0])} |")
+
+
+def report_clear(n_seeds: int) -> None:
+    print("\n| n, p, rho | just clear of the edge | interval (width) | given that (width) |")
+    print("|---|---|---|---|")
+    for n, p, rho in CLEAR:
+        plain: list[Interval] = []
+        given: list[Interval] = []
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            low, high, flags, _ = interval(
+                *related(rng.standard_normal((n, p)), rng.standard_normal((n, p)), (rho,))
+            )
+            if " given that " in flags[0]:
+                plain.append((low[0], high[0]))
+                first, last = flags[0].split(" given ")[0].split(" to ")
+                given.append((float(first), float(last)))
+        cells = f"{len(given)} | {shown(plain, rho)} | {shown(given, rho)}"
+        print(f"| {n}, {p}, {rho} | {cells} |", flush=True)
+
+
 def main(options: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")  # components near the noise edge
     print(machine(1), "\n")
+    if "independent" in options.parts:
+        report_independent(options)
+    others = {
+        "families": report_families,
+        "heavy": report_heavy,
+        "ties": report_ties,
+        "clear": report_clear,
+    }
+    for part, report in others.items():
+        if part in options.parts:
+            report(options.seeds)
+
+
+def report_independent(options: argparse.Namespace) -> None:
     print(
         "| n, p | rho | percentile | inverse (width) | new rows | loading, percentile "
         "| loading, corrected |\n|---|---|---|---|---|---|---|",
@@ -109,7 +235,7 @@ def main(options: argparse.Namespace) -> None:
         for p in WIDTHS.get(n, (5,)):
             for rho in CORRELATIONS:
                 found = [judged(s, n, p, rho, options.resamples) for s in range(options.seeds)]
-                bootstrap, inverse, width, new, raw, corrected = np.mean(found, axis=0)
+                bootstrap, inverse, width, new, raw, corrected = np.nanmean(found, axis=0)
                 print(
                     f"| {n}, {p} | {rho} | {bootstrap:.2f} | {inverse:.2f} ({width:.2f}) "
                     f"| {new:.2f} | {raw:.2f} | {corrected:.2f} |",

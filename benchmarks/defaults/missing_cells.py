@@ -3,12 +3,15 @@
 - Two views of 10 features, each made of two factors and noise, of which 30 % of the cells are
   missing. The first canonical correlation is compared with that of the complete rows, and the first
   scores of complete new rows are correlated. Means over seeds.
+- Ridges: two views of 10 independent features and 200 rows, the first of which correlate at .8;
+  30 % of the cells are missing. The first correlation in the training rows, and on complete new
+  ones.
 - Three views of handwritten digits (Fourier, Karhunen-Loeve and Zernike features, 187 in all) of
   1,500 objects, each view of which is missing with a probability; MVCCA with 30 components and a
   ridge of 0.1. R@1 on the other 500 objects, mean of six directions, and the first eigenvalue.
 
-    MVCCA_DATA=../shared/data python -m benchmarks.defaults.missing_cells [--parts cells views]
-        [--seeds 200]
+    MVCCA_DATA=../shared/data python -m benchmarks.defaults.missing_cells
+        [--parts cells ridges views] [--seeds 200]
 """
 
 from __future__ import annotations
@@ -21,7 +24,10 @@ from typing import Any
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--parts", nargs="+", choices=["cells", "views"], default=["cells", "views"]
+        "--parts",
+        nargs="+",
+        choices=["cells", "ridges", "views"],
+        default=["cells", "ridges", "views"],
     )
     parser.add_argument("--seeds", type=int, default=200, help="of cells")
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 250, 1000, 4000])
@@ -97,6 +103,32 @@ def report_cells(n_each: list[int], n_seeds: int) -> None:
         print(f"| {n_rows:,} | {' | '.join(cells)} |", flush=True)
 
 
+def report_ridges(n_seeds: int, n_rows: int = 200, rho: float = 0.8) -> None:
+    ways = {**METHODS, "pairwise, oas": {"missing": "pairwise", "reg": "oas"}}
+    ways |= {"EM, oas": {"missing": "em", "reg": "oas"}}
+    ways |= {"pairwise, cv": {"missing": "pairwise", "reg": "cv"}}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for seed in range(n_seeds):
+        rng = np.random.default_rng(seed)
+        parts = []
+        for n in (n_rows, N_NEW):
+            X, Y = rng.standard_normal((2, n, N_FEATURES))
+            Y[:, 0] = rho * X[:, 0] + np.sqrt(1 - rho**2) * Y[:, 0]
+            parts.append({"x": X, "y": Y})
+        holes = {n: np.where(rng.random(X.shape) < 0.3, np.nan, X) for n, X in parts[0].items()}
+        imputed = {name: SimpleImputer().fit_transform(X) for name, X in holes.items()}
+        for name, parameters in ways.items():
+            model = CCA(1, **parameters).fit(holes if parameters else imputed)
+            r = float(model.canonical_correlations_[0])
+            found[name].append((r, float(model.score(parts[1]))))
+    print(
+        f"\n| {n_rows} rows, rho {rho}, {n_seeds} seeds | training rows | new rows |\n|---|---|---|"
+    )
+    for name, values in found.items():
+        r, new = np.mean(values, axis=0)
+        print(f"| {name} | {r:.3f} | {new:.3f} |", flush=True)
+
+
 def report_views(n_draws: int) -> None:
     order = np.random.default_rng(0).permutation(2000)
     views = fetch_mfeat().views.select(("fou", "kar", "zer"))[order]
@@ -132,6 +164,8 @@ def main(options: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")
     if "cells" in options.parts:
         report_cells(options.rows, options.seeds)
+    if "ridges" in options.parts:
+        report_ridges(options.seeds)
     if "views" in options.parts:
         report_views(options.draws)
 

@@ -337,6 +337,8 @@ class StatisticEstimator(LinearEstimator):
         if self.reg in SHRINKAGES:
             if batch:
                 return {}
+            if self.missing != "error":
+                return _shrinkages_of_cells(self, views, weights)
             return shrinkages(
                 views, weights, self.reg, center=self.center, confounds=self.confounds
             )
@@ -412,13 +414,28 @@ class StatisticEstimator(LinearEstimator):
             return object.__getattribute__(self, name)  # raises, too
 
 
+def _shrinkages_of_cells(
+    estimator: StatisticEstimator, views: Views, weights: np.ndarray | None
+) -> dict[str, float]:
+    """Those of "oas", which takes covariances only, from rows with holes."""
+    cells = OF_HOLES["pairwise"].of(views, weights)
+    moments, z = cells.recovered(estimator._column_names).moments, estimator.confounds
+    parts = {
+        name: moments.select([name] if z is None else [name, z])
+        for name in moments.widths
+        if name != z
+    }
+    empty = Shrunk(None, parts, {}, dict.fromkeys(parts, 0.0))
+    return empty.shrinkages("oas", confounds=z)
+
+
 def _check_reg(estimator: StatisticEstimator, batch: bool) -> None:
     """Refuse ridges that are searched or estimated, where there is too little to do so."""
     reg, missing = estimator.reg, estimator.missing
-    if missing != "error" and (batch or reg != "cv"):
+    if missing != "error" and (batch or reg == "auto"):
         raise ValueError(
             f'reg="{reg}" looks at complete rows, and missing="{missing}" allows holes in them: '
-            'give numbers, or reg="cv" to fit.'
+            'give numbers, or reg="cv" or "oas" to fit.'
         )
     if estimator.reg_unit != "relative":
         chosen = "searches ridges relative to" if reg == "cv" else "shrinks towards"

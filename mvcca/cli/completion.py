@@ -37,7 +37,7 @@ def run(options: Namespace) -> None:
 
 def values_of(option: Action) -> list[str]:
     """Words that the value of an option is chosen from, or none."""
-    return [] if option.nargs == 0 else [*(option.choices or _METHODS.get(option.dest, ()))]
+    return [] if option.nargs == 0 else [*map(str, option.choices or _METHODS.get(option.dest, ()))]
 
 
 def _whole() -> ArgumentParser:

@@ -87,7 +87,9 @@ def _add_parameter(group: Any, of: Parameter) -> None:
     if of.name == "random_state":  # a command prints the same figures every time
         metavar, kind, default = "N", values.seed, of.default or 0
     elif choices := re.match(r"\{(.*?)\}", of.type):
-        more["choices"] = re.findall(r'"([^"]*)"', choices[1])
+        more["choices"] = [ast.literal_eval(one) for one in choices[1].split(", ")]
+        if any(isinstance(one, int) for one in more["choices"]):
+            kind = _number_or_word
     elif of.type.startswith("bool"):
         if default is not False:
             more["action"] = BooleanOptionalAction
@@ -104,6 +106,10 @@ def _add_parameter(group: Any, of: Parameter) -> None:
     values.add_option(
         group, f"--{flag}", text, metavar, kind, default=default, dest=of.name, **more
     )
+
+
+def _number_or_word(text: str) -> int | str:
+    return int(text) if text.isdigit() else text.lower()
 
 
 def _help(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ def run(options: Namespace) -> None:
     report = None if options.report is None else checked_output(options.report, files)
     if report is not None and report.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--report: expected a name ending in .html, got {options.report}")
-    tables = _matched(list(map(read_table, files)), options)
+    given = list(map(read_table, files))
+    tables = _matched(given, options)
     first, second, *confounds = tables
     groups, rest = _groups(options, confounds[0] if confounds else None, first)
     names = [Path(file).stem for file in files]
@@ -43,6 +45,9 @@ def run(options: Namespace) -> None:
             groups=groups,
             **chosen(options),
         )
+    if (n_given := max(map(len, given))) > result.n_rows:
+        lost = f"{n_given - result.n_rows} of {n_given} subjects were left out: not in all files."
+        result = replace(result, left_out=(lost,))
     show(options, str(result), result.as_dict())
     if report is not None:
         result.save_page(report, command=f"mvcca {shlex.join(options.arguments)}")

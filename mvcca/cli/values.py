@@ -26,7 +26,7 @@ def add_option(
     kind: Callable[[str], Any] | None = None,
     *,
     default: Any = None,
-    choices: Sequence[str] = (),
+    choices: Sequence[Any] = (),
     **more: Any,
 ) -> None:
     """Add an option, whose help states the default; without `metavar` it takes no value.
@@ -36,8 +36,8 @@ def add_option(
     if default is not None and default is not False and default != []:
         text += f" (default: {_shown(default)})"
     if choices:
-        more |= {"choices": choices, "type": str.lower}
-        if len(",".join(choices)) > _SHORT_CHOICES:
+        more |= {"choices": choices, "type": kind or str.lower}
+        if len(",".join(map(str, choices))) > _SHORT_CHOICES:
             more["metavar"] = "NAME"
             text = f"{', '.join(choices[:-1])} or {choices[-1]}: {text}"
     elif metavar is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base.inputs import check_features, forget
@@ -15,7 +17,7 @@ from mvcca.blocks import Block, as_block, to_host
 from mvcca.blocks.checks import column_labels
 from mvcca.machine.config import block_slices
 from mvcca.machine.documentation import Documented
-from mvcca.problem.confounds import least_left, regression_on, squares_about
+from mvcca.problem.confounds import least_left, regression_on, second_degree
 from mvcca.views import Views, as_views
 from mvcca.views.coding import coded_view
 from mvcca.views.output import OutputContainerMixin
@@ -45,22 +47,24 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
     confounds : str
         Name of the view of the confounds. In a DataFrame, columns of text and of categories become
         indicators of every level but the first; levels that were not fitted are refused.
-    squares : bool, default=False
-        Whether to remove the squares of the confounds, too.
+    degree : {1, 2, "squares"}, default=1
+        What to remove beside the confounds: nothing, their squares and the products of all pairs,
+        or their squares only. Age × sex can act on both views when age and sex are removed.
     drop : bool, default=True
         Whether to leave the confounds out of the result.
 
     Attributes
     ----------
     coefficients_ : dict of str to ndarray, shape (n_confounds, n_features)
-        B, by view; the squares follow the confounds.
+        B, by view; squares and products follow the confounds.
     means_ : dict of str to ndarray, shape (n_features,)
         Means of the training rows, by view.
     coding_ : dict of str to list or None
         Levels of each column of a table of confounds, the reference first; None for numbers. Empty
         if the confounds have no names of columns.
     rank_ : int
-        Number of independent confounds, squares included. Constant and collinear ones count once.
+        Number of independent confounds, squares and products included. Constant and collinear ones
+        count once.
     view_names_ : tuple of str
         The fitted views, confounds included.
     n_features_in_ : int
@@ -91,16 +95,16 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "confounds": [str],
-        "squares": ["boolean"],
+        "degree": [Options(Integral, {1, 2}), StrOptions({"squares"})],
         "drop": ["boolean"],
     }
     view_names_: tuple[str, ...]
     _rounding: Mapping[str, np.ndarray] | None = None  # models of older versions have none
     _removed: Mapping[str, tuple[float, float]] | None = None  # nor this
 
-    def __init__(self, confounds: str, *, squares: bool = False, drop: bool = True) -> None:
+    def __init__(self, confounds: str, *, degree: int | str = 1, drop: bool = True) -> None:
         self.confounds = confounds
-        self.squares = squares
+        self.degree = degree
         self.drop = drop
 
     def fit(self, X: ViewsLike, y: Any = None, sample_weight: Any = None) -> Self:
@@ -217,9 +221,11 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         return [name if isinstance(name, str) else f"x{i}" for i, name in enumerate(columns)]
 
     def _design(self, block: Block, mean: np.ndarray) -> np.ndarray:
-        """Confounds, and their squares about the training mean, which has the same span."""
+        """Confounds, and squares and products about the training mean, which has the same span."""
         Z = to_host(block.dense().matrix).astype(np.float64)
-        return np.hstack([Z, squares_about(Z, mean)]) if self.squares else Z
+        if self.degree == 1:
+            return Z
+        return np.hstack([Z, second_degree(Z, mean, products=self.degree == 2)])
 
     def _residuals(self, name: str, block: Block, Z: Block) -> Any:
         """Rows of a view less their mean and what their confounds explain."""
@@ -229,7 +235,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
     def _explained(self, name: str, matrix: Any) -> Any:
         """What the confounds explain of rows of a view."""
         block = as_block(matrix)
-        if not self.squares:
+        if self.degree == 1:
             return block.project(self._mean_of_design, self.coefficients_[name])
         Z = self._design(block, self.means_[self.confounds]) - self._mean_of_design
         return block.placed(Z @ self.coefficients_[name])

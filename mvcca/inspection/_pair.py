@@ -18,6 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from mvcca.inspection._rows import (
     GivenRows,
     decomposed,
+    effective_share,
     numbers_of,
     orthonormal,
     residuals,
@@ -67,6 +68,8 @@ class Pair:
         Places of the rows in the user's data, of `n_given` rows; a row that occurs twice has two.
     coding : tuple of str
         How each confound was encoded.
+    groups : ndarray of int, shape (n,), or None
+        Group of each row, from 0.
     """
 
     names: tuple[str, str]
@@ -76,12 +79,23 @@ class Pair:
     positions: np.ndarray
     n_given: int
     coding: tuple[str, ...]
+    groups: np.ndarray | None = None
     variables: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
-    def of(cls, X: Any, y: Any, confounds: Any, who: str, *, sample_weight: Any = None) -> Pair:
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        confounds: Any,
+        who: str,
+        *,
+        groups: Any = None,
+        sample_weight: Any = None,
+    ) -> Pair:
         """Check the rows of two views; `who` begins the error messages."""
-        rows = GivenRows.of(who, X, y, confounds, sample_weight=sample_weight, only_two=True)
+        options = {"groups": groups, "sample_weight": sample_weight}
+        rows = GivenRows.of(who, X, y, confounds, only_two=True, **options)
         Z, n_given = rows.confounds[0], len(rows.views)
         Z = np.zeros((len(rows.positions), 0)) if Z is None else orthonormal("confounds", Z)
         x, y = (
@@ -90,7 +104,7 @@ class Pair:
         )
         a, b = (named_columns(name, block) for name, block in rows.views.items())
         p, q = rows.views.names
-        pair = cls((p, q), (a, b), (x, y), Z, rows.positions, n_given, rows.coding)
+        pair = cls((p, q), (a, b), (x, y), Z, rows.positions, n_given, rows.coding, rows.groups)
         pair._check_rows(who)
         return pair
 
@@ -129,6 +143,12 @@ class Pair:
         """Number of rows less the rank of the confounds, which counts in their place."""
         return self.confounds.shape[0] - self.confounds.shape[1]
 
+    @cached_property
+    def n_effective(self) -> float:
+        """Number of independent rows that they are worth; at least p + q + 2."""
+        share = effective_share(*self.bases, self.groups)
+        return max(1 + (self.n_rows - 1) * share, sum(self.ranks) + 2)
+
     @property
     def ranks(self) -> tuple[int, int]:
         """Numbers p and q of independent features."""
@@ -137,7 +157,7 @@ class Pair:
     @cached_property
     def bias(self) -> SampleBias:
         """Bias of the correlations of samples of this size."""
-        return SampleBias(self.n_rows, self.ranks)
+        return SampleBias(self.n_effective, self.ranks)
 
     @cached_property
     def components(self) -> Components:

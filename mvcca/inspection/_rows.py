@@ -31,6 +31,8 @@ from mvcca.views import Views, as_views, holds_views
 from mvcca.views.coding import coded, coding_in_words, coding_of
 from mvcca.views.validation import checked_sample_weight, repeated_objects
 
+_UNLIKE = 1.1  # times the sum of products of leverages of normal rows, which inflates tests
+
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
@@ -111,6 +113,20 @@ class GivenRows:
                 arrays[name] = X * found[name].factors
         return replace(self, arrays=arrays)
 
+    def with_variables(self, variables: Mapping[str, Any]) -> GivenRows:
+        """The same rows of other variables, by view name."""
+        if {*variables} != {*self.arrays}:
+            raise ValueError(f"Expected variables of {[*self.arrays]}, got {[*variables]}.")
+        arrays = {}
+        for name in self.arrays:
+            V = numbers_of(f"Variables of {name!r}", variables[name])
+            if len(V) != len(self.views):
+                raise ValueError(
+                    f"Expected {len(self.views)} rows of the variables of {name!r}, got {len(V)}."
+                )
+            arrays[name] = V[self.positions]
+        return replace(self, arrays=arrays)
+
     def within_groups(self) -> GivenRows:
         """Rows less the mean of their group."""
         codes = self.groups
@@ -118,8 +134,7 @@ class GivenRows:
         counts = np.bincount(codes)
 
         def centred(X: np.ndarray) -> np.ndarray:
-            sums = np.zeros((len(counts), X.shape[1]))
-            np.add.at(sums, codes, X)
+            sums = sums_of_groups(X, codes)
             found = X - (sums / np.maximum(counts, 1)[:, None])[codes]
             return np.where(found.std(axis=0) > least_left(X.std(axis=0), X.mean(axis=0)), found, 0)
 
@@ -288,6 +303,42 @@ def orthonormal(name: str, Z: np.ndarray) -> np.ndarray:
             "Reduce the confounds, for example to principal components."
         )
     return basis
+
+
+def sums_of_groups(X: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Sums of the rows of each group, numbered from 0."""
+    sums = np.zeros((groups.max() + 1, X.shape[1]))
+    np.add.at(sums, groups, X)
+    return sums
+
+
+def common_scale(U: np.ndarray, V: np.ndarray) -> float:
+    """How much the products of leverages of two views exceed those of normal rows; 1 by chance.
+
+    The mean of h k over rows, of leverages h and k, is the product of their means if rows have no
+    common scale, but for 2 Σ r² where views are correlated.
+    """
+    h, k, n = (U**2).sum(axis=1), (V**2).sum(axis=1), len(U)
+    excess = n * (h @ k) / (h.sum() * k.sum() + 2 * ((U.T @ V) ** 2).sum())
+    p, q = (rows.sum() ** 2 / ((W.T @ W) ** 2).sum() for rows, W in ((h, U), (k, V)))  # ranks
+    error = np.sqrt(((1 + 2 / p) * (1 + 2 / q) - 1) / n)  # of normal rows
+    return float(excess) if excess > max(_UNLIKE, 1 + 3 * error) else 1.0
+
+
+def effective_share(U: np.ndarray, V: np.ndarray, groups: np.ndarray | None) -> float:
+    """Share of the degrees of freedom that rows are worth, given orthonormal bases of two views.
+
+    Permutations of whole groups give ‖UᵀV‖² a mean that is larger by the inverse.
+    """
+    factor, (p, q), n = common_scale(U, V), (U.shape[1], V.shape[1]), len(U)
+    if groups is not None:
+        counts = np.bincount(groups)
+        if n_pairs := float((counts * (counts - 1.0)).sum()):
+            products = (
+                (sums_of_groups(basis, groups) ** 2).sum() - (basis**2).sum() for basis in (U, V)
+            )
+            factor += max(float(np.prod(list(products))) / n_pairs, 0) * n / (p * q)
+    return 1 / factor
 
 
 def residuals(X: np.ndarray, Z: np.ndarray) -> np.ndarray:

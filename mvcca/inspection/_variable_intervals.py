@@ -12,9 +12,10 @@ from sklearn.utils import check_random_state
 
 from mvcca.inspection._intervals import (
     NOISE,
-    OVERLAPS,
-    inverse_intervals,
+    chains_of,
+    population_intervals,
     warn_near_edge,
+    warn_of_few,
 )
 from mvcca.inspection._pair import Components, Pair
 from mvcca.inspection._rows import of_confounds
@@ -157,6 +158,7 @@ def loading_intervals(
     variables: Mapping[str, MatrixLike] | None = None,
     level: float = 0.9,
     confounds: str | TableLike | None = None,
+    groups: Any = None,
     n_resamples: int = 500,
     sample_weight: Any = None,
     random_state: Any = None,
@@ -195,6 +197,9 @@ def loading_intervals(
     confounds : str, matrix of shape (n_rows, n_confounds), or table, optional
         A view of X, by name, or a matrix. Removed from both views by regression; loadings are of
         what is left of the variables.
+    groups : array-like, shape (n_rows,), optional
+        Families, subjects or other groups of rows that are not independent. Resamples draw whole
+        groups.
     n_resamples : int, default=500
         Number of resamples.
     sample_weight : array-like of int, shape (n_rows,), optional
@@ -228,7 +233,9 @@ def loading_intervals(
     >>> found.low["view0"].shape
     (6, 5)
     """
-    pair, flags, groups = _known(X, y, confounds, sample_weight, level, "The interval of loadings")
+    pair, flags, chains = _known(
+        X, y, confounds, groups, sample_weight, level, "The interval of loadings"
+    )
     if variables is not None:
         pair = pair.with_variables(variables)
     z, rng = stats.norm.ppf((1 + level) / 2), check_random_state(random_state)
@@ -238,9 +245,9 @@ def loading_intervals(
     shares = pair.bias.loading_shares(rho)
 
     def statistics(resampled: Components) -> list[ByView]:
-        return _of_groups(pair.loadings(resampled), groups)
+        return _of_chains(pair.loadings(resampled), chains)
 
-    sample = _of_groups((found[0][:, :n_known], found[1][:, :n_known]), groups)
+    sample = _of_chains((found[0][:, :n_known], found[1][:, :n_known]), chains)
     spreads = _spreads(pair, statistics, sample, n_known, n_resamples, rng)
     intervals = [
         _corrected(own, s, share, z)
@@ -251,8 +258,8 @@ def loading_intervals(
         for own, found_of_view in zip(intervals, found, strict=True)
     ]
     subspaces = [
-        _subspace(pair.names, group, own, s, shares[:, list(group)], z)
-        for group, own, s in zip(groups, sample[1:], spreads[1:], strict=True)
+        _subspace(pair.names, chain, own, s, shares[:, list(chain)], z)
+        for chain, own, s in zip(chains, sample[1:], spreads[1:], strict=True)
     ]
     return _result("loadings", pair, found, of_views, flags, tuple(subspaces), level)
 
@@ -263,6 +270,7 @@ def weight_intervals(
     *,
     level: float = 0.9,
     confounds: str | TableLike | None = None,
+    groups: Any = None,
     n_resamples: int = 500,
     sample_weight: Any = None,
     random_state: Any = None,
@@ -275,7 +283,7 @@ def weight_intervals(
 
     Parameters
     ----------
-    X, y, level, confounds, n_resamples, sample_weight, random_state
+    X, y, level, confounds, groups, n_resamples, sample_weight, random_state
         As for `loading_intervals`.
 
     Returns
@@ -304,7 +312,9 @@ def weight_intervals(
     >>> bool((found.low["view0"][:, 0] <= found.estimate["view0"][:, 0]).all())
     True
     """
-    pair, flags, _ = _known(X, y, confounds, sample_weight, level, "The interval of weights")
+    pair, flags, _ = _known(
+        X, y, confounds, groups, sample_weight, level, "The interval of weights"
+    )
     for name, R in zip(pair.names, pair.features, strict=True):
         if R.shape[0] < R.shape[1]:
             raise ValueError(
@@ -328,27 +338,22 @@ def weight_intervals(
 
 
 def _known(
-    X: Any, y: Any, confounds: Any, sample_weight: Any, level: float, who: str
+    X: Any, y: Any, confounds: Any, groups: Any, sample_weight: Any, level: float, who: str
 ) -> tuple[Pair, tuple[str, ...], list[tuple[int, ...]]]:
-    """The rows, flags of the components, and groups of them that are to be seen together."""
-    pair = Pair.of(X, y, confounds, who, sample_weight=sample_weight)
-    flags = inverse_intervals(pair, level)[-1]
+    """The rows, flags of the components, and chains of them that are to be seen together."""
+    pair = Pair.of(X, y, confounds, who, groups=groups, sample_weight=sample_weight)
+    _, low, high, flags = population_intervals(pair, level)
     warn_near_edge(flags)
-    groups: list[tuple[int, ...]] = []
-    for i, flag in enumerate(flags):
-        if OVERLAPS in flag:
-            if groups and groups[-1][-1] == i:
-                groups[-1] = (*groups[-1], i + 1)
-            else:
-                groups.append((i, i + 1))
-    if groups:
-        together = " and ".join("+".join(str(i + 1) for i in group) for group in groups)
+    warn_of_few(pair)
+    chains = chains_of(flags, low, high)
+    if chains:
+        together = " and ".join("+".join(str(i + 1) for i in chain) for chain in chains)
         warn(
             f"Components {together}: intervals of their correlations overlap, so that samples mix "
             "them and single components may not be covered. What they have in common is covered: "
             "see `subspaces` of loading_intervals."
         )
-    return pair, flags, groups
+    return pair, flags, chains
 
 
 def _n_known(flags: tuple[str, ...]) -> int:
@@ -356,13 +361,13 @@ def _n_known(flags: tuple[str, ...]) -> int:
     return sum(flag != NOISE for flag in flags)
 
 
-def _of_groups(loadings: ByView, groups: list[tuple[int, ...]]) -> list[ByView]:
-    """Loadings of components, and multiple correlations with each group of components."""
-    of_groups = [
-        tuple(np.sqrt((own[..., list(group)] ** 2).sum(axis=-1)) for own in loadings)
-        for group in groups
+def _of_chains(loadings: ByView, chains: list[tuple[int, ...]]) -> list[ByView]:
+    """Loadings of components, and multiple correlations with each chain of components."""
+    of_chains = [
+        tuple(np.sqrt((own[..., list(chain)] ** 2).sum(axis=-1)) for own in loadings)
+        for chain in chains
     ]
-    return [loadings, *((own[0], own[1]) for own in of_groups)]
+    return [loadings, *((own[0], own[1]) for own in of_chains)]
 
 
 def _spreads(
@@ -377,11 +382,14 @@ def _spreads(
 ) -> list[ByView]:
     """Standard deviations over resamples of the statistics of a fit, of artanh if `bounded`."""
     scaled = _artanh if bounded else np.asarray
-    n = len(pair.confounds)
+    # Rows, or whole groups of them, are drawn.
+    drawn = np.arange(len(pair.confounds)) if pair.groups is None else pair.groups
+    n = drawn.max() + 1
     sums = [[np.zeros((2, *own.shape)) for own in of_views] for of_views in sample]
     left = n_resamples if n_known else 0
     while left:
-        counts = rng.multinomial(n, np.full(n, 1 / n), size=min(_BATCH, left)).astype(float)
+        counts = rng.multinomial(n, np.full(n, 1 / n), size=min(_BATCH, left))
+        counts = counts[:, drawn].astype(float)
         left -= len(counts)
         resampled = statistics(pair.signed(pair.refitted(counts), n_known))
         for of_views, found, totals in zip(sample, resampled, sums, strict=True):
@@ -415,7 +423,7 @@ def _corrected(
 
 def _subspace(
     names: tuple[str, str],
-    group: tuple[int, ...],
+    chain: tuple[int, ...],
     sample: ByView,
     spreads: ByView,
     shares: np.ndarray,
@@ -429,7 +437,7 @@ def _subspace(
     estimate, low, high = (
         dict(zip(names, ends, strict=True)) for ends in zip(*of_views, strict=True)
     )
-    return Subspace(group, estimate, low, high)
+    return Subspace(chain, estimate, low, high)
 
 
 def _padded(

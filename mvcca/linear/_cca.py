@@ -77,7 +77,8 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
         DataFrame, columns of text and of categories become indicators of every level but the first.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with holes, cells that are NaN: refuse them; or estimate the covariances from
-        the pairs of features that rows do have, or by maximum likelihood. See Notes of `MVCCA`.
+        the pairs of features that rows do have, or by maximum likelihood. Take reg="cv" or "oas"
+        unless there are many rows. See Notes of `MVCCA`.
     scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
         Whether to standardize the columns of each view, so that a ridge counts alike for columns in
         any units; weights stay in the units of the rows. "auto" standardizes views whose columns
@@ -259,7 +260,8 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         DataFrame, columns of text and of categories become indicators of every level but the first.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with missing cells (NaN): refuse them, estimate each covariance from the rows
-        that have both features, or estimate all by maximum likelihood. See Notes.
+        that have both features, or estimate all by maximum likelihood. Take reg="cv" or "oas"
+        unless there are many rows. See Notes.
     scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
         Whether to standardize the columns of each view, so that a ridge counts alike for columns in
         any units; weights stay in the units of the rows. "auto" standardizes views whose columns

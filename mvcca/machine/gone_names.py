@@ -44,7 +44,7 @@ INSTEAD = {
     "mvcca.problem.profile_vectors": "problem.expected",
     "mvcca.problem.regression_on": "problem.confounds",
     "mvcca.problem.solve_by_products": "problem.ProductPath(rows, refuses=True).solve(reg, k)",
-    "mvcca.problem.squares_about": "problem.confounds",
+    "mvcca.problem.squares_about": "problem.confounds.second_degree",
     "mvcca.retrieval.InvertedSoftmax": "retrieval.CSLS",
     "mvcca.retrieval.MutualProximity": "retrieval.CSLS",
     "mvcca.retrieval.QBNorm": "retrieval.CSLS",

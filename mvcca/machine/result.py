@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -188,4 +187,3 @@ def _facts(command: str) -> Iterator[tuple[str, str]]:
         yield "command", command
     libraries = ", ".join(f"{name} {version(name)}" for name in ("mvcca", "numpy", "scikit-learn"))
     yield "versions", f"Python {platform.python_version()}, {libraries}"
-    yield "date", datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")

@@ -95,14 +95,22 @@ def splits_of(
 
 
 def splits_by_object(
-    positions: np.ndarray, cv: Any, random_state: Any, *, halves: bool = False
+    positions: np.ndarray,
+    cv: Any,
+    random_state: Any,
+    *,
+    groups: np.ndarray | None = None,
+    halves: bool = False,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Splits of rows that keep those with the same position together.
 
-    A number makes as many shuffled folds, or random halves. A splitter divides the positions that
-    occur; given splits hold positions.
+    A number makes as many shuffled folds, folds of whole groups, or random halves. A splitter
+    divides the positions that occur; given splits hold positions.
     """
     if isinstance(cv, int):
+        if groups is not None:
+            yield from splits_of(len(groups), cv, groups, None)
+            return
         seed = check_random_state(random_state)
         by_halves = ShuffleSplit(cv, test_size=0.5, random_state=seed)
         cv = by_halves if halves else KFold(cv, shuffle=True, random_state=seed)

@@ -94,7 +94,10 @@ def _one_each(given: Any, n: int, what: str) -> list[Any]:
     values = np.asarray(given)
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.shape != (n,):
-        raise ValueError(f"Expected groups of {n} {what}, got shape {values.shape}.")
+        raise ValueError(
+            f"Expected groups of {n} {what}, got shape {values.shape}. Of groups within "
+            "groups, pass the outermost ones."
+        )
     return values.tolist()
 
 

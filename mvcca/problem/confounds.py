@@ -23,7 +23,7 @@ from mvcca.problem.whitener import AnyWhitener, Scaling, Whitener, rounding_of
 from mvcca.statistics import Moments, Regression, column_slices
 from mvcca.views import Views
 
-__all__ = ["given", "least_left", "regression_on", "rounding_given", "squares_about"]
+__all__ = ["given", "least_left", "regression_on", "rounding_given", "second_degree"]
 
 _ULPS = 32  # share of a column's scatter that counts as explained, in units of the last place
 _LEAST_LEFT = 1e-10  # share of a column's length that confounds leave, below which they explain it
@@ -135,24 +135,26 @@ def regression_on(
     return Regression(name, mean, coefficients, rank), means, ranks
 
 
-def squares_about(Z: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Squares of confounds about their mean, (n, d).
+def second_degree(Z: np.ndarray, mean: np.ndarray, *, products: bool) -> np.ndarray:
+    """Squares of confounds about their mean, and `products` of all pairs: (n, n_terms).
 
     Those of a confound with two values, half of the rows each, are equal but for the rounding of
     the deviations. They are made constant: scaled to unit variance, rounding would be a confound.
     """
-    deviations = Z - mean
-    squares = deviations**2
+    d, deviations = Z.shape[1], Z - mean
+    i, j = np.hstack([[range(d)] * 2, np.triu_indices(d, 1) if products else np.empty((2, 0), int)])
+    terms = deviations[:, i] * deviations[:, j]
 
     def flat(rows: slice) -> np.ndarray:
         size = np.abs(deviations[rows]).max(axis=0, initial=0)
-        rounding = _ULPS * np.finfo(float).eps * size * (np.abs(mean) + size)
-        return np.asarray(np.ptp(squares[rows], axis=0) <= rounding)
+        far = np.abs(mean) + size
+        rounding = _ULPS * np.finfo(float).eps * (size[i] * far[j] + size[j] * far[i]) / 2
+        return np.asarray(np.ptp(terms[rows], axis=0) <= rounding)
 
     if len(Z) and flat(slice(64)).any():  # few rows nearly always show that no column is
         constant = flat(slice(None))
-        squares[:, constant] = squares[0, constant]
-    return squares
+        terms[:, constant] = terms[0, constant]
+    return terms
 
 
 def least_left(

@@ -30,6 +30,7 @@ _MOST = 0.5  # levels per row above which it looks like ids
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([T ].*)?"
 )
+PRODUCTS = "products of all pairs"  # of confounds
 _NAME_OF_IDS = re.compile(
     r"(^|[_ .-])(ids?|index|key|subject|participant|family|fam|pedigree)$|[a-z]I[dD]$",
     re.IGNORECASE,
@@ -114,13 +115,18 @@ def coded_view(views: Views, name: str, coding: Coding | None = None) -> tuple[V
     return Views.of(blocks, views.seen, views.ids, views.removed), coding
 
 
-def coding_in_words(table: Any, coding: Coding, *, squares: bool = False) -> tuple[str, ...]:
-    """How each column was encoded, such as "site: 4 columns, reference A", "age and its square"."""
+def coding_in_words(table: Any, coding: Coding, *, degree: int | str = 1) -> tuple[str, ...]:
+    """How each column was encoded, such as "site: 4 columns, reference A", "age and its square".
+
+    The degree is that of `mvcca.compose.Deconfound`.
+    """
+    squares = degree != 1
     if not coding:
         width = np.shape(table)[1] if len(np.shape(table)) == 2 else 1
         what = "a column" if width == 1 else f"{width} columns"
         own = "its square" if width == 1 else "their squares"
-        return (f"{what} of numbers{f' and {own}' if squares else ''}",)
+        words = [f"{what} of numbers{f' and {own}' if squares else ''}"]
+        return (*words, *[PRODUCTS] * (degree == 2 and width > 1))
     columns, found = _columns(table, "confounds") or {}, []
     for column, levels in coding.items():
         if levels is None:
@@ -131,7 +137,7 @@ def coding_in_words(table: Any, coding: Coding, *, squares: bool = False) -> tup
         else:
             n = len(levels) - 1
             found.append(f"{column}: {n} column{'s' * (n > 1)}, reference {levels[0]}")
-    return tuple(found)
+    return (*found, *[PRODUCTS] * (degree == 2 and len(coding) > 1))
 
 
 # ---- columns of containers ----------------------------------------------------------------------

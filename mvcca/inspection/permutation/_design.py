@@ -27,7 +27,6 @@ from mvcca.inspection.permutation._statistics import STATISTICS
 from mvcca.problem import reg_of_names
 
 HELD_OUT = "held-out"
-_UNLIKE = 1.25  # times the sum of products of leverages of normal rows
 _PROJECTIONS = ("auto", "huh-jhun", "theil")
 
 
@@ -205,21 +204,6 @@ class Design:
             return None
         return np.unique(self.groups[own.kept], return_inverse=True)[1]
 
-    @property
-    def has_unlike_scale(self) -> bool:
-        """Whether large rows of the first two views belong together, more than by chance."""
-        first, second = self.sides[:2]
-        if first.complement is not second.complement:  # rows have different confounds
-            return False
-        ends = [len(first.basis)]
-        if isinstance(first.complement, Strata):
-            ends = np.cumsum(first.complement.sizes).tolist()
-        return any(
-            _is_unlike(first.basis[start:end], second.basis[start:end])
-            for start, end in zip([0, *ends], ends, strict=False)
-            if end > start
-        )
-
     def without(self, variates: np.ndarray) -> tuple[Complement, Exchange | Flips]:
         """What may be done to rows of the first side that have lost some variates, too."""
         own = self.sides[0].complement
@@ -234,18 +218,6 @@ class Design:
                 gone = np.hstack([orthonormal_with_ones("", None, n_rows), gone])
             found = _complement_of(gone, n_rows, self.groups, self.options)
         return found, exchange_of(found, self.groups, within=self.options.within)
-
-
-def _is_unlike(U: np.ndarray, V: np.ndarray) -> bool:
-    """Whether rows of two views have a common scale.
-
-    The mean of h k over rows, of leverages h and k, is the product of their means if they have
-    none, but for 2 Σ r² where views are correlated.
-    """
-    h, k, n = (U**2).sum(axis=1), (V**2).sum(axis=1), len(U)
-    excess = n * (h @ k) / (h.sum() * k.sum() + 2 * ((U.T @ V) ** 2).sum())
-    error = np.sqrt(((1 + 2 / U.shape[1]) * (1 + 2 / V.shape[1]) - 1) / n)  # of normal rows
-    return bool(excess > max(_UNLIKE, 1 + 3 * error))
 
 
 def _sides(

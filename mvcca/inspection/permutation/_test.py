@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from scipy import linalg
 from sklearn.utils import check_random_state
 
-from mvcca.inspection._rows import GivenRows
+from mvcca.inspection._rows import GivenRows, common_scale
 from mvcca.inspection.permutation._design import HELD_OUT, Design, Options
 from mvcca.inspection.permutation._held_out import HeldOutCorrelation, Tuned, folds_of
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
@@ -63,6 +63,7 @@ def permutation_test(
     sign_flips: bool = False,
     projection: Literal["auto", "huh-jhun", "theil"] = "auto",
     loadings: Literal["cross", "own", "own-permuted"] | None = None,
+    variables: Mapping[str, MatrixLike] | None = None,
     sample_weight: Any = None,
     n_jobs: int | None = None,
     random_state: RandomState = None,
@@ -142,6 +143,10 @@ def permutation_test(
         rows are applied to the rows that they were computed from, as in PermCCA since August 2024.
         "own-permuted" is its null until then, correlations of variables with variates of permuted
         rows, to reproduce published results: it rejects up to 71 % of irrelevant variables.
+    variables : mapping of str to matrix of shape (n_rows, n_variables), optional
+        By view name, the variables whose loadings are tested: those that principal components were
+        computed from, for example; what the views explain of them is tested. By default the columns
+        of the views.
     sample_weight : array-like of int, shape (n_rows,), optional
         How often each row occurs.
     n_jobs : int, optional
@@ -229,20 +234,23 @@ def permutation_test(
         sample_weight=sample_weight,
     )
     rows.warn_of_columns()
+    if variables is not None and loadings is None:
+        raise ValueError('variables are those whose loadings are tested: pass loadings="cross".')
     options.check(
         len(rows.arrays),
         groups=groups is not None,
         confounds=[Z is not None for Z in rows.confounds],
     )
+    tested = rows if variables is None else rows.with_variables(variables)
     if within:
-        rows = rows.within_groups()
+        rows, tested = rows.within_groups(), tested.within_groups()
     if reg != 0:  # all rows decide, before any permutation
         rows = rows.in_units()
     design = Design.of(rows.arrays, rows.confounds, rows.groups, options)
-    if not sign_flips and design.has_unlike_scale:
+    if not sign_flips and _has_unlike_scale(design, rows.arrays):
         warn(_UNLIKE_ROWS)
     rng = check_random_state(random_state)
-    trial = _trial(design, rows, options, rng)  # draws folds, which must not depend on the number
+    trial = _trial(design, rows, tested, options, rng)  # draws folds, whatever the number
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_permutations)
     null = _null(trial, seeds, n_jobs)
     n_steps = len(trial.observed)
@@ -272,15 +280,21 @@ def _check_number(n_permutations: Any) -> None:
         )
 
 
-def _trial(design: Design, rows: GivenRows, options: Options, rng: np.random.RandomState) -> Trial:
-    """What is computed in every permutation."""
+def _trial(
+    design: Design,
+    rows: GivenRows,
+    tested: GivenRows,
+    options: Options,
+    rng: np.random.RandomState,
+) -> Trial:
+    """What is computed in every permutation; loadings are of the variables of `tested`."""
     names = [side.name for side in design.sides]
     if len(names) > 2:
         reg = options.ridges(names)
         bases = [side.shrunk(reg[side.name]) for side in design.sides]
         return SeveralViews(options.statistic, bases, design.exchanges[0])
     if options.is_stepwise:
-        return _stepwise(design, rows, options)
+        return _stepwise(design, rows, tested, options)
     moved, fixed = design.sides
     ridges = [(reg, reg) for reg in RIDGES]
     if options.reg != "cv":
@@ -291,7 +305,7 @@ def _trial(design: Design, rows: GivenRows, options: Options, rng: np.random.Ran
     return search if options.statistic == HELD_OUT else Tuned(options.statistic, search)
 
 
-def _stepwise(design: Design, rows: GivenRows, options: Options) -> Stepwise:
+def _stepwise(design: Design, rows: GivenRows, tested: GivenRows, options: Options) -> Stepwise:
     """The stepwise test of two views, and of loadings if they are asked for."""
     moved, fixed = design.sides
     r, first, second = canonical_variates(moved, fixed, options.ridges(list(rows.arrays)))
@@ -299,7 +313,7 @@ def _stepwise(design: Design, rows: GivenRows, options: Options) -> Stepwise:
     loadings = None
     if options.loadings is not None:
         of_moved, of_fixed = (
-            _variables(side.complement, rows.arrays[side.name]) for side in design.sides
+            _variables(side.complement, tested.arrays[side.name]) for side in design.sides
         )
         loadings = LoadingNull.of(options.loadings, (of_moved, of_fixed), (first, second))
     rearranged = None
@@ -312,6 +326,15 @@ def _stepwise(design: Design, rows: GivenRows, options: Options) -> Stepwise:
         observed[1:n_steps] = [step.observed(options.statistic) for step in steps]
     step = ComponentTest(first, in_space_of(moved, fixed, second), design.exchanges[0])
     return Stepwise(options.statistic, observed, r, step, steps, loadings, rearranged)
+
+
+def _has_unlike_scale(design: Design, arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether large rows of the first two views belong together, more than by chance."""
+    first, second = design.sides[:2]
+    if first.complement is not second.complement:  # rows have different confounds
+        return False
+    views = (_variables(side.complement, arrays[side.name]) for side in (first, second))
+    return common_scale(*map(first.complement.lift, views)) > 1
 
 
 def _variables(complement: Complement, X: np.ndarray) -> np.ndarray:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mvcca.inspection._intervals import CorrelationIntervals
 from mvcca.machine.axes import GREY, color, literal, tidy_axes
+from mvcca.machine.printable import in_one_line
 from mvcca.machine.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LONGEST_NAME = 28  # characters, in the figure
+_LONGEST_LINE = 28  # characters of a name, in the figure
 _HEADINGS = {
     "in_sample": "these rows",
     "tested": "rows that are shuffled",
@@ -31,12 +33,8 @@ def component_tables(
     lines: list[tuple[Any, ...]],
     significant: np.ndarray,
     level: float,
-    rows: str,
 ) -> list[Table]:
-    """Correlations and redundancy of all components; those that are significant are shaded.
-
-    `rows` says which ones the intervals of this level are from, if they are not all.
-    """
+    """Correlations and redundancy of all components; those that are significant are shaded."""
     shares = [j for j, name in enumerate(header) if name.startswith("redundancy_")]
     found = [j for j in range(len(header)) if j not in shares and header[j] != "note"]
     tables = []
@@ -44,7 +42,7 @@ def component_tables(
         (
             f"Correlations by component; shaded: p < 0.05, corrected for {len(lines)} tests",
             found,
-            f"Low and high: {level:.0%} interval of the population{rows}.",
+            f"Low and high: {level:.0%} interval of the population.",
         ),
         (
             "Redundancy by component",
@@ -63,11 +61,13 @@ def component_tables(
     return tables
 
 
-def loading_table(loadings: Iterator[tuple[Any, ...]]) -> Table:
+def loading_table(loadings: Iterator[tuple[Any, ...]], component: int) -> Table:
     """All variables; the first column is that of their names."""
     lines = [(name, view, *values) for view, name, *values in loadings]
-    columns = ("variable", "view", "loading", "low", "high", "cross_loading")
-    caption = "All loadings of component 1: correlations of the variables with the variates"
+    columns = ("variable", "view", "loading", "low", "high", "p_value", "cross_loading")
+    caption = (
+        f"All loadings of component {component}: correlations of the variables with the variates"
+    )
     return Table.of(caption, list(map(_heading, columns)), lines, spec=".3f", shown=("folded",))
 
 
@@ -80,24 +80,24 @@ def draw_correlations(
     chance: np.ndarray,
     shown: np.ndarray,
     label: str,
-    rows: str,
     ax: Axes | None = None,
 ) -> Axes:
     """Correlations of each component by chance, in the population, held out, and those `shown`.
 
-    `label` names these, and `rows` is that of `component_tables`.
+    `label` names these.
     """
     ax = tidy_axes(ax, grid="y")
     place = np.arange(1, len(found.held_out) + 1)
     ax.fill_between(place, 0, chance, color=GREY, alpha=0.25, label="95 % of shuffled pairs")
     lengths = np.maximum([found.estimate - found.low, found.high - found.estimate], 0)
-    of_population = f"population, {found.level:.0%} interval{rows}"
+    of_population = f"population, {found.level:.0%} interval"
     ax.errorbar(
         place, found.estimate, lengths, fmt="o", capsize=3, color=color(0), label=of_population
     )
     ax.plot(place, shown, "-", color=color(1), label=label)
     ax.plot(place, found.held_out, "x", color=color(2), label="held-out rows")
-    lowest = min(0, 1.1 * found.held_out.min())
+    least = np.nanmin(found.held_out)
+    lowest = least - 0.05 if least < 0 else 0  # a marker on the axis would be cut
     ax.set(xlabel="Component", ylabel="Correlation", ylim=(lowest, 1.02))
     ax.set_xticks(place)
     ax.legend(frameon=False)
@@ -111,7 +111,7 @@ def draw_loadings(lines: list[tuple[Any, ...]], interval: str, ax: Axes | None =
     """
     ax = tidy_axes(ax, grid="x")
     place = np.arange(len(lines))[::-1]
-    own, low, high, cross = np.array([line[2:] for line in lines]).T
+    own, low, high, _, cross = np.array([line[2:] for line in lines]).T
     ax.barh(place, own, color=color(0), height=0.6, label="loading")
     if interval:
         ax.hlines(place, low, high, color=GREY, label=interval)
@@ -123,7 +123,17 @@ def draw_loadings(lines: list[tuple[Any, ...]], interval: str, ax: Axes | None =
 
 
 def _short(name: str) -> str:
-    """A name as it is, in one line, without the middle of a long one: dollar signs are no math."""
-    if len(name) > _LONGEST_NAME:
-        name = f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"
-    return literal(name)
+    """A name as it is, a long one in several lines: dollar signs are no math."""
+    return "\n".join(map(literal, wrap(in_one_line(name), _LONGEST_LINE))) or literal(name)
+
+
+def draw_needed(
+    curve: tuple[np.ndarray, np.ndarray], here: tuple[float, float], ax: Axes | None = None
+) -> Axes:
+    """Correlations and the rows that they need, and the rows and the estimate of this study."""
+    ax = tidy_axes(ax, grid="y")
+    ax.plot(*curve, color=color(0), label="rows needed (90 % power)")
+    ax.plot(*here, "o", color=color(1), label="this study")
+    ax.set(xlabel="Correlation in the population", ylabel="Independent rows", yscale="log")
+    ax.legend(frameon=False)
+    return ax

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from mvcca.inspection._intervals import CorrelationIntervals
+from mvcca.inspection._intervals import CHAIN, NEAR_EDGE, CorrelationIntervals
 from mvcca.inspection._rows import of_confounds
 from mvcca.inspection.permutation import PermutationTest
 from mvcca.inspection.study._page import (
     component_tables,
     draw_correlations,
     draw_loadings,
+    draw_needed,
     loading_table,
 )
 from mvcca.machine.result import Draw, Result, frame_of
@@ -28,13 +30,18 @@ if TYPE_CHECKING:
 
 _ALPHA = 0.05
 _SAME = 1e-6  # difference up to which correlations are of the same rows
+_REFERENCES = (
+    "Bao, Hu, Pan and Zhou, Annals of Statistics 47(1), 2019.",
+    "Winkler, Renaud, Smith and Nichols, NeuroImage 220, 2020.",
+)
+_DEPENDENT = 0.05  # share of the variance of a variate that confounds must not predict
 _LISTED = 8  # variables of each view, in its table
 _DRAWN = 20  # loadings of each view, in its figure
 _SOURCES = {
     "pairwise": "of pairs of variables, from the rows that have both",
     "em": "by maximum likelihood (EM)",
 }
-_LOADINGS = ("view", "variable", "loading", "low", "high", "cross_loading")
+_LOADINGS = ("view", "variable", "loading", "low", "high", "p_value", "cross_loading")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +65,14 @@ class Study(Result):
         How missing cells were treated: "error", "pairwise" or "em".
     n_missing : dict of str to int
         Number of missing cells of each view.
-    n_rows, n_independent, n_confounds : int
-        Number of rows; of rows that are independent, one per group, which the intervals are of; and
-        rank of the confounds that were removed, squares included.
+    n_rows : int
+        Number of rows. How many independent rows they are worth is ``intervals.n_effective``.
     n_components : dict of str to int
         Principal components of each view; of a view that is not reduced, its variables.
     explained : dict of str to float
         Share of each view's variance in its principal components.
     test : PermutationTest
         P-values of the components, and the correlations of permuted rows.
-    in_sample : ndarray, shape (k,)
-        Correlations of the rows, which are too large.
     intervals : CorrelationIntervals
         Estimates for the population, and the noise edge. Its ``held_out`` are the correlations of
         rows that were left out of every step, pooled over folds.
@@ -78,14 +82,23 @@ class Study(Result):
         Intervals of the loadings in the population: -1 to 1 for components in the noise.
     cross_loadings : dict of str to ndarray, shape (n_variables, k)
         Their correlations with the other view's variates.
+    residual_dependence : dict of str to float
+        Share of the variance of each view's first variate that a smooth regression on the confounds
+        (Gaussian kernel) predicts in held-out rows; empty without confounds.
     decay : dict of str to float or None
         Exponent of each view's principal variances, on which the rows that a study needs depend;
         None for a view with one independent variable.
-    within : bool
-        Whether the test is of correlations within groups.
-    coding : tuple of str
-        How each column of the confounds was used, such as "age and its square" and "site: 4
-        columns, reference A".
+    exchanged : str
+        What permutations exchange: "rows", "rows within 40 groups", "whole groups ...".
+    stability : dict of str to ndarray, shape (n_splits, k)
+        Absolute correlation over the variables of the loadings that two halves of the rows, or of
+        the groups, give; without views of one or two variables, and empty if halves have too few
+        rows.
+    n_folds : int
+    random_state : int, RandomState or None
+        As given, for `methods`.
+    left_out : tuple of str
+        Which rows were left out before the study, and why.
     """
 
     model: Pipeline
@@ -93,22 +106,43 @@ class Study(Result):
     missing: str
     n_missing: Mapping[str, int]
     n_rows: int
-    n_independent: int
-    n_confounds: int
     n_components: Mapping[str, int]
     explained: Mapping[str, float]
     test: PermutationTest
-    in_sample: np.ndarray
     intervals: CorrelationIntervals
     loadings: Mapping[str, np.ndarray]
     loading_ends: Mapping[str, np.ndarray]
     cross_loadings: Mapping[str, np.ndarray]
+    residual_dependence: Mapping[str, float]
     decay: Mapping[str, float | None]
-    within: bool = False
-    coding: tuple[str, ...] = ()
+    exchanged: str = "rows"
+    stability: Mapping[str, np.ndarray] = field(default_factory=dict)
+    n_folds: int = 0
+    random_state: Any = None
+    left_out: tuple[str, ...] = ()
     _text_width: ClassVar[int] = TERMINAL_WIDTH
 
     # ---- numbers ---------------------------------------------------------------------------------
+
+    @property
+    def in_sample(self) -> np.ndarray:
+        """Correlations of the rows, which are too large, (k,)."""
+        return self.intervals.correlations
+
+    @property
+    def n_confounds(self) -> int:
+        """Rank of the confounds that were removed, with squares and products."""
+        return self.n_rows - self.intervals.n_rows
+
+    @property
+    def coding(self) -> tuple[str, ...]:
+        """How each column of the confounds was used, such as "age and its square"."""
+        return self.test.coding
+
+    @property
+    def within(self) -> bool:
+        """Whether the test is of correlations within groups."""
+        return self.exchanged.startswith("rows within")
 
     @property
     def held_out(self) -> np.ndarray:
@@ -163,7 +197,7 @@ class Study(Result):
             As `rows_needed`.
         """
         return required_correlation(
-            self.n_independent - self.n_confounds, self._sizes, decay=self._decays
+            int(self.intervals.n_effective), self._sizes, decay=self._decays
         )
 
     @property
@@ -203,8 +237,10 @@ class Study(Result):
         Returns
         -------
         pandas.DataFrame
-            One row per variable: view, name, loading with its interval, and cross-loading, those of
-            each view in decreasing order of the loading's absolute value.
+            One row per variable: view, name, loading with its interval, p-value, and cross-loading,
+            those of each view in decreasing order of the loading's absolute value. P-values are of
+            cross-loadings, corrected for the variables of the view and for components; NaN with
+            missing cells.
         """
         return frame_of(Table.of("", _LOADINGS, self.sorted_loadings(component)))
 
@@ -227,32 +263,26 @@ class Study(Result):
     def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """Header and lines of `to_frame`."""
         columns = self.columns()
-        where = "" if self._has_one_set_of_rows else f" in {self.n_independent} rows"
-        notes = [flag and f"{flag}{where}" for flag in self.intervals.flags]
-        lines = zip(*columns.values(), notes, strict=True)
+        lines = zip(*columns.values(), self.intervals.flags, strict=True)
         return (*columns, "note"), [
             (int(line[0]), *map(float, line[1:-1]), line[-1]) for line in lines
         ]
 
     def sorted_loadings(self, component: int = 1) -> Iterator[tuple[Any, ...]]:
         """Lines of `loadings_frame`."""
-        i = component - 1
+        i, tested = component - 1, self.test.loading_p_values
         for view, names in self.variables.items():
             own, cross = self.loadings[view][:, i], self.cross_loadings[view][:, i]
             for j in np.argsort(-np.abs(own), kind="stable"):
                 low, high = self.loading_ends[view][:, j, i]
-                yield view, names[j], *map(float, (own[j], low, high, cross[j]))
+                p = np.nan if tested is None else tested[view][j, i]
+                yield view, names[j], *map(float, (own[j], low, high, p, cross[j]))
 
     # ---- words -----------------------------------------------------------------------------------
 
     def sentences(self) -> list[str]:
         """Return what the study found, in words."""
         return [self._verdict(), self._generalization(), self._power()]
-
-    @property
-    def _has_one_set_of_rows(self) -> bool:
-        """Whether the test and the intervals are of the same rows, all of them."""
-        return self.n_independent == self.n_rows and self.tests_these_rows
 
     @property
     def _tested_rows(self) -> str:
@@ -276,7 +306,7 @@ class Study(Result):
             )
         what = "One component is" if count == 1 else f"{count} components are"
         found = f"{what} significant (p = {p[count - 1]:.3g}, corrected for {len(p)} tested). The"
-        if self._has_one_set_of_rows:
+        if self.tests_these_rows:
             return (
                 f"{found} first correlation is {r:.2f} in these {self.n_rows} rows and "
                 f"{self._population()}."
@@ -287,28 +317,23 @@ class Study(Result):
         found = self.intervals
         rho, low, high = found.estimate[0], found.low[0], found.high[0]
         value = f"about {rho:.2f}" if rho else "not distinguishable from 0"
+        if CHAIN in found.flags[0]:
+            value += f", as the {found.flags[0].removeprefix(f'{NEAR_EDGE}; ')},"
         return f"{value} in the population ({found.level:.0%} interval {low:.2f} to {high:.2f})"
 
     def _generalization(self) -> str:
-        edge, held_out = self.intervals.edge, self.held_out[0]
-        if self._has_one_set_of_rows:
-            r = self.in_sample[0]
-            where = "above" if r > edge else "below"
-            return (
-                f"Views of this size that share nothing correlate at {edge:.3f} (the noise edge); "
-                f"the first correlation, {r:.3f}, lies {where} it. In rows that were left out of "
-                f"every step it is {held_out:.2f}."
-            )
-        n, r = self.n_independent, self.intervals.correlations[0]
+        edge, held_out, r = self.intervals.edge, self.held_out[0], self.in_sample[0]
         where = "above" if r > edge else "below"
-        rows = f"In {n} rows, the first of each group,"
-        if n == self.n_rows:
-            rows = f"In all {n} rows, groups ignored,"
+        begin = ""
+        if not self.tests_these_rows:
+            begin = (
+                f"In all {self.n_rows} rows{', groups ignored,' * self.within} the first "
+                f"correlation is {r:.3f}, and {self._population()}. "
+            )
         return (
-            f"{rows} the first correlation is {r:.3f}, and {self._population()}. {n} independent "
-            f"rows of views that share nothing correlate at {edge:.3f} (the noise edge); {r:.3f} "
-            f"lies {where} it. Over all {self.n_rows} rows, each left out of every step in turn, "
-            f"the first correlation is {held_out:.2f}."
+            f"{begin}Views of this size that share nothing correlate at {edge:.3f} (the noise "
+            f"edge); the first correlation, {r:.3f}, lies {where} it. In rows that were left out "
+            f"of every step it is {held_out:.2f}."
         )
 
     def _power(self) -> str:
@@ -319,8 +344,8 @@ class Study(Result):
         what = "the estimated" if self.intervals.estimate[0] else "a"
         n, rows = self.rows_needed(estimate), "rows"
         these = "These rows"
-        if self.n_independent < self.n_rows:
-            rows, these = "independent rows", f"{self.n_independent} independent rows"
+        if self._is_dependent:
+            rows, these = "independent rows", f"{self.intervals.n_effective:.0f} independent rows"
         needed = f"{what} correlation of {estimate:.2f} needs {n:,} {rows}"
         if least >= 1:
             few = f"only {these}" if rows != "rows" else "so few rows"
@@ -333,16 +358,22 @@ class Study(Result):
     def tables(self) -> list[Table]:
         """Return the correlations of all components, and loadings of the first."""
         in_words = ("text", "notebook")
-        of_page = component_tables(
-            *self.table(), self.significant, self.intervals.level, self._rows_of_intervals
-        )
+        of_page = component_tables(*self.table(), self.significant, self.intervals.level)
         caption = "Largest loadings of component 1"
         return [
             Table.of("Correlations by component", *self.table(), shown=in_words),
             Table.of(caption, _LOADINGS, self._listed(), shown=in_words, has_title=True),
             *of_page,
-            loading_table(self.sorted_loadings()),
+            *(loading_table(self.sorted_loadings(i), i) for i in self._shown_components),
+            Table.of(
+                "Methods", ("section", "to paste"), [("methods", self.methods())], shown=("folded",)
+            ),
         ]
+
+    @property
+    def _shown_components(self) -> range:
+        """Numbers of the components whose loadings are listed: significant ones, or the first."""
+        return range(1, max(int(self.significant.sum()), 1) + 1)
 
     def remarks(self) -> list[str]:
         """Return `steps`."""
@@ -373,20 +404,96 @@ class Study(Result):
         )
         lost = f"{self.n_confounds} independent confounds removed; " if self.n_confounds else ""
         found = [f"{self.n_rows} rows; {lost}{sizes}; {len(self.test.permuted)} permutations."]
+        found += self.left_out
         found += of_confounds(self.coding)
+        found += self._of_confounds()
         found += self._sets_of_rows()
         if any(self.n_missing.values()):
             found.append(self._treatment())
+        if self.stability:
+            shares = ", ".join(
+                f"{np.median(of_splits[:, 0]):.2f} ({name})"
+                for name, of_splits in self.stability.items()
+            )
+            found.append(f"Loadings of the first component of two halves correlate at {shares}.")
         return found
 
+    def methods(self) -> str:
+        """Return a paragraph for the methods section of a paper."""
+        ranked = any(name == "rank" for name, _ in self.model.steps)
+        parts = [
+            f"We studied {' and '.join(self.variables)} of {self.n_rows} subjects by canonical "
+            "correlation analysis (CCA)."
+        ]
+        if ranked:
+            parts.append(
+                "Variables and confounds were transformed to normal scores by their ranks."
+            )
+        if self.coding:
+            parts.append(
+                f"Confounds ({'; '.join(self.coding)}; rank {self.n_confounds}) were removed from "
+                "both sets by linear regression."
+            )
+        for name, k in self.n_components.items():
+            n = len(self.variables[name])
+            if k < n:
+                parts.append(
+                    f"The {n} variables of {name} were reduced to {k} principal components with "
+                    f"{self.explained[name]:.0%} of their variance."
+                )
+        if any(self.n_missing.values()):
+            parts.append(self._treatment())
+        parts += self._methods_of_test()
+        parts.append(
+            "Correlations in the population were estimated by inverting the limit of sample "
+            f"correlations (Bao et al., 2019), with {self.intervals.level:.0%} intervals from "
+            f"{self.intervals.n_rows} degrees of freedom, worth {self.intervals.n_effective:.0f} "
+            f"independent rows. Held-out correlations pool {self.n_folds} folds, in which all "
+            "steps were fitted to the other rows."
+        )
+        parts.append(f"We used mvcca {version('mvcca')} and numpy {version('numpy')}.")
+        parts.append(" ".join(_REFERENCES))
+        return " ".join(parts)
+
+    def _methods_of_test(self) -> list[str]:
+        """What was exchanged, and how p-values were corrected."""
+        return [
+            f"Components were tested one after the other by {len(self.test.permuted)} permutations "
+            f"of {self.exchanged} (largest root; Winkler et al., 2020), seed {self.random_state}. "
+            f"P-values are corrected for {len(self.test.p_values)} components by closure: a "
+            f"component is significant only if all before it are. {int(self.significant.sum())} "
+            f"had p < {_ALPHA}."
+        ]
+
+    def _of_confounds(self) -> list[str]:
+        """What confounds predict after they were removed."""
+        if not self.residual_dependence:
+            return []
+        shares = " and ".join(
+            f"{share:.0%} ({name})" for name, share in self.residual_dependence.items()
+        )
+        found = f"A smooth regression on the confounds predicts {shares} of the first variates"
+        found += " in held-out rows"
+        if min(self.residual_dependence.values()) < _DEPENDENT:
+            return [f"{found}: nothing that both views share is left of them."]
+        return [
+            f"{found}: the first correlation may be due to confounds whose effect is not of the "
+            "form that was removed. Pass such terms as further confounds."
+        ]
+
+    @property
+    def _is_dependent(self) -> bool:
+        """Whether rows are worth fewer independent ones."""
+        return round(self.intervals.n_effective) < self.intervals.n_rows
+
     def _sets_of_rows(self) -> list[str]:
-        """Which figures are of which rows, if there are groups."""
+        """What rows are worth, and which figures are of the rows that are shuffled."""
         found = []
-        if self.n_independent < self.n_rows:
+        if self._is_dependent:
             found.append(
-                f"Of {self.n_independent} rows, the first of each group: the population estimates, "
-                "all intervals, the noise edge and the notes. Do not compare them with figures of "
-                "all rows."
+                "The population estimates, their intervals and the noise edge count "
+                f"{self.intervals.n_rows} rows as {self.intervals.n_effective:.0f} independent "
+                "ones, since rows resemble each other."
             )
         if not self.tests_these_rows:
             found.append(
@@ -417,43 +524,56 @@ class Study(Result):
             "steps": self.steps(),
             "components": [dict(zip(header, line, strict=True)) for line in lines],
             "loadings": [
-                dict(zip(_LOADINGS, line, strict=True)) for line in self.sorted_loadings()
+                {"component": i, **dict(zip(_LOADINGS, line, strict=True))}
+                for i in self._shown_components
+                for line in self.sorted_loadings(i)
             ],
+            "methods": self.methods(),
             "noise_edge": self.intervals.edge,
         }
 
     # ---- figures ---------------------------------------------------------------------------------
 
-    @property
-    def _rows_of_intervals(self) -> str:
-        """The rows of intervals, if they are not all."""
-        n = self.n_independent
-        return "" if n == self.n_rows else f" from {n:,} rows"
-
-    def _drawn(self) -> tuple[CorrelationIntervals, np.ndarray, np.ndarray, str, str]:
+    def _drawn(self) -> tuple[CorrelationIntervals, np.ndarray, np.ndarray, str]:
         """What `draw_correlations` draws."""
         shown, label = self.test.correlations, "rows that are shuffled"
         if self.tests_these_rows:
             shown, label = self.in_sample, "these rows"
-        return self.intervals, self.chance, shown, label, self._rows_of_intervals
+        return self.intervals, self.chance, shown, label
 
     def figures(self) -> dict[str, Draw]:
         """Return the correlations of each component, and the largest loadings of each view."""
         rows = f"{self.n_rows:,} rows"
         correlations = Draw(
             partial(draw_correlations, *self._drawn()),
-            caption="A component is real if its correlation (line) lies above those of shuffled "
-            "pairs. Correlations of fitted rows are too large; the interval is of the population.",
+            caption="Read components from the left, up to the first whose correlation (line) does "
+            "not lie above those of shuffled pairs: each is tested given those before it. "
+            "Correlations of fitted rows are too large; the interval is of the population.",
             source=f"{rows}, and {len(self.test.permuted):,} permutations of them; held-out rows "
             "were left out of every step",
         )
-        return {"Correlations": correlations} | {
-            f"Loadings of {view}": self._loadings_figure(view, rows) for view in self.variables
-        }
+        needed = {} if self._unplanned else {"Rows needed": self._needed_figure()}
+        return (
+            {"Correlations": correlations}
+            | needed
+            | {f"Loadings of {view}": self._loadings_figure(view, rows) for view in self.variables}
+        )
+
+    def _needed_figure(self) -> Draw:
+        grid = np.linspace(0.1, 0.9, 33)
+        curve = grid, np.array([self.rows_needed(float(one)) for one in grid])
+        here = float(self.intervals.estimate[0]), self.intervals.n_effective
+        return Draw(
+            partial(draw_needed, curve, here),
+            caption="Rows that show a correlation reliably: 90 % power, and errors of at most "
+            "10 %. A study below the line is too small for the correlation that it estimates.",
+            source=f"power law of views with {self._sizes[0]} and {self._sizes[1]} features whose "
+            "variances decay like these",
+        )
 
     def _loadings_figure(self, view: str, rows: str) -> Draw:
         lines = [line for line in self.sorted_loadings() if line[0] == view][:_DRAWN]
-        interval = f"{self.intervals.level:.0%} interval{self._rows_of_intervals}"
+        interval = f"{self.intervals.level:.0%} interval"
         n = len(self.variables[view])
         few = f"; the {len(lines)} largest of {n} loadings" * (len(lines) < n)
         return Draw(

@@ -15,12 +15,14 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import DataDimensionalityWarning
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import ShuffleSplit, cross_val_predict
 from sklearn.pipeline import Pipeline
 
 from mvcca.blocks.checks import check_same_rows, few, row_labels
 from mvcca.compose import Deconfound, MomentPCA, PerView, RankGaussian
 from mvcca.inspection._correlations import variable_correlations
-from mvcca.inspection._intervals import inverse_result
+from mvcca.inspection._intervals import intervals_of
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._rows import as_matrix, check_no_residuals, numbers_of, paired_views
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals
@@ -30,7 +32,7 @@ from mvcca.linear import CCA
 from mvcca.measures import column_correlations
 from mvcca.model_selection import decay_of_variances
 from mvcca.model_selection.folds import splits_of
-from mvcca.problem.confounds import squares_about
+from mvcca.problem.confounds import second_degree
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
@@ -41,6 +43,9 @@ from mvcca.views.validation import named_columns
 _CONFOUNDS = "confounds"
 _VARIANCE = 0.9  # that the principal components of a view explain, unless rows are too few
 _ROWS_PER_COMPONENT = 10
+_FEW_VARIABLES = 2  # whose loadings have a correlation of 1
+_N_SPLITS = 5  # into halves
+_ROWS_PER_TERM = 10  # from which products of confounds are removed
 _LEAST_SHARE = 1e-12  # of the largest principal variance, below which one is rounding
 _REMEDY = ' Or learn from the cells that are seen: missing="em" or "pairwise".'
 
@@ -53,7 +58,7 @@ def study(
     groups: Any = None,
     within: bool = False,
     rank_gaussian: bool = True,
-    squares: bool = True,
+    degree: int | str = "auto",
     n_components: int | Mapping[str, int] | None = None,
     missing: Literal["error", "pairwise", "em"] = "error",
     n_permutations: int = 999,
@@ -67,7 +72,7 @@ def study(
     The steps are those of studies of brain and behaviour [1]_, without their known faults:
 
     1. Variables and confounds are transformed by their ranks to normal distributions.
-    2. The confounds, and their squares, are removed from both views by regression.
+    2. The confounds, their squares and products are removed from both views by regression.
     3. Views of many variables are reduced to principal components.
     4. CCA is tested by permutation [2]_ (`permutation_test`, largest root), component by component,
        with p-values that are valid with confounds and groups.
@@ -88,21 +93,22 @@ def study(
         first; ``result.coding`` lists them.
     groups : array-like, shape (n_rows,), optional
         Families, sites or other groups of subjects that are not independent. Permutations exchange
-        whole groups of the same size, folds keep groups together, and intervals, which assume
-        independent rows, are those of the first subject of each group. The conclusions say which
-        subjects each figure is of.
+        whole groups of the same size, folds keep groups together, and intervals count all subjects
+        as the number of independent ones that they are worth (`correlation_intervals`).
     within : bool, default=False
         Permute subjects within their groups, not whole groups. The p-values are then those of
-        correlations within groups; the other figures are of all subjects.
+        correlations within groups; the other figures are of all subjects, whatever their group.
     rank_gaussian : bool, default=True
         Transform variables by their ranks to normal distributions. Intervals need distributions
         that are nearly normal.
-    squares : bool, default=True
-        Remove squares of the confounds, too.
+    degree : {"auto", 1, 2, "squares"}, default="auto"
+        What to remove beside the confounds, as in `mvcca.compose.Deconfound`: nothing, squares and
+        the products of all pairs, or squares. "auto" is 2 if these are at most a tenth of the rows,
+        or groups, else "squares". A smooth regression of the first variates on the confounds says
+        in ``residual_dependence`` whether more is left.
     n_components : int or mapping of str to int, optional
         Principal components of each view. By default as many as explain 90 % of its variance, at
-        most one per ten subjects or groups; smaller views are not reduced. With groups and
-        confounds there are at most half as many as `permutation_test` allows in both views.
+        most one per ten subjects or groups; smaller views are not reduced.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with missing values of the views: refuse them, or learn from the values that
         are there, by pairs of variables or by maximum likelihood (EM). Principal components are
@@ -168,26 +174,27 @@ def study(
     views = paired_views(X, y, "A study", only_two=True)
     if confounds is None:
         check_no_residuals("A study", views)
+    together = None if within else groups
+    n_groups = len(views) if together is None else len(np.unique(together))
     coding: tuple[str, ...] = ()
     if confounds is not None:
         check_same_rows(_CONFOUNDS, row_labels(confounds), "the views", views.ids)
         levels = coding_of(confounds)
-        coding = coding_in_words(confounds, levels, squares=squares)
-        confounds = coded(confounds, levels)
+        table, confounds = confounds, coded(confounds, levels)
+        degree = _degree(degree, as_matrix(confounds).shape[1], n_groups)
+        coding = coding_in_words(table, levels, degree=degree)
     rows = views if confounds is None else _with_confounds(views, confounds)
     folds = splits_of(len(views), cv, groups, random_state)
-    independent = np.arange(len(views))  # one row of each family
-    if groups is not None and not within:
-        independent = np.unique(groups, return_index=True)[1]
     holes = _holes(rows, missing)
-    parts = [independent, *(train for train, _ in folds)]
-    _check_seen(views, holes, parts, 0 if confounds is None else rows[_CONFOUNDS].shape[1], squares)
-    steps = _preparation(rank_gaussian, confounds is not None, squares, missing)
+    parts = [train for train, _ in folds]
+    _check_seen(views, holes, parts, 0 if confounds is None else rows[_CONFOUNDS].shape[1], degree)
+    steps = _preparation(rank_gaussian, confounds is not None, degree, missing)
     prepared = steps.fit_transform(rows) if steps.steps else rows
-    Z = None if confounds is None else _removed(steps, rows, squares)
+    Z = None if confounds is None else _removed(steps, rows)
     n_confounds = 0 if Z is None else steps[-1].rank_
+    confounds_alone = None if Z is None else Z[:, : rows[_CONFOUNDS].shape[1]]
     prepared = _cells(prepared.select(list(views.names)), missing)
-    most = max((len(independent) - n_confounds) // _ROWS_PER_COMPONENT, 1)
+    most = max((n_groups - n_confounds) // _ROWS_PER_COMPONENT, 1)
     reduce, explained, decay = _reduction(prepared, n_components, most, missing)
     model = _model(steps, reduce, missing)
     with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
@@ -198,6 +205,8 @@ def study(
     test = permutation_test(
         components,
         statistic="roy",
+        loadings="cross" if missing == "error" else None,
+        variables=dict(prepared.items()) if missing == "error" else None,
         n_permutations=n_permutations,
         confounds=Z,
         groups=groups,
@@ -211,13 +220,16 @@ def study(
         first: variable_correlations(prepared, scores, variates=second)[first],
         second: variable_correlations(prepared, scores, variates=first)[second],
     }
-    kept, options = components[independent], {"level": level, "random_state": random_state}
-    kept = Views.of(kept.blocks, kept.seen, kept.ids)  # confounds count below if they vary
-    options["confounds"] = _varying(Z, independent)
+    kept = Views.of(components.blocks, components.seen, components.ids)  # confounds count below
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # notes say the same
-        pair = Pair.of(kept, None, options["confounds"], "The interval of correlations")
+        pair = Pair.of(kept, None, Z, "The interval of correlations", groups=together)
         of_variables = loading_intervals(
-            kept, variables=dict(prepared[independent].items()), **options
+            kept,
+            variables=dict(prepared.items()),
+            level=level,
+            confounds=Z,
+            groups=together,
+            random_state=random_state,
         )
     return Study(
         model=model,
@@ -225,20 +237,32 @@ def study(
         missing=missing,
         n_missing={name: int(holes[name].sum()) for name in views.names},
         n_rows=len(views),
-        n_independent=len(independent),
-        n_confounds=n_confounds,
         n_components={name: block.shape[1] for name, block in components.items()},
         explained=explained,
         test=replace(test, coding=coding),
-        in_sample=column_correlations(*(block for _, block in scores.items())),
-        intervals=replace(inverse_result(pair, level, held_out), coding=coding),
+        intervals=replace(intervals_of(pair, level, held_out), coding=coding),
         loadings=own,
         loading_ends={name: _ends(of_variables, name, own[name]) for name in own},
         cross_loadings=crossed,
+        residual_dependence=_residual_dependence(scores, confounds_alone, folds),
         decay=decay,
-        coding=coding,
-        within=within,
+        exchanged=_exchanged(groups, within=within, has_confounds=Z is not None),
+        stability=_stability(model, rows, prepared, together, random_state),
+        n_folds=len(folds),
+        random_state=random_state,
     )
+
+
+def _exchanged(groups: Any, *, within: bool, has_confounds: bool) -> str:
+    """What permutations exchange, in words."""
+    if groups is None:
+        return "rows"
+    n_groups = len(np.unique(groups))
+    if within:
+        return f"rows within {n_groups} groups"
+    if has_confounds:
+        return f"rows between and within {n_groups} groups, in two strata"
+    return f"whole groups of equal size ({n_groups} groups)"
 
 
 def _with_confounds(views: Views, confounds: Any) -> Views:
@@ -280,10 +304,10 @@ def _check_seen(
     holes: Mapping[str, np.ndarray],
     parts: list[np.ndarray],
     n_confounds: int,
-    squares: bool,
+    degree: int | str,
 ) -> None:
     """Refuse rows without a cell, and variables that too few rows have in any part of the rows."""
-    least = 3 + n_confounds * (1 + squares)
+    least = 3 + _n_terms(n_confounds, degree)
     for name, block in views.items():
         if not holes[name].any():
             continue
@@ -298,19 +322,21 @@ def _check_seen(
             names = named_columns(name, block)
             raise ValueError(
                 f"View {name!r}: too few rows have {few(names[j] for j in rare)}: expected at "
-                f"least {least} in the training rows of every fold and in one row per group, got "
-                f"{counts[rare].min()}. Leave out such variables."
+                f"least {least} in the training rows of every fold, got {counts[rare].min()}. "
+                "Leave out such variables."
             )
 
 
-def _preparation(rank_gaussian: bool, has_confounds: bool, squares: bool, missing: str) -> Pipeline:
+def _preparation(
+    rank_gaussian: bool, has_confounds: bool, degree: int | str, missing: str
+) -> Pipeline:
     """Steps before the principal components; none if there is nothing to do."""
     steps: list[tuple[str, Any]] = []
     if rank_gaussian:
         steps.append(("rank", PerView(RankGaussian())))
     if has_confounds:
         drop = missing == "error"  # else they are removed from the scores, too
-        steps.append(("deconfound", Deconfound(_CONFOUNDS, squares=squares, drop=drop)))
+        steps.append(("deconfound", Deconfound(_CONFOUNDS, degree=degree, drop=drop)))
     return Pipeline(steps)
 
 
@@ -324,18 +350,71 @@ def _model(steps: Pipeline, reduce: dict[str, Any], missing: str) -> Pipeline:
     return Pipeline([*steps.steps, *last, ("cca", CCA(None))])
 
 
-def _removed(steps: Pipeline, rows: Views, squares: bool) -> np.ndarray:
+def _degree(degree: int | str, n_confounds: int, n_groups: int) -> int | str:
+    """What to remove beside the confounds, if it is left to the number of rows."""
+    if degree != "auto":
+        return degree
+    return 2 if _ROWS_PER_TERM * _n_terms(n_confounds, 2) <= n_groups else "squares"
+
+
+def _n_terms(n_confounds: int, degree: int | str) -> int:
+    """Number of confounds with their squares and products."""
+    n_products = n_confounds * (n_confounds - 1) // 2
+    return n_confounds * (1 + (degree != 1)) + n_products * (degree == 2)
+
+
+def _removed(steps: Pipeline, rows: Views) -> np.ndarray:
     """The variables that the step "deconfound" removes."""
     before = steps[:-1].transform(rows) if len(steps) > 1 else rows
-    Z = np.asarray(before[_CONFOUNDS], dtype=float)
-    return np.hstack([Z, squares_about(Z, Z.mean(axis=0))]) if squares else Z
+    Z, degree = np.asarray(before[_CONFOUNDS], dtype=float), steps[-1].degree
+    if degree == 1:
+        return Z
+    return np.hstack([Z, second_degree(Z, Z.mean(axis=0), products=degree == 2)])
 
 
-def _varying(Z: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    """Some rows of the confounds; None if all are alike, such as sex in the first of couples."""
-    if Z is None or (Z[rows] == Z[rows[0]]).all():
-        return None
-    return Z[rows]
+def _stability(
+    model: Pipeline, rows: Views, prepared: Views, groups: Any, random_state: Any
+) -> dict[str, np.ndarray]:
+    """Correlations of the loadings of two halves of the rows: (n_splits, k) by view.
+
+    Left out are views of fewer than three variables, whose loadings agree by construction, and all
+    if halves have too few rows.
+    """
+    codes = np.arange(len(rows)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    names = [name for name, block in prepared.items() if block.shape[1] > _FEW_VARIABLES]
+    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    splits = ShuffleSplit(_N_SPLITS, test_size=0.5, random_state=random_state)
+    for parts in splits.split(np.unique(codes)):
+        own: list[dict[str, np.ndarray]] = []
+        for part in parts:
+            half = np.flatnonzero(np.isin(codes, part))
+            with warnings.catch_warnings(action="ignore"):  # the fit of all rows has warned
+                try:
+                    scores = clone(model).fit(rows[half]).transform(rows[half])
+                except ValueError:  # too few rows
+                    return {}
+                own.append(variable_correlations(prepared[half], scores))
+        for name in found:
+            k = min(loadings[name].shape[1] for loadings in own)
+            pair = (np.nan_to_num(loadings[name][:, :k]) for loadings in own)
+            found[name].append(np.abs(column_correlations(*pair)))
+    return {name: np.array(of_splits) for name, of_splits in found.items()}
+
+
+def _residual_dependence(scores: Views, Z: np.ndarray | None, cv: Any) -> dict[str, float]:
+    """Share of each view's first variate that a smooth regression on confounds predicts."""
+    if Z is None:
+        return {}
+    spread = Z.std(axis=0)
+    rows = (Z - Z.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    model = KernelRidge(kernel="rbf", gamma=1 / rows.shape[1])
+    found = {}
+    for name, block in scores.items():
+        u = block[:, 0] / block[:, 0].std()
+        found[name] = max(
+            1 - float(np.mean((u - cross_val_predict(model, rows, u, cv=cv)) ** 2)), 0
+        )
+    return found
 
 
 def _reduction(
