@@ -18,16 +18,17 @@ from mvcca.cli.inputs import (
     checked_output,
     configured,
     header_of,
-    id_of,
     load_model,
     model_file,
+    readings_of,
+    say,
 )
 from mvcca.cli.signatures import chosen
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.statistics.passes import ProjectedRows
-from mvcca.views.files import open_rows, read_ids
+from mvcca.views.files import open_tables, read_ids
 
 _VIEW = "{view}"
 
@@ -44,17 +45,20 @@ def run(options: Namespace) -> None:
     names = _targets(options, list(files))
     targets = {view: checked_output(name, inputs) for view, name in names.items()}
     project, header = _projection(options), header_of(options)
-    column = None if options.id is None else id_of(options)
     with configured(options), ExitStack() as outputs:  # renamed together, after all are written
-        opened, ids = open_rows(files, column, header)
+        said: list[str] = []
+        opened = open_tables(files, readings_of(options, files), say=said.append)
+        say(said)
         projected = {
-            name: ProjectedRows(project, name, rows, files[name]) for name, rows in opened.items()
+            name: ProjectedRows(project, name, table.matrix, files[name])
+            for name, table in opened.items()
         }
+        ids = {name: table.ids for name, table in opened.items()}
         if options.ids is not None:
             ids = _ids_in(options.ids, projected, header)
         for name, rows in projected.items():
             file = outputs.enter_context(replacing(targets[name]))
-            rows.write(file, targets[name].suffix.lower(), None if ids is None else ids[name])
+            rows.write(file, targets[name].suffix.lower(), ids[name])
     facts = [
         {"file": str(targets[name]), "rows": rows.shape[0], "components": rows.shape[1]}
         for name, rows in projected.items()
@@ -65,7 +69,7 @@ def run(options: Namespace) -> None:
 
 def _ids_in(
     file: str, projected: dict[str, ProjectedRows], header: bool | None
-) -> dict[str, np.ndarray]:
+) -> dict[str, np.ndarray | None]:
     """The ids in a file, which are those of every view."""
     ids = read_ids(file, len(next(iter(projected.values()))), header)
     for name, rows in projected.items():
