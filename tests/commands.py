@@ -8,7 +8,7 @@ from mvcca.cli import main
 
 
 def run(capsys, *arguments):
-    """Exit code, standard output and standard error of a command, without what files are read as."""
+    """Exit code, standard output, and standard error but for what files are read as."""
     try:
         code = main([str(argument) for argument in arguments])
     except SystemExit as end:
@@ -25,7 +25,7 @@ def without_reads(err):
 def succeed(capsys, *arguments):
     """Standard output of a command that goes well and says nothing else."""
     code, out, err = run(capsys, *arguments)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, ""), err
     return out
 
 

@@ -13,8 +13,8 @@ import pytest
 import mvcca
 from mvcca import CCA, Views
 from mvcca.blocks import RowSource, SourceError, read_table
-from mvcca.cli import main
 from mvcca.blocks.sources import Reading
+from mvcca.cli import main
 from mvcca.views.files import read_views
 
 N, IN_BOTH = 60, range(10, 50)

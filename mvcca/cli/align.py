@@ -11,8 +11,9 @@ from mvcca.blocks import as_block, read_array
 from mvcca.blocks.sources import Reading, Table, read_cells
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import checked_output, configured, header_of, readings_of, say
+from mvcca.cli.inputs import checked_output, configured
 from mvcca.cli.notes import ROWS
+from mvcca.cli.reading import header_of, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.interop.alignment import Alignment, align_unpaired
 from mvcca.machine.written_files import check_format

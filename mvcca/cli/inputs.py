@@ -14,6 +14,7 @@ import numpy as np
 from mvcca.blocks.sources import Reading, path_and_key
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.reading import header_of, ids_in_words, reading_of, readings_of, say
 from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
 from mvcca.machine.progress import passing_bars
@@ -117,7 +118,7 @@ def read_inputs(
     )
     say(said)
     if options.id is not None:
-        note(_matched_in_words(views, options.id))
+        note(_matched_in_words(views, ids_in_words(options)))
         return _complete(views, y) if options.complete else (views, y)
     if label_files is None:
         return views, None
@@ -138,35 +139,11 @@ def _complete(views: Views, labels: Labels | None) -> tuple[Views, Labels | None
     return views[kept], None if labels is None else labels[kept]
 
 
-def readings_of(options: Namespace, names: Iterable[str]) -> dict[str, Reading]:
-    """How to read the file of each view."""
-    return {name: reading_of(options, name) for name in names}
-
-
-def reading_of(options: Namespace, name: str) -> Reading:
-    """How to read the file of a view, by the options for all files and for this one."""
-    if header_of(options) is False and options.id is not None:
-        raise UsageError("--id names a column of the header, but --header says that there is none")
-    return Reading(id=options.id, header=header_of(options))
-
-
-def say(said: Iterable[str]) -> None:
-    """Print what files were read as."""
-    for line in said:
-        note(line)
-
-
 def _matched_in_words(views: Views, ids: str) -> str:
     """How many objects have which views."""
     counts = ", ".join(f"{name} {X.shape[0]:,}" for name, X in views.items())
     before, _, after = matches_in_words(views.names, views.seen).partition(";")
-    return f"{len(views):,} objects by {ids!r}: {before} ({counts});{after}"
-
-
-def header_of(options: Namespace) -> bool | None:
-    """Whether tables in text have a header; None to decide by the file."""
-    header = getattr(options, "header", None)
-    return None if header is None else header == "yes"
+    return f"{len(views):,} objects by {ids}: {before} ({counts});{after}"
 
 
 def checked_output(name: str, inputs: Iterable[str]) -> Path:

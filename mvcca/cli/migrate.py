@@ -12,7 +12,8 @@ from mvcca.blocks import as_block
 from mvcca.blocks.sources import Table
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import checked_output, configured, header_of, readings_of, say
+from mvcca.cli.inputs import checked_output, configured
+from mvcca.cli.reading import header_of, ids_in_words, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
@@ -71,7 +72,7 @@ def _matched(options: Namespace, tables: dict[str, Table]) -> list[np.ndarray]:
     """Rows of both models that have the same ids."""
     pairs, common = common_rows(tables, counted=["new"])  # the old model knows all items
     note(
-        f"{len(common):,} items by {options.id!r} are in both files ({options.old} "
+        f"{len(common):,} items by {ids_in_words(options)} are in both files ({options.old} "
         f"{tables['old'].matrix.shape[0]:,}, {options.new} {tables['new'].matrix.shape[0]:,})"
     )
     return _in_memory(options, pairs["old"], pairs["new"])

@@ -12,7 +12,8 @@ import numpy as np
 from mvcca.blocks.sources import Table
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
-from mvcca.cli.inputs import by_name, checked_output, configured, load_model, readings_of, say
+from mvcca.cli.inputs import by_name, checked_output, configured, load_model
+from mvcca.cli.reading import readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.interop import Hits
 from mvcca.machine.printable import printable

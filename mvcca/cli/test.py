@@ -15,14 +15,8 @@ from mvcca.blocks import as_block
 from mvcca.blocks.sources import Cells, NamedColumns, Table, is_missing, read_cells
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import (
-    checked_output,
-    configured,
-    groups_of_ids,
-    reading_of,
-    readings_of,
-    say,
-)
+from mvcca.cli.inputs import checked_output, configured, groups_of_ids
+from mvcca.cli.reading import reading_of, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.inspection import study
 from mvcca.views import Views

@@ -13,16 +13,8 @@ import numpy as np
 
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import (
-    by_name,
-    checked_output,
-    configured,
-    header_of,
-    load_model,
-    model_file,
-    readings_of,
-    say,
-)
+from mvcca.cli.inputs import by_name, checked_output, configured, load_model, model_file
+from mvcca.cli.reading import header_of, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing

@@ -368,6 +368,8 @@ def column_of_ids(path: str, ids: str | None, names: Sequence[str]) -> str | Non
     texts = [name for name in names if name in schema.names and _is_text(schema, name)]
     if texts and len(names) > 1 and not index:
         return texts[0]
+    if "id" in names and any(hasattr(field.type, "value_field") for field in schema):
+        return "id"  # of a vector store
     if ids is not None:
         raise ValueError(
             f"there is no column {ids!r}; its columns are {few(schema.names)}. Give id='COLUMN'"
@@ -396,6 +398,8 @@ def read_column(path: str, name: str) -> list[Any]:
 
 def _is_text(schema: Any, name: str) -> bool:
     kind = schema.field(name).type
+    if hasattr(kind, "value_field"):
+        return False
     return str(getattr(kind, "value_type", kind)) in ("string", "large_string", "string_view")
 
 

@@ -172,11 +172,9 @@ def dialect_of(
     marks = (decimal, thousands)
     if decimal is None and thousands is None:
         marks = _marks([cell for row in regular for cell in row])
-    begin += 1 + sum(cell.count("\n") for cell in first) if has_header else 0
+    begin += 1 + "".join(first).count("\n") if has_header else 0
     column = tuple(row[0].strip() for row in regular)
-    return Dialect(
-        delimiter, width, begin, names, marks[0] or ".", marks[1] or "", textual, column
-    )
+    return Dialect(delimiter, width, begin, names, marks[0] or ".", marks[1] or "", textual, column)
 
 
 def column_place(name: str, names: Sequence[str] | None, width: int) -> int | None:
@@ -204,14 +202,14 @@ def _begin_of(lines: Sequence[str], skip: int) -> int:
 
 def _delimiter(lines: Sequence[str], is_table: bool) -> str | None:
     """The delimiter of a table, "" of a single column, None if the lines are texts."""
-    found: dict[str, tuple[float, int]] = {}
+    found: dict[str, float] = {}
     for mark in _DELIMITERS:
         rows: list[list[str]] = []
         with suppress(csv.Error):  # of a cell that is too long
             rows = list(islice(cells_of(lines, mark), _RECORDS))
         found[mark] = _score(rows, mark, is_table)
     mark = max(found, key=found.__getitem__)
-    if found[mark] > (0, 0):
+    if found[mark] > 0:
         return mark
     if is_table:
         cut = {mark: sum(line.count(mark) for line in lines[:_RECORDS]) for mark in "\t;,"}
@@ -221,15 +219,15 @@ def _delimiter(lines: Sequence[str], is_table: bool) -> str | None:
     return "" if lines and all(is_number(line) or is_missing(line) for line in lines) else None
 
 
-def _score(rows: list[list[str]], mark: str, is_table: bool) -> tuple[float, int]:
-    """How many cells of a table are numbers, and its width; (0, 0) if there is no table."""
+def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
+    """How many cells of a table are numbers, .5 more for texts; 0 if there is no table."""
     if not rows:
-        return 0, 0
+        return 0
     first, *rest = rows
     below = rest or rows
     (width, n_regular), *_ = Counter(map(len, below)).most_common(1)
     if width < 2 or n_regular < _REGULAR * len(below):
-        return 0, 0
+        return 0
     cells = [cell for row in below if len(row) == width for cell in row]
     values = [cell for cell in cells if not _is_word(cell, mark)]
     n_words = sum(max(1, len(cell.split())) for cell in cells)
@@ -237,16 +235,16 @@ def _score(rows: list[list[str]], mark: str, is_table: bool) -> tuple[float, int
     in_doubt = (mark == BLANKS and not is_by_r) or (mark == "," and not rest)
     share = len(values) / (len(cells) if is_table else n_words)
     if share > (_NUMBERS_IN_DOUBT if in_doubt else _NUMBERS):
-        return len(values), width
+        return len(values)
     lengths = {len(row) for row in rows}
     is_equal = len(lengths) == 1 or (len({len(row) for row in below}) == 1 and is_by_r)
     if not is_equal or mark == BLANKS:
-        return 0, 0
+        return 0
     if is_table:
-        return 0.5 + len(values), width
+        return 0.5 + len(values)
     ids = [row[0].strip() for row in rows]
     are_ids = len(set(ids)) == len(ids) and not any(re.search(r"\s", one) for one in ids)
-    return (0.5, width) if mark == "\t" and width == 2 and are_ids else (0, 0)
+    return 0.5 if mark == "\t" and width == 2 and are_ids else 0
 
 
 def _is_word(cell: str, mark: str) -> bool:

@@ -17,7 +17,6 @@ from mvcca.blocks.sources._arrow import (
     read_columns,
 )
 from mvcca.blocks.sources._binary import from_memmap, open_npy, read_npy
-from mvcca.blocks.sources._chunked import ChunkedArray
 from mvcca.blocks.sources._dask import from_dask
 from mvcca.blocks.sources._hdf5 import Hdf5Dataset, from_dataset
 from mvcca.blocks.sources._matlab import open_mat

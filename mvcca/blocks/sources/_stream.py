@@ -151,6 +151,8 @@ def content_of(path: str) -> str:
     suffix = os.path.splitext(path.rstrip("/\\"))[1].lower()
     if os.path.isdir(path):
         return ".zarr" if suffix == ".zarr" else "folder"
+    if suffix == ".zarr":
+        raise SourceError(f"{path}: expected a folder, got a file")
     with open(path, "rb") as file:
         begin = file.read(16)
     found = next((kind for mark, kind in _MAGIC.items() if begin.startswith(mark)), None)
@@ -247,7 +249,9 @@ def _sheet_as_csv(path: str, shown: str, name: str | None) -> BinaryIO:
 def _sheet(path: str, book: Any, name: str | None) -> Any:
     names = [sheet.title for sheet in book.worksheets]
     if name is None and len(names) > 1:
-        raise SourceError(f"{path}: it has the sheets {', '.join(map(repr, names))}; give sheet=...")
+        raise SourceError(
+            f"{path}: it has the sheets {', '.join(map(repr, names))}; give sheet=..."
+        )
     if name is not None and name not in names:
         raise SourceError(f"{path}: it has no sheet {name!r}; there are {names}")
     if not names:

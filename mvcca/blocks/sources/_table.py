@@ -323,6 +323,11 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None, **given: A
             return table.source
         if kind == "folder":
             raise SourceError(f"{path}: expected a file, got a folder")
+        if kind in _ARROW:
+            table = _table_in_arrow(path, path, key, replace(Reading(), **given))
+            if not isinstance(table.matrix, RowSource):
+                raise SourceError(f"{path}: expected columns of numbers, found texts")
+            return table.matrix
         if kind not in (".npy", ".npz"):
             return FILES[kind].open(path, key)
         if key is not None:
@@ -358,10 +363,14 @@ def _table_in_text(file: str, text: Text, reading: Reading) -> Table:
     if dialect is None:
         return _texts(file, text)
     _reject_title(file, lines, dialect, reading)
+    if len(dialect.first_cells) == all(dialect.textual) and dialect.width > 1:
+        raise SourceError(f"{file}: it has no rows under its header")
     place = _place_of_ids(file, dialect, reading)
     places = _places(file, dialect, reading, place)
     named = (dialect.names[place] if dialect.names and place is not None else "") or "id"
     if len(places) == 1 and dialect.textual[places[0]]:
+        if dialect.delimiter == "\t" and place == 0 and text.path.lower().endswith(".txt"):
+            return _texts(file, text, named=True)  # quotation marks are part of them
         source = TextTable(text, dialect, (), place)
         cells, numbers = source.cells()
         matrix: Any = _checked_texts(file, cells[:, places[0]], numbers)
@@ -415,7 +424,8 @@ def _place_of_ids(file: str, dialect: Dialect, reading: Reading) -> int | None:
         if place is not None:
             return place
     first = dialect.first_cells
-    is_distinct = dialect.textual[0] and len(set(first)) == len(first) and all(first)
+    is_name = dialect.textual[0] or (width == 2 and dialect.textual[1])  # of a text
+    is_distinct = is_name and len(set(first)) == len(first) and all(first)
     is_unnamed = names is not None and names[0] == ""
     if width > 1 and (is_unnamed or is_distinct):
         return 0
@@ -456,11 +466,15 @@ def _places(file: str, dialect: Dialect, reading: Reading, ids: int | None) -> l
     return sorted(rest)
 
 
-def _texts(file: str, text: Text) -> Table:
-    """One text per line."""
+def _texts(file: str, text: Text, *, named: bool = False) -> Table:
+    """One text per line, which may be `named` by an id and a tab before it."""
     lines = text_lines(text)
-    texts = _checked_texts(file, lines)
-    return Table(file, texts, took=f"{file}: read as texts: {len(lines):,}, one per line")
+    took = f"{file}: read as texts: {len(lines):,}, one per line"
+    if not named:
+        return Table(file, _checked_texts(file, lines), took=took)
+    ids, texts = zip(*(line.split("\t", 1) for line in lines), strict=True)
+    matrix = _checked_texts(file, texts)
+    return Table(file, matrix, as_strings(list(ids)), f"{took}, ids before a tab")
 
 
 def _checked_texts(
@@ -661,7 +675,9 @@ def read_cells(file: str, reading: Reading | None = None) -> Cells:
         )
 
 
-def read_array(file: str, header: bool | None = None, n_rows: int | None = None) -> Any:
+def read_array(
+    file: str, header: bool | None = None, n_rows: int | None = None, *, texts: bool = False
+) -> Any:
     """Read a whole array: a matrix, or labels as numbers or texts.
 
     Parameters
@@ -672,6 +688,8 @@ def read_array(file: str, header: bool | None = None, n_rows: int | None = None)
         Whether the first line of a text is a header.
     n_rows : int, optional
         Expected number of rows, which tells if the file does not.
+    texts : bool, default=False
+        Whether numbers in a text stay as they are written, such as ids.
 
     Returns
     -------
@@ -687,7 +705,7 @@ def read_array(file: str, header: bool | None = None, n_rows: int | None = None)
     with _reading(path):
         kind = content_of(str(path))
         if kind in _TEXT:
-            return _array_in_text(file, header, n_rows)
+            return _array_in_text(file, header, n_rows, texts)
         if kind == "folder" or FILES[kind].read is None:
             raise SourceError(f"{file}: expected a table or an array, got {kind}")
         array = FILES[kind].read(path, key)  # type: ignore[misc]
@@ -696,18 +714,18 @@ def read_array(file: str, header: bool | None = None, n_rows: int | None = None)
     return array
 
 
-def _array_in_text(file: str, header: bool | None, n_rows: int | None) -> Any:
+def _array_in_text(file: str, header: bool | None, n_rows: int | None, texts: bool) -> Any:
     text = Text.of(file)
     dialect = _dialect_in(text, Reading(header=header, kind="table"))
     if dialect is None:
         raise SourceError(f"{file}: it is empty")
-    is_text = any(dialect.textual)
+    is_text = texts or any(dialect.textual)
     source = TextTable(text, dialect, () if is_text else range(dialect.width), None)
     if header is None and n_rows == len(source) + (1 if dialect.names is not None else -1):
         if dialect.names is None:
-            warn(f"{file}: line 1 ({few(source.cells()[0][0].tolist())}) is read as a header, since "
-                 "it has a row more than expected")  # fmt: skip
-        return _array_in_text(file, dialect.names is None, None)
+            first = few(source.cells()[0][0].tolist())
+            warn(f"{file}: line 1 ({first}) is read as a header, as there is one row too many")
+        return _array_in_text(file, dialect.names is None, None, texts)
     if is_text:
         return source.cells()[0]
     if source.holes is not None:

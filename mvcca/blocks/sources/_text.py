@@ -187,7 +187,7 @@ class TextTable(FileSource):
             return lines, mark, [line.split(mark, place + 1)[place].strip() for line in lines]
         rows = [row for _, row in self._cells(chunk)]
         ids = [] if place is None else [row[place].strip() for row in rows]
-        return [_CELL.join(row) for row in rows], _CELL, ids
+        return [_CELL.join(row).replace("\n", " ") for row in rows], _CELL, ids
 
     def _cells(self, chunk: Chunk) -> Iterator[tuple[int, list[str]]]:
         """The line and the cells of each record."""
@@ -224,6 +224,8 @@ class TextTable(FileSource):
         for sign, plain in ((self.dialect.thousands, ""), (self.dialect.decimal, ".")):
             if sign and sign not in (plain, mark):
                 lines = [line.replace(sign, plain) for line in lines]
+        if self.dialect.width == 1:  # NumPy skips empty records
+            lines = [line or "nan" for line in lines]
         try:
             block = self._parsed(lines, mark)
         except ValueError:

@@ -172,7 +172,7 @@ def read_ids(name: str, n_rows: int | None = None, header: bool | None = None) -
     if name.lower().endswith(".npy"):
         ids = read_array(name)
     elif name.lower().endswith((".csv", ".tsv", ".xlsx")):
-        ids = np.asarray(read_array(name, header, n_rows))
+        ids = read_array(name, header, n_rows, texts=True)
         if ids.ndim == 2 and ids.shape[1] > 1:
             raise SourceError(f"{name}: expected one column, got {ids.shape[1]}")
         ids = ids.ravel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -19,6 +20,7 @@ from mvcca.views.files._checks import check_block, check_numbers
 from mvcca.views.files._labels import read_labels
 from mvcca.views.shared_ids import unmatched, why_unmatched
 
+_FEW_ROWS = 1000  # which tell whether a column holds ids
 _MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
 
 Say = Callable[[str], None]  # takes what a file was read as
@@ -76,8 +78,23 @@ def open_tables(
         if table.missing is not None and not holes:
             raise SourceError(f"{table.file}: {table.missing}. {FILL_IN}")
         if not block.holds_texts():
+            if table.source is not None:
+                _warn_of_ids(table)
             check_block(name, table.file, block, ids=table.ids, holes=holes)
     return tables
+
+
+def _warn_of_ids(table: Table) -> None:
+    """Warn of a column that looks like ids and would be learned from."""
+    for number, name in enumerate(table.columns or ()):
+        if not re.search(r"(^|[_ .-])(id|ids|index|key)$|[a-z]I[dD]$", str(name), re.IGNORECASE):
+            continue
+        cells = np.asarray(table.matrix[:_FEW_ROWS])[:, number]
+        if (cells == np.floor(cells)).all() and len(np.unique(cells)) == len(cells):
+            warn(
+                f"{table.file}: column {name!r} is used as a feature. If it names the rows, give "
+                f"it by --id {name}."
+            )
 
 
 def _reading_of(reading: Mapping[str, Reading] | Reading | None, name: str) -> Reading:
@@ -173,16 +190,19 @@ def read_views(
     if check_finite:
         for name, table in tables.items():
             check_numbers(name, table.file, as_block(table.matrix), table.ids)
+    header = next((one.header for name in files if (one := _reading_of(reading, name))), None)
     if isinstance(labels, Mapping):
         y = {
-            name: _labels_of(labels[name], table.matrix.shape[0], f"view {name!r} has")
+            name: _labels_of(labels[name], table.matrix.shape[0], f"view {name!r} has", header)
             for name, table in tables.items()
         }
         return Views.unpaired({name: table.matrix for name, table in tables.items()}), y
     ids = next((one.id for name in files if (one := _reading_of(reading, name)).id), None)
     if ids is None:
         views = in_order(tables)
-        return views, None if labels is None else _labels_of(labels, len(views), "the views have")
+        return views, None if labels is None else _labels_of(
+            labels, len(views), "the views have", header
+        )
     views = paired(tables)
     if not (views.seen.sum(axis=1) > 1).any():
         raise SourceError(nothing_shared(tables, "two"))
@@ -380,8 +400,8 @@ def file_stamp(file: str, block: Any = None) -> Any:
     return [Path(file).name, str(path.resolve()), status.st_size, status.st_mtime_ns]  # with key
 
 
-def _labels_of(file: str, height: int, whose: str) -> Labels:
-    y = read_labels(file, height)
+def _labels_of(file: str, height: int, whose: str, header: bool | None) -> Labels:
+    y = read_labels(file, height, header)
     if len(y) != height:
         raise SourceError(
             f"{file}: it contains labels of {len(y)} objects, but {whose} {height} rows"
