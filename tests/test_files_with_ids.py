@@ -13,7 +13,7 @@ import pytest
 import mvcca
 from mvcca import CCA, Views
 from mvcca.blocks import RowSource, SourceError, read_table
-from mvcca.blocks.sources import Reading
+from mvcca.blocks.sources import ReadOptions
 from mvcca.cli import main
 from mvcca.views.files import read_views
 
@@ -116,7 +116,7 @@ def test_whole_numbers_are_the_same_ids_in_every_format(rows):
     save_zarr("b.zarr", *rows["b"])
     np.savez("b.npz", vectors=rows["b"][0], id=numbers["b"].astype(float))
     for file in ("b.zarr", "b.npz"):
-        views, _ = read_views({"a": "a.csv", "b": file}, reading=Reading(id="id"))
+        views, _ = read_views({"a": "a.csv", "b": file}, reading=ReadOptions(id="id"))
         assert views.seen.all(axis=1).sum() == len(IN_BOTH)
         assert set(views.ids) == {str(i) for i in range(N)}
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from mvcca import Views
-from mvcca.blocks.sources import Reading
+from mvcca.blocks.sources import ReadOptions
 from mvcca.cli import main
 from mvcca.interop import views_of_modalities
 from mvcca.views.files import values_of_ids
@@ -195,7 +195,7 @@ def test_a_small_sample_of_all_items_is_no_reason_to_warn(tmp_path, monkeypatch,
 @pytest.mark.usefixtures("files")
 def test_labels_by_id_name_the_cause():
     with pytest.raises(Exception, match=r"60 of 60 objects have no label.*Ignoring case, 60 ids"):
-        values_of_ids("y.csv", Reading(id="id"), IDS, "label")
+        values_of_ids("y.csv", ReadOptions(id="id"), IDS, "label")
 
 
 @pytest.mark.usefixtures("files")

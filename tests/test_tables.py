@@ -184,7 +184,7 @@ def written(name):
 def test_a_table_of_any_form_is_the_plain_table(name, capsys):
     options = written(name)
     assert main([*FIT, *options, "--view", f"x={name}", "-o", "m.mvcca"]) == 0
-    out, err = capsys.readouterr()
+    err = capsys.readouterr().err
     assert f"{name}: read as a " in err
     assert f"{N} objects by " in err
     assert f": {N} in both views (y {N}, x {N}); no row is left over" in err

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block, read_array
-from mvcca.blocks.sources import Reading, Table, read_cells
+from mvcca.blocks.sources import FileRows, ReadOptions, read_cells
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured
@@ -48,7 +48,7 @@ def run(options: Namespace) -> None:
     show(options, f"{output}: model of the views x and y", facts | found.as_dict())
 
 
-def _rows(table: Table) -> np.ndarray:
+def _rows(table: FileRows) -> np.ndarray:
     """The rows of a file, which must be numbers."""
     block = as_block(table.matrix).in_memory()
     if block.is_sparse or block.holds_texts():
@@ -67,16 +67,16 @@ def _pairs(file: str, options: Namespace) -> np.ndarray:
     return pairs
 
 
-def _pairs_of_ids(options: Namespace, tables: dict[str, Table]) -> np.ndarray:
+def _pairs_of_ids(options: Namespace, tables: dict[str, FileRows]) -> np.ndarray:
     """Rows of the ids in the two columns of a table."""
-    cells = read_cells(options.pairs, Reading(header=True))
-    if len(cells.columns) != 2:
+    cells = read_cells(options.pairs, ReadOptions(header=True))
+    if len(cells.cells) != 2:
         raise CommandError(
             f"{options.pairs}: expected two columns of ids, of {options.first} and of "
-            f"{options.second}, below a header; got {len(cells.columns)}"
+            f"{options.second}, below a header; got {len(cells.cells)}"
         )
     found = []
-    for ids, table in zip(cells.columns.values(), tables.values(), strict=True):
+    for ids, table in zip(cells.cells.values(), tables.values(), strict=True):
         if table.ids is None:
             raise CommandError(f"{table.file}: expected a file that names its rows, for --pairs")
         missing = ids[~np.isin(ids, table.ids)]

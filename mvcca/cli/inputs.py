@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.sources import Reading, path_and_key
+from mvcca.blocks.sources import ReadOptions, path_and_key
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.reading import header_of, ids_in_words, reading_of, readings_of, say
@@ -61,14 +61,14 @@ def read_groups(options: Namespace, views: Views) -> Any:
     return _groups_in(files, len(views), header)
 
 
-def groups_of_ids(file: str, reading: Reading, wanted: Any) -> np.ndarray:
+def groups_of_ids(file: str, reading: ReadOptions, wanted: Any) -> np.ndarray:
     """The group of each id, from a table of both."""
     cells = values_of_ids(file, reading, np.asarray(wanted).tolist(), "group")
-    if len(cells.columns) > 1:
+    if len(cells.cells) > 1:
         raise CommandError(
-            f"{file}: expected one column of groups beside {reading.id!r}, got {len(cells.columns)}"
+            f"{file}: expected one column of groups beside {reading.id!r}, got {len(cells.cells)}"
         )
-    return next(iter(cells.columns.values()))
+    return next(iter(cells.cells.values()))
 
 
 def _groups_in(file: str, n_rows: int, header: bool | None) -> Any:

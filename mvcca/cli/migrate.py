@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.blocks.sources import Table
+from mvcca.blocks.sources import FileRows
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured
@@ -68,7 +68,7 @@ def _write_mapped(found: Migration, old: Any, name: str, output: Any) -> tuple[i
     return projected.shape
 
 
-def _matched(options: Namespace, tables: dict[str, Table]) -> list[np.ndarray]:
+def _matched(options: Namespace, tables: dict[str, FileRows]) -> list[np.ndarray]:
     """Rows of both models that have the same ids."""
     pairs, common = common_rows(tables, counted=["new"])  # the old model knows all items
     note(
@@ -78,7 +78,7 @@ def _matched(options: Namespace, tables: dict[str, Table]) -> list[np.ndarray]:
     return _in_memory(options, pairs["old"], pairs["new"])
 
 
-def _sample(options: Namespace, tables: dict[str, Table]) -> list[np.ndarray]:
+def _sample(options: Namespace, tables: dict[str, FileRows]) -> list[np.ndarray]:
     """Rows of both models that embed the same items."""
     old, new = tables["old"].matrix, tables["new"].matrix
     n_old, n_new = old.shape[0], new.shape[0]

@@ -11,7 +11,7 @@ from mvcca.cli.errors import UsageError
 from mvcca.cli.values import add_option
 
 if TYPE_CHECKING:
-    from mvcca.blocks.sources import Reading
+    from mvcca.blocks.sources import ReadOptions
 
 _IN = "how files are read"
 _TEXTS = {  # options with the metavariable and the help of each
@@ -62,7 +62,7 @@ def header_of(options: Namespace) -> bool | None:
 
 def readings_of(
     options: Namespace, names: Iterable[str], others: Iterable[str] = ()
-) -> dict[str, Reading]:
+) -> dict[str, ReadOptions]:
     """How to read the file of each view; options may name `others`, too."""
     names = list(names)
     known = {*names, *others, *_BESIDE}
@@ -76,9 +76,9 @@ def readings_of(
     return {name: reading_of(options, name) for name in names}
 
 
-def reading_of(options: Namespace, name: str) -> Reading:
+def reading_of(options: Namespace, name: str) -> ReadOptions:
     """How to read one file, by the options for all files and for this one."""
-    from mvcca.blocks.sources import Reading  # after --help
+    from mvcca.blocks.sources import ReadOptions  # after --help
 
     def value(flag: str) -> str | None:
         found = None
@@ -101,7 +101,7 @@ def reading_of(options: Namespace, name: str) -> Reading:
         raise UsageError(f"--as: expected texts or table, got {kind}")
     if not n_lines.isdecimal():
         raise UsageError(f"--skip-lines: expected a number of lines, got {n_lines}")
-    return Reading(
+    return ReadOptions(
         id=column,
         columns=words("--columns"),
         drop=words("--drop"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.sources import Table
+from mvcca.blocks.sources import FileRows
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
 from mvcca.cli.inputs import by_name, checked_output, configured, load_model
@@ -71,7 +71,7 @@ def _rows(
     return {name: table.matrix for name, table in tables.items()}, ids
 
 
-def _tables(files: dict[str, str], options: Namespace) -> dict[str, Table]:
+def _tables(files: dict[str, str], options: Namespace) -> dict[str, FileRows]:
     said: list[str] = []
     tables = open_tables(files, readings_of(options, files), say=said.append)
     say(said)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.blocks.sources import Cells, NamedColumns, Table, is_missing, read_cells
+from mvcca.blocks.sources import FileRows, NamedColumns, is_missing, read_cells
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import checked_output, configured, groups_of_ids
@@ -54,7 +54,7 @@ def run(options: Namespace) -> None:
 
 def _matched(
     files: dict[str, str], options: Namespace
-) -> tuple[Views, np.ndarray | None, Cells | None]:
+) -> tuple[Views, np.ndarray | None, FileRows | None]:
     """Both sets of variables and the confounds of the same subjects, and their ids."""
     first, second = list(files)[:2]
     said: list[str] = []
@@ -85,11 +85,11 @@ def _matched(
             )
         views = in_order(tables)
         return views, views.ids, None if cells is None else cells.without([""])
-    matched: dict[str, Table] = dict(tables)
+    matched: dict[str, FileRows] = dict(tables)
     if cells is not None:
         cells = identified(cells, reading_of(options, "confounds"))
         rows = np.arange(len(cells), dtype=float)[:, None]
-        matched[options.confounds] = Table(cells.file, rows, cells.ids)
+        matched[options.confounds] = FileRows(cells.file, rows, cells.ids)
     matrices, common = common_rows(matched)
     n_most = max(table.matrix.shape[0] for table in matched.values())
     if len(common) < n_most:
@@ -100,7 +100,7 @@ def _matched(
     return Views({name: matrices[name] for name in tables}), common, cells
 
 
-def _named_in_memory(table: Table) -> Table:
+def _named_in_memory(table: FileRows) -> FileRows:
     """A table in memory, with the names of its columns."""
     block = as_block(table.matrix)
     if not block.is_lazy:
@@ -110,9 +110,9 @@ def _named_in_memory(table: Table) -> Table:
     return replace(table, matrix=named)
 
 
-def _checked(cells: Cells) -> Any:
+def _checked(cells: FileRows) -> Any:
     """Confounds without missing values; errors name the file and the line."""
-    for name, column in cells.columns.items():
+    for name, column in cells.cells.items():
         missing = np.array([is_missing(cell) or cell.lower() == "nan" for cell in column])
         if missing.any():
             raise CommandError(
@@ -120,20 +120,20 @@ def _checked(cells: Cells) -> Any:
                 f"first in {cells.row_in_words(int(missing.argmax()))}. {_CONFOUNDS}"
             )
     with warnings.catch_warnings(action="ignore"):  # of ids and families, as the test warns
-        coding_of(cells.columns, name=cells.file, place=cells.row_in_words)
-    return cells.columns
+        coding_of(cells.cells, name=cells.file, place=cells.row_in_words)
+    return cells.cells
 
 
 def _groups(
-    options: Namespace, confounds: Cells | None, ids: np.ndarray | None, n_rows: int
-) -> tuple[Any, Cells | None]:
+    options: Namespace, confounds: FileRows | None, ids: np.ndarray | None, n_rows: int
+) -> tuple[Any, FileRows | None]:
     """The group of each subject, from a column of the confounds or a file, and the confounds."""
     name = options.groups
     if name is None:
         return None, confounds
-    if confounds is not None and name in confounds.columns:
+    if confounds is not None and name in confounds.cells:
         rest = confounds.without([name])
-        return _codes(confounds.columns[name]), rest if rest.columns else None
+        return _codes(confounds.cells[name]), rest if rest.cells else None
     if not Path(name).is_file():
         where = "" if confounds is None else f" nor a column of {confounds.file}"
         raise UsageError(f"--groups: {name!r} is no file{where}")

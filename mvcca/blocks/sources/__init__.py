@@ -10,9 +10,8 @@ from mvcca.blocks.sources._dialect import is_missing, is_number, table_in
 from mvcca.blocks.sources._open import as_source, is_source
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._table import (
-    Cells,
-    Reading,
-    Table,
+    FileRows,
+    ReadOptions,
     lines_of_text,
     open_matrix,
     path_and_key,
@@ -24,12 +23,11 @@ from mvcca.blocks.sources._text import ZERO, NamedColumns
 
 __all__ = [
     "ZERO",
-    "Cells",
+    "FileRows",
     "NamedColumns",
-    "Reading",
+    "ReadOptions",
     "RowSource",
     "SourceError",
-    "Table",
     "as_source",
     "is_missing",
     "is_number",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,26 +24,7 @@ from mvcca.blocks.sources._npz import SparseNpz, beside_npz, read_npz
 from mvcca.blocks.sources._row_source import RowSource
 from mvcca.blocks.sources._zarr import ZarrArray, from_zarr
 
-__all__ = ["FILES", "as_source", "is_source"]
-
-
-class FileFormat(NamedTuple):
-    """What reads files of one format.
-
-    Attributes
-    ----------
-    open : callable
-        The source of the matrix in a file, by its path and, unless it is the only one, its key.
-    read : callable or None
-        A whole array of any shape, text included, by path and key.
-    beside : callable or None
-        The rows and their ids, by path, name of the ids, and key of the rows; a KeyError if there
-        are no such ids.
-    """
-
-    open: Callable[..., RowSource]
-    read: Callable[[Path, str | None], Any] | None = None
-    beside: Callable[[Path, str, str | None], tuple[Any, Any]] | None = None
+__all__ = ["BESIDE", "OPEN", "READ", "as_source", "is_source"]
 
 
 def _reader(opened: Callable[..., RowSource]) -> Callable[[Path, str | None], Any]:
@@ -62,16 +43,31 @@ def _beside(opened: Callable[..., Any]) -> Callable[[Path, str, str | None], tup
     return beside
 
 
-FILES = {
-    ".npy": FileFormat(open_npy, lambda path, _: read_npy(path)),
-    ".npz": FileFormat(SparseNpz, read_npz, beside_npz),
-    ".h5": FileFormat(Hdf5Dataset, _reader(Hdf5Dataset), _beside(Hdf5Dataset)),
-    ".hdf5": FileFormat(Hdf5Dataset, _reader(Hdf5Dataset), _beside(Hdf5Dataset)),
-    ".h5ad": FileFormat(open_h5ad, None, beside_h5ad),
-    ".zarr": FileFormat(ZarrArray, _reader(ZarrArray), _beside(ZarrArray)),
-    ".mat": FileFormat(open_mat, _reader(open_mat)),
-    ".parquet": FileFormat(TableFile, read_columns),
-    ".arrow": FileFormat(TableFile, read_columns),
+# The source of the matrix in a file, by its path and, unless it is the only one, its key.
+OPEN: dict[str, Callable[..., RowSource]] = {
+    ".npy": open_npy,
+    ".npz": SparseNpz,
+    ".h5": Hdf5Dataset,
+    ".hdf5": Hdf5Dataset,
+    ".h5ad": open_h5ad,
+    ".zarr": ZarrArray,
+    ".mat": open_mat,
+    ".parquet": TableFile,
+    ".arrow": TableFile,
+}
+# A whole array of any shape, text included, by path and key.
+READ: dict[str, Callable[[Path, str | None], Any]] = {
+    ".npy": lambda path, _: read_npy(path),
+    ".npz": read_npz,
+    ".parquet": read_columns,
+    ".arrow": read_columns,
+    **{ending: _reader(OPEN[ending]) for ending in (".h5", ".hdf5", ".zarr", ".mat")},
+}
+# The rows and their ids, by path, name of the ids, and key of the rows.
+BESIDE: dict[str, Callable[[Path, str, str | None], tuple[Any, Any]]] = {
+    ".npz": beside_npz,
+    ".h5ad": beside_h5ad,
+    **{ending: _beside(OPEN[ending]) for ending in (".h5", ".hdf5", ".zarr")},
 }
 
 

@@ -17,14 +17,13 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
 
 from mvcca.blocks.sources._file import library
 from mvcca.blocks.sources._row_source import SourceError
 
-__all__ = ["Text", "content_of"]
+__all__ = ["Text", "content_of", "is_packed", "open_text", "text_of"]
 
 _PACKED: dict[bytes, Callable[[str], Any]] = {
     b"\x1f\x8b": gzip.open,
@@ -56,88 +55,50 @@ _MOST_STRINGS = 2**29  # bytes of the strings of a workbook
 _IN_MEMORY = 2**25  # of a worksheet as text; more is in a temporary file
 
 
-@dataclass(frozen=True)
-class Text:
-    """How the bytes of a file become text in UTF-8.
-
-    Attributes
-    ----------
-    path, shown : str
-        The absolute path, and the file in messages.
-    encoding : str
-    sheet : str or None
-        Of a workbook; the only one by default. None for other files.
-    """
-
-    path: str
-    shown: str
-    encoding: str = "utf-8"
-    sheet: str | None = None
-    is_workbook: bool = False
-
-    @classmethod
-    def of(cls, path: str, encoding: str | None = None, sheet: str | None = None) -> Text:
-        """The text in a file, whose encoding its first bytes tell if it is not given."""
-        full = os.path.abspath(path)  # a worker may run in another directory
-        if _is_workbook(path):
-            return cls(full, path, sheet=sheet, is_workbook=True)
-        if sheet is not None:
-            raise SourceError(f"{path}: it has no sheet {sheet!r}, since it is no workbook")
-        with cls(full, path)._bytes() as file:
-            begin = file.read(_PROBE)
-        return cls(full, path, encoding or _encoding_of(begin))
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether earlier places are reached from the beginning only."""
-        return self.encoding not in ("utf-8", "utf-8-sig") or _opener(self.path) is not None
-
-    def open(self) -> BinaryIO:
-        """The text in UTF-8, without a byte-order mark; it can be read, sought in and closed."""
-        if self.is_workbook:
-            return _sheet_as_csv(self.path, self.shown, self.sheet)
-        if self.is_packed:
-            return _Restarted(self)  # type: ignore[return-value]
-        return open(self.path, "rb")
-
-    def _bytes(self) -> Any:
-        return (_opener(self.path) or partial(open, mode="rb"))(self.path)
-
-    def pieces(self) -> Iterator[bytes]:
-        """The text from its beginning, in pieces."""
-        decode = codecs.getincrementaldecoder(self.encoding)()
-        with self._bytes() as file:
-            while piece := file.read(_PIECE):
-                yield decode.decode(piece).encode()
-            yield decode.decode(b"", final=True).encode()
+Text = tuple[str, str, str, str | None]  # absolute path; file in messages; encoding; worksheet
 
 
-class _Restarted:
-    """A stream that reaches a place by reading on, or from the beginning again."""
+def text_of(path: str, encoding: str | None = None, sheet: str | None = None) -> Text:
+    """The text in a file, whose encoding its first bytes tell if it is not given."""
+    full = os.path.abspath(path)  # a worker may run in another directory
+    if is_workbook(path):
+        return full, path, "utf-8", sheet
+    if sheet is not None:
+        raise SourceError(f"{path}: it has no sheet {sheet!r}, since it is no workbook")
+    with _bytes_of(full) as file:
+        begin = file.read(_PROBE)
+    return full, path, encoding or _encoding_of(begin), None
 
-    def __init__(self, text: Text) -> None:
-        self._text, self._at = text, 0
-        self.seek(0)
 
-    def seek(self, place: int) -> None:
-        if place == 0 or place < self._at:
-            self._pieces, self._rest, self._at = self._text.pieces(), b"", 0
-        while self._at < place:
-            if not self.read(min(_PIECE, place - self._at)):
-                raise EOFError("it ends before its last row")
+def is_packed(text: Text) -> bool:
+    """Whether a place in a text is reached from its beginning only."""
+    path, _, encoding, _ = text
+    return encoding not in ("utf-8", "utf-8-sig") or _opener(path) is not None
 
-    def read(self, n_bytes: int) -> bytes:
-        parts, size = [self._rest], len(self._rest)
-        while size < n_bytes and (piece := next(self._pieces, None)) is not None:
-            parts.append(piece)
-            size += len(piece)
-        found = b"".join(parts)
-        found, self._rest = found[:n_bytes], found[n_bytes:]
-        self._at += len(found)
-        return found
 
-    def close(self) -> None:
-        self._pieces = iter(())
+def open_text(text: Text, place: int = 0) -> tuple[Any, bytes]:
+    """A text in UTF-8 as a binary file from about a place on, and what was read beyond it."""
+    path, shown, encoding, sheet = text
+    if is_workbook(path):
+        file: Any = _sheet_as_csv(path, shown, sheet)
+    else:
+        file = _bytes_of(path)
+    if not encoding.startswith("utf-8"):
+        file = codecs.EncodedFile(file, "utf-8", encoding)
+    if not is_packed(text):
+        file.seek(place)
+        return file, b""
+    piece = b""
+    while place > 0:
+        piece = file.read(min(_PIECE, place))
+        if not piece:
+            raise EOFError("it ends before its last row")
+        place -= len(piece)
+    return file, piece[len(piece) + place :]  # recoding may give more than asked for
+
+
+def _bytes_of(path: str) -> Any:
+    return (_opener(path) or partial(open, mode="rb"))(path)
 
 
 def content_of(path: str) -> str:
@@ -156,7 +117,7 @@ def content_of(path: str) -> str:
     with open(path, "rb") as file:
         begin = file.read(16)
     found = next((kind for mark, kind in _MAGIC.items() if begin.startswith(mark)), None)
-    if found == ".npz" and _is_workbook(path):
+    if found == ".npz" and is_workbook(path):
         return ".xlsx"
     if found == ".h5":
         return suffix if suffix in (".h5ad", ".hdf5", ".mat") else _kind_of_hdf5(path)
@@ -167,7 +128,7 @@ def content_of(path: str) -> str:
     if suffix in _BINARY:
         return suffix  # whose reader says what is wrong
     if _opener(path) is not None:
-        with Text(path, path)._bytes() as file:
+        with _bytes_of(path) as file:
             inner = file.read(16)
         if kind := next((kind for mark, kind in _MAGIC.items() if inner.startswith(mark)), None):
             raise SourceError(f"{path}: it is a compressed {kind} file; unpack it")
@@ -201,7 +162,7 @@ def _encoding_of(begin: bytes) -> str:
 # ---- workbooks -----------------------------------------------------------------------------------
 
 
-def _is_workbook(path: str) -> bool:
+def is_workbook(path: str) -> bool:
     with open(path, "rb") as file:
         if file.read(4) != b"PK\x03\x04":
             return False

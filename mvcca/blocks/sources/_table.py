@@ -1,8 +1,8 @@
 """Open tables: rows of numbers or texts, and what names them, from files in any format.
 
-`read_table` decides by the content of a file; `Reading` is what a user says about it. Every table
-says in one line what its file was taken for. Pickled content is never loaded, and every error names
-the file.
+`read_table` decides by the content of a file; `ReadOptions` is what a user says about it. Every
+table says in one line what its file was taken for. Pickled content is never loaded, and every error
+names the file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,9 @@ from mvcca.blocks.sources._arrow import (
 from mvcca.blocks.sources._dialect import Dialect, column_place, dialect_of, table_in
 from mvcca.blocks.sources._file import reason_of
 from mvcca.blocks.sources._npz import kind_of_sparse, names_of_members
-from mvcca.blocks.sources._open import FILES
+from mvcca.blocks.sources._open import BESIDE, OPEN, READ
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._stream import Text, content_of
+from mvcca.blocks.sources._stream import Text, content_of, is_workbook, text_of
 from mvcca.blocks.sources._text import (
     NamedColumns,
     TextTable,
@@ -45,9 +45,8 @@ from mvcca.blocks.sources._text import (
 from mvcca.machine.warnings import warn
 
 __all__ = [
-    "Cells",
-    "Reading",
-    "Table",
+    "FileRows",
+    "ReadOptions",
     "lines_of_text",
     "open_matrix",
     "path_and_key",
@@ -63,7 +62,7 @@ _ID_NAMES = ("ids", "id", "index")  # of an array of ids beside a matrix
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """How to read a table, where its file does not tell.
 
     Attributes
@@ -111,7 +110,7 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FileRows:
     """Rows of a file and what identifies them.
 
     Attributes
@@ -130,6 +129,11 @@ class Table:
         How many values of a text are missing, and where the first is.
     source : TextTable or None
         Of a text, which tells lines.
+    cells : mapping of str to ndarray of str, shape (n_rows,)
+        The columns as texts in place of a matrix, as `read_cells` reads them, by name; a first
+        column without one has the name "".
+    lines : ndarray of int or None
+        Lines of the rows of cells in a text, from 1.
     """
 
     file: str
@@ -139,6 +143,11 @@ class Table:
     id_name: str = "id"
     missing: str | None = None
     source: TextTable | None = None
+    cells: Mapping[str, np.ndarray] = field(default_factory=dict)
+    lines: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.cells.values()))) if self.cells else self.matrix.shape[0]
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -147,7 +156,20 @@ class Table:
 
     def row_in_words(self, row: int) -> str:
         """A row, by its line if it has one."""
+        if self.lines is not None:
+            return f"line {self.lines[row]}"
         return row_in_words(row) if self.source is None else f"line {self.source.line_of(row)}"
+
+    def without(self, names: Collection[str]) -> FileRows:
+        """The other cells."""
+        rest = {name: cells for name, cells in self.cells.items() if name not in names}
+        return replace(self, cells=rest)
+
+    def take(self, rows: np.ndarray) -> FileRows:
+        """Some of the rows of cells, in this order."""
+        cells = {name: column[rows] for name, column in self.cells.items()}
+        ids, lines = (None if own is None else own[rows] for own in (self.ids, self.lines))
+        return replace(self, cells=cells, ids=ids, lines=lines)
 
     def check_ids(self) -> None:
         """Raise unless ids name every row, each by another one."""
@@ -167,7 +189,7 @@ class Table:
                 "one of them"
             )
 
-    def turned(self) -> Table:
+    def turned(self) -> FileRows:
         """The table whose rows are the columns of this one."""
         if self.columns is None:
             raise SourceError(f"{self.file}: its columns have no names, so it cannot be turned")
@@ -177,49 +199,9 @@ class Table:
         return replace(self, matrix=matrix, ids=as_strings(list(self.columns)), source=None)
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The columns of a table as texts.
-
-    Attributes
-    ----------
-    file : str
-    columns : mapping of str to ndarray of str, shape (n_rows,)
-        By name; a first column without one has the name "".
-    ids : ndarray of str or None
-    lines : ndarray of int or None
-        Lines of the rows in a text, from 1.
-    has_header : bool
-        Whether names are those of the file.
-    """
-
-    file: str
-    columns: Mapping[str, np.ndarray]
-    ids: np.ndarray | None = None
-    lines: np.ndarray | None = None
-    has_header: bool = True
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
-
-    def without(self, names: Collection[str]) -> Cells:
-        """The other columns."""
-        rest = {name: cells for name, cells in self.columns.items() if name not in names}
-        return replace(self, columns=rest)
-
-    def take(self, rows: np.ndarray) -> Cells:
-        """Some of the rows, in this order."""
-        columns = {name: cells[rows] for name, cells in self.columns.items()}
-        ids, lines = (None if own is None else own[rows] for own in (self.ids, self.lines))
-        return replace(self, columns=columns, ids=ids, lines=lines)
-
-    def row_in_words(self, row: int) -> str:
-        """A row, by its line and its id if it has them."""
-        line = None if self.lines is None else int(self.lines[row])
-        return row_in_words(row, line=line, name=None if self.ids is None else self.ids[row])
-
-
-def read_table(file: str | os.PathLike[str], reading: Reading | None = None, **given: Any) -> Table:
+def read_table(
+    file: str | os.PathLike[str], reading: ReadOptions | None = None, **given: Any
+) -> FileRows:
     """Read a table of numbers or texts, and the ids of its rows.
 
     Parameters
@@ -228,14 +210,14 @@ def read_table(file: str | os.PathLike[str], reading: Reading | None = None, **g
         A table in text, compressed or not; a workbook; Parquet, Arrow, AnnData, HDF5, Zarr, MATLAB
         or NumPy files. One array of several, or one column, is named as in ``file.npz:key``. Its
         content decides what it is, not its name.
-    reading : Reading, optional
+    reading : ReadOptions, optional
         How to read it.
     **given
-        Fields of `Reading`.
+        Fields of `ReadOptions`.
 
     Returns
     -------
-    Table
+    FileRows
 
     Raises
     ------
@@ -259,7 +241,7 @@ def read_table(file: str | os.PathLike[str], reading: Reading | None = None, **g
     read as a table: 2 rows, 2 columns of numbers, tab-separated, header, ids in column 1 (sample)
     >>> folder.cleanup()
     """
-    reading = replace(reading or Reading(), **given)
+    reading = replace(reading or ReadOptions(), **given)
     name = os.fspath(file)
     path, key = path_and_key(name)
     with _reading(path):
@@ -267,13 +249,13 @@ def read_table(file: str | os.PathLike[str], reading: Reading | None = None, **g
         if kind == "folder":
             return _folder(path)
         if kind in _TEXT:
-            return _table_in_text(name, Text.of(name, reading.encoding, reading.sheet), reading)
+            return _table_in_text(name, text_of(name, reading.encoding, reading.sheet), reading)
         if kind in _ARROW:
             return _table_in_arrow(name, str(path), key, reading)
         return _matrix_and_ids(name, kind, str(path), key, reading)
 
 
-def open_matrix(path: str | os.PathLike[str], key: str | None = None, **given: Any) -> RowSource:
+def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSource:
     """Open a matrix in a file, to be read by blocks of rows.
 
     Parameters
@@ -286,8 +268,6 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None, **given: A
     key : str, optional
         Name of the matrix, if an HDF5, Zarr or MATLAB file holds several; of AnnData ``"X"`` by
         default, or ``"layers/NAME"``; or of one column of a Parquet or Arrow file.
-    **given
-        Fields of `mvcca.blocks.Reading`, for a table in text.
 
     Returns
     -------
@@ -317,35 +297,35 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None, **given: A
     with _reading(Path(path)):
         kind = content_of(path)
         if kind in _TEXT:
-            table = read_table(path, **given)
+            table = read_table(path)
             if table.source is None or not table.source.shape[1]:
                 raise SourceError(f"{path}: expected a table of numbers, found texts")
             return table.source
         if kind == "folder":
             raise SourceError(f"{path}: expected a file, got a folder")
         if kind in _ARROW:
-            table = _table_in_arrow(path, path, key, replace(Reading(), **given))
+            table = _table_in_arrow(path, path, key, ReadOptions())
             if not isinstance(table.matrix, RowSource):
                 raise SourceError(f"{path}: expected columns of numbers, found texts")
             return table.matrix
         if kind not in (".npy", ".npz"):
-            return FILES[kind].open(path, key)
+            return OPEN[kind](path, key)
         if key is not None:
             raise SourceError(f"{path}: a {kind} file holds one matrix; it has no {key!r}.")
-        return FILES[kind].open(path)
+        return OPEN[kind](path)
 
 
 # ---- tables in text ------------------------------------------------------------------------------
 
 
-def _dialect_in(text: Text, reading: Reading) -> Dialect | None:
+def _dialect_in(text: Text, reading: ReadOptions) -> Dialect | None:
     """The layout of the table in a text; None if it holds texts."""
     if reading.kind == "texts":
         return None
-    suffix = "" if text.is_workbook else Path(text.path).suffix.lower()
+    suffix = ".csv" if is_workbook(text[0]) else Path(text[0]).suffix.lower()
     return dialect_of(
         first_lines(text),
-        suffix=".csv" if text.is_workbook else suffix,
+        suffix=suffix,
         skip=reading.skip_lines,
         header=reading.header,
         named=reading.named,
@@ -355,7 +335,7 @@ def _dialect_in(text: Text, reading: Reading) -> Dialect | None:
     )
 
 
-def _table_in_text(file: str, text: Text, reading: Reading) -> Table:
+def _table_in_text(file: str, text: Text, reading: ReadOptions) -> FileRows:
     lines = first_lines(text)
     if not any(map(str.strip, lines)):
         raise SourceError(f"{file}: it is empty")
@@ -369,14 +349,14 @@ def _table_in_text(file: str, text: Text, reading: Reading) -> Table:
     places = _places(file, dialect, reading, place)
     named = (dialect.names[place] if dialect.names and place is not None else "") or "id"
     if len(places) == 1 and dialect.textual[places[0]]:
-        if dialect.delimiter == "\t" and place == 0 and text.path.lower().endswith(".txt"):
+        if dialect.delimiter == "\t" and place == 0 and text[0].lower().endswith(".txt"):
             return _texts(file, text, named=True)  # quotation marks are part of them
         source = TextTable(text, dialect, (), place)
         cells, numbers = source.cells()
         matrix: Any = _checked_texts(file, cells[:, places[0]], numbers)
         what = f"texts in column {places[0] + 1}"
         took = _took(file, dialect, len(source), what, place)
-        return Table(file, matrix, source.ids, took, named, source=source)
+        return FileRows(file, matrix, source.ids, took, named, source=source)
     source = TextTable(text, dialect, places, place)
     matrix = source
     if source.kept is not None:
@@ -385,7 +365,7 @@ def _table_in_text(file: str, text: Text, reading: Reading) -> Table:
     missing = None if source.holes is None else source.missing_in_words()
     what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
     took = _took(file, dialect, len(source), what, place)
-    return Table(file, matrix, source.ids, took, named, missing, source)
+    return FileRows(file, matrix, source.ids, took, named, missing, source)
 
 
 def _took(file: str, dialect: Dialect, n_rows: int, what: str, place: int | None) -> str:
@@ -400,7 +380,7 @@ def _took(file: str, dialect: Dialect, n_rows: int, what: str, place: int | None
     return f"{file}: read as a table: {', '.join(parts)}"
 
 
-def _reject_title(file: str, lines: list[str], dialect: Dialect, reading: Reading) -> None:
+def _reject_title(file: str, lines: list[str], dialect: Dialect, reading: ReadOptions) -> None:
     """Raise for a line above the header that holds a single cell."""
     if dialect.width < 3 or reading.skip_lines or reading.header is not None:
         return
@@ -414,7 +394,7 @@ def _reject_title(file: str, lines: list[str], dialect: Dialect, reading: Readin
         )
 
 
-def _place_of_ids(file: str, dialect: Dialect, reading: Reading) -> int | None:
+def _place_of_ids(file: str, dialect: Dialect, reading: ReadOptions) -> int | None:
     """The column of ids: the named one, else a first without name, or of distinct texts."""
     names, width = dialect.names, dialect.width
     if names is not None:
@@ -446,7 +426,7 @@ def _reject_twice(file: str, names: Sequence[str]) -> None:
             )
 
 
-def _places(file: str, dialect: Dialect, reading: Reading, ids: int | None) -> list[int]:
+def _places(file: str, dialect: Dialect, reading: ReadOptions, ids: int | None) -> list[int]:
     """The columns to read."""
     names, width = dialect.names, dialect.width
     found: dict[str, list[int]] = {}
@@ -466,15 +446,15 @@ def _places(file: str, dialect: Dialect, reading: Reading, ids: int | None) -> l
     return sorted(rest)
 
 
-def _texts(file: str, text: Text, *, named: bool = False) -> Table:
+def _texts(file: str, text: Text, *, named: bool = False) -> FileRows:
     """One text per line, which may be `named` by an id and a tab before it."""
     lines = text_lines(text)
     took = f"{file}: read as texts: {len(lines):,}, one per line"
     if not named:
-        return Table(file, _checked_texts(file, lines), took=took)
+        return FileRows(file, _checked_texts(file, lines), took=took)
     ids, texts = zip(*(line.split("\t", 1) for line in lines), strict=True)
     matrix = _checked_texts(file, texts)
-    return Table(file, matrix, as_strings(list(ids)), f"{took}, ids before a tab")
+    return FileRows(file, matrix, as_strings(list(ids)), f"{took}, ids before a tab")
 
 
 def _checked_texts(
@@ -490,7 +470,7 @@ def _checked_texts(
     return np.array(texts, dtype=object)[:, None]
 
 
-def _folder(path: Path) -> Table:
+def _folder(path: Path) -> FileRows:
     """A folder of .txt files, each of which is one text, in the order of their names."""
     files = sorted(
         one for one in path.iterdir() if one.suffix.lower() == ".txt" and one.name[0] != "."
@@ -515,13 +495,13 @@ def _folder(path: Path) -> Table:
         )
     took = f"{path}: read as texts: {len(files):,} files, their names are ids"
     ids = as_strings([one.stem for one in files])
-    return Table(str(path), np.array(texts, dtype=object)[:, None], ids, took)
+    return FileRows(str(path), np.array(texts, dtype=object)[:, None], ids, took)
 
 
 # ---- other formats -------------------------------------------------------------------------------
 
 
-def _table_in_arrow(file: str, path: str, key: str | None, reading: Reading) -> Table:
+def _table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) -> FileRows:
     names = feature_names(path)
     column = column_of_ids(path, reading.id, names)
     left = {*reading.drop, column}
@@ -552,14 +532,16 @@ def _table_in_arrow(file: str, path: str, key: str | None, reading: Reading) -> 
     what += "" if column is None else f", ids in column {column!r}"
     what += f"; left out: {few(unread)}" if unread else ""
     name = "id" if column is None or column.startswith("__index_level") else column
-    return Table(file, matrix, ids, f"{file}: read as a table: {what}", name)
+    return FileRows(file, matrix, ids, f"{file}: read as a table: {what}", name)
 
 
-def _matrix_and_ids(file: str, kind: str, path: str, key: str | None, reading: Reading) -> Table:
+def _matrix_and_ids(
+    file: str, kind: str, path: str, key: str | None, reading: ReadOptions
+) -> FileRows:
     """A matrix of a file of arrays, and an array of ids beside it."""
     if reading.columns or reading.drop:
         raise SourceError(f"{file}: a {kind} file has no columns to choose or to leave out by name")
-    beside, name = FILES[kind].beside, _name_of_ids(kind, path, reading.id)
+    beside, name = BESIDE.get(kind), _name_of_ids(kind, path, reading.id)
     if name is None:
         matrix, ids = _opened(file, kind, path, key), None
     elif beside is None:
@@ -572,7 +554,7 @@ def _matrix_and_ids(file: str, kind: str, path: str, key: str | None, reading: R
         ids = _as_ids(found, matrix=matrix)
     took = f"{file}: read as a matrix: {_size(matrix)}"
     took += "" if ids is None else f", ids in {name!r}"
-    return Table(file, matrix, ids, took, name or "id")
+    return FileRows(file, matrix, ids, took, name or "id")
 
 
 def _name_of_ids(kind: str, path: str, given: str | None) -> str | None:
@@ -588,7 +570,7 @@ def _opened(file: str, kind: str, path: str, key: str | None) -> Any:
     """The matrix, to be read in blocks if its format allows; else the whole array."""
     if kind == ".npz" and (key is not None or not _is_csr(path)):
         return read_array(file)
-    return FILES[kind].open(path) if kind in (".npy", ".npz") else FILES[kind].open(path, key)
+    return OPEN[kind](path) if kind in (".npy", ".npz") else OPEN[kind](path, key)
 
 
 def _size(matrix: Any) -> str:
@@ -633,7 +615,7 @@ def _as_id(value: Any) -> str:
 # ---- cells, arrays and lines ---------------------------------------------------------------------
 
 
-def read_cells(file: str, reading: Reading | None = None) -> Cells:
+def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
     """The columns of a table as texts, with ids only if `reading` names them.
 
     Raises
@@ -641,21 +623,23 @@ def read_cells(file: str, reading: Reading | None = None) -> Cells:
     SourceError
         If the file cannot be read, or holds no table.
     """
-    reading = reading or Reading()
+    reading = reading or ReadOptions()
     path, _ = path_and_key(file)
     with _reading(path):
         kind = content_of(str(path))
         if kind in _ARROW:
-            columns = columns_as_texts(str(path))
-            name = None if reading.id is None else column_of_ids(str(path), reading.id, [*columns])
-            ids = None if name is None else columns.get(name, columns.get(""))
-            return Cells(file, columns, ids).without([name or "", ""] if name is not None else [])
+            cells = columns_as_texts(str(path))
+            if reading.id is None:
+                return FileRows(file, None, cells=cells)
+            name = column_of_ids(str(path), reading.id, [*cells]) or ""
+            ids = cells.get(name, cells.get(""))
+            return FileRows(file, None, ids, cells=cells).without([name, ""])
         if kind not in _TEXT:
             matrix = np.asarray(read_array(file))
             matrix = matrix.reshape(len(matrix), -1).astype(str)
-            names = [f"{path.stem}{j}" for j in range(matrix.shape[1])]
-            return Cells(file, dict(zip(names, matrix.T, strict=True)), has_header=False)
-        text = Text.of(file, reading.encoding, reading.sheet)
+            named = {f"{path.stem} {j}": column for j, column in enumerate(matrix.T)}
+            return FileRows(file, None, cells=named)
+        text = text_of(file, reading.encoding, reading.sheet)
         dialect = _dialect_in(text, reading)
         if dialect is None:
             raise SourceError(f"{file}: expected a table, found texts")
@@ -663,16 +647,14 @@ def read_cells(file: str, reading: Reading | None = None) -> Cells:
         if dialect.names is not None:
             _reject_twice(file, dialect.names)
         source = TextTable(text, dialect, (), place)
-        cells, lines = source.cells()
-        names = list(dialect.names or [f"{path.stem}{j}" for j in range(dialect.width)])
-        keep = [j for j in range(dialect.width) if j != place and names[j] not in reading.drop]
-        return Cells(
-            file,
-            {names[j]: np.char.strip(cells[:, j]) for j in keep},
-            source.ids,
-            lines,
-            dialect.names is not None,
-        )
+        rows, lines = source.cells()
+        names = dialect.names or [f"{path.stem} {j}" for j in range(dialect.width)]
+        found = {
+            name: np.char.strip(rows[:, j])
+            for j, name in enumerate(names)
+            if j != place and name not in reading.drop
+        }
+        return FileRows(file, None, source.ids, cells=found, lines=lines)
 
 
 def read_array(
@@ -706,17 +688,17 @@ def read_array(
         kind = content_of(str(path))
         if kind in _TEXT:
             return _array_in_text(file, header, n_rows, texts)
-        if kind == "folder" or FILES[kind].read is None:
+        if kind not in READ:
             raise SourceError(f"{file}: expected a table or an array, got {kind}")
-        array = FILES[kind].read(path, key)  # type: ignore[misc]
+        array = READ[kind](path, key)
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise SourceError(f"{file}: expected real numbers or text, got {array.dtype}")
     return array
 
 
 def _array_in_text(file: str, header: bool | None, n_rows: int | None, texts: bool) -> Any:
-    text = Text.of(file)
-    dialect = _dialect_in(text, Reading(header=header, kind="table"))
+    text = text_of(file)
+    dialect = _dialect_in(text, ReadOptions(header=header, kind="table"))
     if dialect is None:
         raise SourceError(f"{file}: it is empty")
     is_text = texts or any(dialect.textual)
@@ -740,7 +722,7 @@ def lines_of_text(file: str) -> list[str]:
         kind = content_of(file)
         if kind != "text":
             raise SourceError(f"{file}: expected a text, it is a {kind} file")
-        return text_lines(Text.of(file))
+        return text_lines(text_of(file))
 
 
 def path_and_key(name: str) -> tuple[Path, str | None]:

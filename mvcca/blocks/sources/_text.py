@@ -11,8 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from mvcca.blocks.sources._dialect import (
 )
 from mvcca.blocks.sources._file import FileSource, PerThread
 from mvcca.blocks.sources._row_source import SourceError
-from mvcca.blocks.sources._stream import Text
+from mvcca.blocks.sources._stream import Text, is_packed, open_text
 from mvcca.machine.warnings import warn
 
 __all__ = ["ZERO", "NamedColumns", "TextTable", "as_strings", "first_lines", "text_lines"]
@@ -60,25 +59,9 @@ class NamedColumns(np.ndarray):
         self.columns = columns if fits else None
 
 
-class Chunk(NamedTuple):
-    """Whole records of a text: where they begin in the stream, and the number of their first line.
-
-    The text has the ends of lines of Unix.
-    """
-
-    offset: int
-    line: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Holes:
-    """How many values are missing, of how many, and the row and the column of the first."""
-
-    count: int
-    size: int
-    row: int
-    column: int
+# Whole records of a text with the ends of lines of Unix: where they begin in the stream, the number
+# of their first line, and they themselves.
+Chunk = tuple[int, int, str]
 
 
 class TextTable(FileSource):
@@ -88,7 +71,8 @@ class TextTable(FileSource):
     ----------
     ids : ndarray of str or None
         One per row, of the column `id_place`.
-    holes : Holes or None
+    holes : tuple of int or None
+        How many values are missing, and the row and the column of the first.
     kept : ndarray or None
         All rows, unless they take much memory.
     """
@@ -97,19 +81,19 @@ class TextTable(FileSource):
         self, text: Text, dialect: Dialect, places: Sequence[int], id_place: int | None
     ) -> None:
         self._text, self.dialect, self._places = text, dialect, list(places)
-        self.shown = text.shown  # in messages
+        self.shown = text[1]  # in messages
         self._id_place, self._here = id_place, PerThread()
         names = dialect.names
         self.columns = None if names is None else tuple(names[place] for place in places)
-        super().__init__(text.path)
+        super().__init__(text[0])
 
     def identity(self) -> tuple[Any, ...]:
         return (*super().identity(), self._text, self.dialect, tuple(self._places))
 
     def _open(self) -> None:
-        if self._text.is_packed and self._stamp[0] > _SLOW_BYTES:
+        if is_packed(self._text) and self._stamp[0] > _SLOW_BYTES:
             warn(
-                f"{self.shown}: it is packed or in {self._text.encoding}, so that blocks are read "
+                f"{self.shown}: it is packed or in {self._text[2]}, so that blocks are read "
                 "from its beginning again; unpack it, or convert it to UTF-8 or .parquet"
             )
         starts: list[tuple[int, int, int]] = []  # of chunks: row, place and line
@@ -118,7 +102,7 @@ class TextTable(FileSource):
         for chunk in self._chunks():
             lines, mark, own = self._records(chunk)
             block = self._numbers(chunk, lines, mark)
-            starts.append((n_rows, chunk.offset, chunk.line))
+            starts.append((n_rows, *chunk[:2]))
             missing = np.isnan(block)
             if (count := int(missing.sum())) and first is None:
                 row, column = map(int, np.argwhere(missing)[0])
@@ -133,7 +117,7 @@ class TextTable(FileSource):
         self.boundaries = tuple(dict.fromkeys(self._edges))
         self.describe((n_rows, len(self._places)), np.float64)
         self.ids = np.concatenate(ids) if self._id_place is not None else None
-        self.holes = Holes(holes, n_rows * len(self._places), *first) if first else None
+        self.holes = (holes, *first) if first else None
         self.kept = np.concatenate(kept) if sum(map(len, kept)) == n_rows else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -173,11 +157,11 @@ class TextTable(FileSource):
     def _records(self, chunk: Chunk) -> tuple[list[str], str, list[str]]:
         """Records without quotation marks, what separates their cells, and their ids."""
         dialect, place = self.dialect, self._id_place
-        lines = every = chunk.text.removesuffix("\n").split("\n")
-        if dialect.delimiter == BLANKS and re.search(r"  |\t|^ | $", chunk.text, re.MULTILINE):
+        lines = every = chunk[2].removesuffix("\n").split("\n")
+        if dialect.delimiter == BLANKS and re.search(r"  |\t|^ | $", chunk[2], re.MULTILINE):
             lines = [" ".join(line.split()) for line in lines]
         lines = [line for line in lines if line.strip(" ")]
-        is_plain = '"' not in chunk.text and not (dialect.width == 1 and len(lines) < len(every))
+        is_plain = '"' not in chunk[2] and not (dialect.width == 1 and len(lines) < len(every))
         mark = dialect.delimiter
         if is_plain and {line.count(mark) for line in lines} <= {dialect.width - 1}:
             if place is None:
@@ -192,10 +176,10 @@ class TextTable(FileSource):
     def _cells(self, chunk: Chunk) -> Iterator[tuple[int, list[str]]]:
         """The line and the cells of each record."""
         width, is_blank = self.dialect.width, self.dialect.delimiter == BLANKS
-        reader: Any = cells_of(chunk.text.removesuffix("\n").split("\n"), self.dialect.delimiter)
-        number, blank = chunk.line, 0
+        reader: Any = cells_of(chunk[2].removesuffix("\n").split("\n"), self.dialect.delimiter)
+        number, blank = chunk[1], 0
         for row in reader:
-            line, number = number, chunk.line + reader.line_num
+            line, number = number, chunk[1] + reader.line_num
             if not row or (width > 1 and len(row) == 1 and not row[0].strip()):
                 blank = blank or line
                 continue
@@ -264,10 +248,11 @@ class TextTable(FileSource):
     def missing_in_words(self) -> str:
         """How many values are missing, and where the first is."""
         assert self.holes is not None
-        own = "" if self.ids is None else f" ({self.ids[self.holes.row]})"
+        count, row, column = self.holes
+        own = "" if self.ids is None else f" ({self.ids[row]})"
         return (
-            f"{self.holes.count:,} of {self.holes.size:,} values are missing, first in line "
-            f"{self.line_of(self.holes.row)}{own}, {self._column(self._places[self.holes.column])}"
+            f"{count:,} of {len(self) * self.shape[1]:,} values are missing, first in line "
+            f"{self.line_of(row)}{own}, {self._column(self._places[column])}"
         )
 
     def cells(self) -> tuple[np.ndarray, np.ndarray]:
@@ -322,7 +307,7 @@ def as_strings(texts: list[str]) -> np.ndarray:
 
 def text_lines(text: Text) -> list[str]:
     """All lines of a text, without their ends."""
-    lines = "".join(chunk.text for chunk in chunks_of(text, quoted=False)).split("\n")
+    lines = "".join(chunk[2] for chunk in chunks_of(text, quoted=False)).split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
@@ -330,7 +315,7 @@ def first_lines(text: Text) -> list[str]:
     """The lines of the first chunk of a text."""
     with closing(chunks_of(text, quoted=False)) as chunks:
         first = next(chunks, None)
-    return [] if first is None else first.text.removesuffix("\n").split("\n")
+    return [] if first is None else first[2].removesuffix("\n").split("\n")
 
 
 def chunks_of(
@@ -340,9 +325,9 @@ def chunks_of(
 
     A record ends with its line, unless it is `quoted`, where a quoted cell goes on.
     """
-    with closing(text.open()) as stream:
-        stream.seek(offset)
-        rest, is_last = b"", False
+    stream, rest = open_text(text, offset)
+    with closing(stream):
+        is_last = False
         while not is_last:
             whole, rest, is_last = _cut(stream, rest, line, text, quoted)
             decoded = _decoded(whole, text, line, offset == 0)
@@ -355,12 +340,12 @@ def chunks_of(
                 line, offset, n_lines = line + n_skipped, offset + at, n_lines - n_skipped
                 whole, n_skipped = whole[at:], 0
             if decoded:
-                yield Chunk(offset, line, decoded)
+                yield offset, line, decoded
             offset, line = offset + len(whole), line + n_lines
 
 
 def _cut(
-    stream: BinaryIO, rest: bytes, line: int, text: Text, quoted: bool
+    stream: Any, rest: bytes, line: int, text: Text, quoted: bool
 ) -> tuple[bytes, bytes, bool]:
     """The next whole records of a stream, what follows them, and whether they are the last."""
     while True:
@@ -372,7 +357,7 @@ def _cut(
             return rest[:cut], rest[cut:], False
         if not more or len(rest) > _LONGEST:
             raise SourceError(
-                f"{text.shown}: line {line} is longer than {_LONGEST // 2**20} MiB, or its "
+                f"{text[1]}: line {line} is longer than {_LONGEST // 2**20} MiB, or its "
                 "quotation mark is never closed"
             )
 
@@ -404,4 +389,4 @@ def _decoded(piece: bytes, text: Text, line: int, is_first: bool) -> str:
             place = error.start
     where = f"got the byte {piece[place]:#04x} in line {line + piece.count(10, 0, place)}"
     remedy = "give encoding='cp1252'" if piece[place] else "remove zero bytes: tr -d '\\000'"
-    raise SourceError(f"{text.shown}: {where}; {remedy}")
+    raise SourceError(f"{text[1]}: {where}; {remedy}")

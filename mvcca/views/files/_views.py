@@ -13,7 +13,7 @@ import numpy as np
 
 from mvcca.blocks import SourceError, as_block
 from mvcca.blocks.checks import FILL_IN, are_positions, few
-from mvcca.blocks.sources import Cells, Reading, Table, path_and_key, read_cells, read_table
+from mvcca.blocks.sources import FileRows, ReadOptions, path_and_key, read_cells, read_table
 from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
 from mvcca.views.files._checks import check_block, check_numbers
@@ -32,11 +32,11 @@ def _silent(_: str) -> None:
 
 def open_tables(
     files: Mapping[str, str],
-    reading: Mapping[str, Reading] | Reading | None = None,
+    reading: Mapping[str, ReadOptions] | ReadOptions | None = None,
     *,
     holes: bool = False,
     say: Say = _silent,
-) -> dict[str, Table]:
+) -> dict[str, FileRows]:
     """Open the rows of views, with their ids if their files have some.
 
     A table whose columns are named by the ids of another file is turned.
@@ -45,7 +45,7 @@ def open_tables(
     ----------
     files : mapping of str to str
         The file of each view, as for `mvcca.blocks.read_table`.
-    reading : Reading or mapping of str to Reading, optional
+    reading : ReadOptions or mapping of str to ReadOptions, optional
         How to read all files, or that of each view.
     holes : bool, default=False
         Whether values may be missing; else they are refused.
@@ -54,7 +54,7 @@ def open_tables(
 
     Returns
     -------
-    dict of str to Table
+    dict of str to FileRows
 
     Raises
     ------
@@ -84,7 +84,7 @@ def open_tables(
     return tables
 
 
-def _warn_of_ids(table: Table) -> None:
+def _warn_of_ids(table: FileRows) -> None:
     """Warn of a column that looks like ids and would be learned from."""
     for number, name in enumerate(table.columns or ()):
         if not re.search(r"(^|[_ .-])(id|ids|index|key)$|[a-z]I[dD]$", str(name), re.IGNORECASE):
@@ -97,12 +97,12 @@ def _warn_of_ids(table: Table) -> None:
             )
 
 
-def _reading_of(reading: Mapping[str, Reading] | Reading | None, name: str) -> Reading:
+def _reading_of(reading: Mapping[str, ReadOptions] | ReadOptions | None, name: str) -> ReadOptions:
     found = reading.get(name) if isinstance(reading, Mapping) else reading
-    return found or Reading()
+    return found or ReadOptions()
 
 
-def _why_turned(table: Table, other: Table) -> str:
+def _why_turned(table: FileRows, other: FileRows) -> str:
     """What tells that the columns of a table are the objects of another file; else ""."""
     if table.columns is None or other.ids is None or are_positions(list(table.columns)):
         return ""
@@ -117,7 +117,7 @@ def _why_turned(table: Table, other: Table) -> str:
     )
 
 
-def _turned(table: Table) -> Table:
+def _turned(table: FileRows) -> FileRows:
     n_bytes = 8 * table.matrix.shape[0] * table.matrix.shape[1]
     if n_bytes > _MOST_TURNED:
         raise SourceError(
@@ -131,7 +131,7 @@ def read_views(
     files: Mapping[str, str],
     labels: str | Mapping[str, str] | None = None,
     *,
-    reading: Mapping[str, Reading] | Reading | None = None,
+    reading: Mapping[str, ReadOptions] | ReadOptions | None = None,
     check_finite: bool = False,
     holes: bool = False,
     say: Say = _silent,
@@ -149,7 +149,7 @@ def read_views(
     labels : str or mapping of str to str, optional
         The file of the labels, see `read_labels`, or with ids a table of ids and classes or
         numbers; or one for each view, which are then unpaired.
-    reading : Reading or mapping of str to Reading, optional
+    reading : ReadOptions or mapping of str to ReadOptions, optional
         How to read all files, or that of each view.
     check_finite : bool, default=False
         Read all matrices once to check their numbers now.
@@ -210,10 +210,10 @@ def read_views(
     if labels is None:
         return views, None
     assert views.ids is not None
-    return views, _labels_of_ids(labels, Reading(id=ids), views.ids)
+    return views, _labels_of_ids(labels, ReadOptions(id=ids), views.ids)
 
 
-def in_order(tables: Mapping[str, Table]) -> Views:
+def in_order(tables: Mapping[str, FileRows]) -> Views:
     """Views whose rows with equal numbers are one object.
 
     Raises
@@ -234,7 +234,7 @@ def in_order(tables: Mapping[str, Table]) -> Views:
     return views.with_ids(named[0].ids) if named else views
 
 
-def check_same_order(tables: Sequence[Table]) -> None:
+def check_same_order(tables: Sequence[FileRows]) -> None:
     """Raise unless the ids of all tables that have some are the same, in the same order."""
     named = [table for table in tables if table.ids is not None]
     for other in named[1:]:
@@ -253,7 +253,7 @@ def check_same_order(tables: Sequence[Table]) -> None:
             )
 
 
-def paired(tables: Mapping[str, Table]) -> Views:
+def paired(tables: Mapping[str, FileRows]) -> Views:
     """Views of the objects of all tables, in order of first occurrence, with their ids."""
     ids = _ids_of(tables)
     every = np.concatenate(list(ids.values()))
@@ -270,7 +270,7 @@ def paired(tables: Mapping[str, Table]) -> Views:
 
 
 def common_rows(
-    tables: Mapping[str, Table], counted: Collection[str] | None = None
+    tables: Mapping[str, FileRows], counted: Collection[str] | None = None
 ) -> tuple[dict[str, Any], np.ndarray]:
     """Matrices of the objects that are in all files, in the order of the first; and their ids.
 
@@ -302,7 +302,7 @@ def places_of(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return order[np.searchsorted(ids[order], wanted)]
 
 
-def values_of_ids(file: str, reading: Reading, wanted: Sequence[str], what: str) -> Cells:
+def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: str) -> FileRows:
     """The other columns of a table, for some ids.
 
     Raises
@@ -324,11 +324,11 @@ def values_of_ids(file: str, reading: Reading, wanted: Sequence[str], what: str)
     return cells.take(places_of(cells.ids, asked))
 
 
-def identified(cells: Cells, reading: Reading) -> Cells:
-    """Cells whose ids are known, and name every row by another one."""
+def identified(cells: FileRows, reading: ReadOptions) -> FileRows:
+    """FileRows whose ids are known, and name every row by another one."""
     if cells.ids is None:
         raise SourceError(
-            f"{cells.file}: there is no column {reading.id!r}; its columns are {few(cells.columns)}"
+            f"{cells.file}: there is no column {reading.id!r}; its columns are {few(cells.cells)}"
         )
     _, first, counts = np.unique(cells.ids, return_index=True, return_counts=True)
     bad = np.flatnonzero((counts > 1) | (cells.ids[first] == ""))
@@ -341,15 +341,15 @@ def identified(cells: Cells, reading: Reading) -> Cells:
         raise SourceError(
             f"{cells.file}: id {str(one)!r} is in {' and in '.join(rows)}; keep one of them"
         )
-    if not cells.columns:
+    if not cells.cells:
         raise SourceError(f"{cells.file}: expected columns beside {reading.id!r}")
     return cells
 
 
-def _labels_of_ids(file: str, reading: Reading, wanted: np.ndarray) -> Labels:
+def _labels_of_ids(file: str, reading: ReadOptions, wanted: np.ndarray) -> Labels:
     """Labels of objects, from a table of ids and classes or numbers."""
     cells = values_of_ids(file, reading, wanted.tolist(), "label")
-    columns = list(cells.columns.values())
+    columns = list(cells.cells.values())
     try:
         if len(columns) == 1:
             return Labels.of(columns[0])
@@ -358,7 +358,7 @@ def _labels_of_ids(file: str, reading: Reading, wanted: np.ndarray) -> Labels:
         raise SourceError(f"{file}: {error}") from error
 
 
-def _ids_of(tables: Mapping[str, Table]) -> dict[str, np.ndarray]:
+def _ids_of(tables: Mapping[str, FileRows]) -> dict[str, np.ndarray]:
     """The ids of all tables."""
     for name, table in tables.items():
         if table.ids is None:
@@ -369,7 +369,7 @@ def _ids_of(tables: Mapping[str, Table]) -> dict[str, np.ndarray]:
     return {name: table.ids for name, table in tables.items() if table.ids is not None}
 
 
-def nothing_shared(tables: Mapping[str, Table], of: str) -> str:
+def nothing_shared(tables: Mapping[str, FileRows], of: str) -> str:
     """Error message, with the first ids of each file, which show how they differ."""
     ids = {table.file: own.tolist() for table, own in zip(tables.values(), _ids_of(tables).values(),
                                                           strict=True)}  # fmt: skip
@@ -380,7 +380,7 @@ def nothing_shared(tables: Mapping[str, Table], of: str) -> str:
     )
 
 
-def warn_of_unmatched(tables: Mapping[str, Table], **options: Any) -> None:
+def warn_of_unmatched(tables: Mapping[str, FileRows], **options: Any) -> None:
     """Warn if many rows are left over, or if ids would match more in another spelling."""
     headers = {name: table.columns or () for name, table in tables.items()}
     ids = {name: own.tolist() for name, own in _ids_of(tables).items()}
