@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,10 @@ import pandas as pd
 import pytest
 
 import mvcca
+from mvcca.blocks import SourceError, read_table
 from mvcca.cli import main
+from mvcca.views.coding import coded
+from mvcca.views.files import open_tables
 
 N, D = 40, 4
 RNG = np.random.default_rng(0)
@@ -197,3 +201,160 @@ def test_a_table_of_any_form_is_the_plain_table(name, capsys):
     scores = pd.read_csv("s.csv", index_col=0)
     assert scores.index.tolist() == IDS
     np.testing.assert_allclose(scores, plain.transform({"x": frame()})["x"], rtol=1e-4, atol=1e-5)
+
+
+COMPARE = ["--methods", "cca", "--no-tune", "--cv", ".5", "--json"]
+
+
+@pytest.mark.parametrize("name", ["store.parquet", "turned.tsv"])
+def test_every_command_reads_it(name, capsys):
+    options = [*written(name), "--id", "sample", "-q"]
+    for command in (
+        ["test", "{}", "y.csv", "--permutations", "9", "--components", "1", "--json", *options],
+        ["migrate", "{}", "y.csv", "-o", "o.parquet", "--force", "--json", *options],
+        ["compare", "--view", "x={}", "--view", "y=y.csv", *COMPARE, *options],
+    ):
+        found = []
+        for file in (name, "plain.csv"):
+            Path("x.mvcca").unlink(missing_ok=True)
+            assert main([word.format(file) for word in command]) == 0
+            found.append(capsys.readouterr().out)
+        figures = (re.findall(r"\d\.\d{3}", one) for one in found)
+        if command[0] != "compare":
+            assert [*next(figures)][:9] == [*next(figures)][:9]
+    assert pd.read_parquet("o.parquet").iloc[:, 0].tolist() == IDS
+
+
+@pytest.mark.parametrize("direction", ["stored", "queries"])
+@pytest.mark.parametrize("suffix", [".parquet", ".npz", ".csv"])
+def test_a_store_is_migrated_to_a_store(direction, suffix, capsys):
+    written("store.parquet")
+    migrate = ["migrate", "store.parquet", "y.csv", "--id", "key", "--force"]
+    if direction == "queries":
+        assert main([*migrate, "--direction", direction, "-o", "map.mvcca"]) == 0
+        rows, command = "y.csv", ["transform", "map.mvcca", "--view", "new=y.csv"]
+        assert main([*command, "-o", f"new{suffix}"]) == 0
+    else:
+        rows = "store.parquet"
+        assert main([*migrate, "-o", f"new{suffix}"]) == 0
+        assert main([*migrate, "-o", "new.npy"]) == 0
+        assert "holds no ids; write .parquet, .npz or .csv to keep" in capsys.readouterr().err
+    found = read_table(f"new{suffix}")
+    assert found.id_name == ("ids" if suffix == ".npz" else read_table(rows).id_name)
+    assert found.ids.tolist() == IDS
+    if direction == "stored":
+        np.testing.assert_allclose(np.asarray(found.matrix), np.load("new.npy"), rtol=1e-5)
+
+
+BAD = {  # name, content, options of reading, message
+    "a thousand": ("a.csv", 'id,a\nS1,"6,609"\nS2,"1,234"\n', {},
+                   "may be 6609 or a decimal comma; give thousands=',' or decimal=','"),
+    "text": ("a.csv", PLAIN.replace(str(X[5, 2]), "high"), {},
+             "expected a number in line 7 (S005), column 'g2', got 'high'; correct it, or give "
+             "drop='g2'"),
+    "percent": ("a.csv", PLAIN.replace(str(X[5, 2]), "5%"), {}, "column 'g2', got '5%'"),
+    "minus": ("a.csv", PLAIN.replace(str(X[5, 2]), "\u22121"), {}, "column 'g2', got '\u22121'"),
+    "boolean": ("a.csv", PLAIN.replace(str(X[5, 2]), "TRUE"), {}, "column 'g2', got 'TRUE'"),
+    "date": ("a.csv", PLAIN.replace(str(X[5, 2]), "2020-01-05"), {}, "got '2020-01-05'"),
+    "infinity": ("a.csv", PLAIN.replace(str(X[5, 2]), "Inf"), {}, "line 7 (S005), column 'g2'"),
+    "short": ("a.csv", PLAIN.replace(f",{X[5, 3]}\n", "\n"), {},
+              "line 7 has 4 cells, the others have 5"),
+    "footer": ("a.txt", text() + "n = 40\n", {}, "line 42 has 1 cell, the others have 5"),
+    "name twice": ("a.csv", PLAIN.replace("g3", "g1"), {},
+                   "columns 3 and 5 have the same name, 'g1'; rename one"),
+    "id twice": ("a.csv", PLAIN.replace("S007", "S003"), {"id": "sample"},
+                 "id 'S003' is in line 5 and in line 9; keep one of them"),
+    "no column": ("a.csv", "a,b\n1.5,2\n2,3\n", {"id": "sample"},
+                  "there is no column 'sample'; its columns are 'a', 'b'. Give id='COLUMN'"),
+    "byte": ("a.csv", PLAIN.encode() + b"S\xb5,1,2,3,4\n", {},
+             "got the byte 0xb5 in line 42; give encoding='cp1252'"),
+    "zero": ("a.csv", PLAIN.replace("g1", "g\0"), {}, "got the byte 0x00 in line 1"),
+    "cut": ("a.csv.gz", gzip.compress(PLAIN.encode())[:-20], {}, "a.csv.gz: cannot be"),
+    "sheets": ("a.xlsx", lambda: workbook(a=cells(), b=cells()), {},
+               "it has the sheets 'a', 'b'; give sheet='a'"),
+    "title": ("a.xlsx", lambda: workbook(a=[["Expression (log2)"], *cells()]), {},
+              "row 1 holds only 'Expression (log2)'; the header seems to be in row 2. Give "
+              "skip_lines=1"),
+    "cut workbook": ("a.xlsx", lambda: workbook(a=cells())[:-300], {}, "a.xlsx: cannot be read"),
+    "nested": ("a.parquet", lambda: parquet(lambda pa: pa.table({"k": IDS, "v": [[[1.0]]] * N})),
+               {}, "numbers"),
+    "ragged": ("a.parquet", lambda: parquet(lambda pa: pa.table(
+        {"k": IDS, "v": [[1.0, 2.0]] * (N - 1) + [[1.0]]})), {}, "expected lists of 2 numbers"),
+    "null": ("a.parquet", lambda: parquet(lambda pa: pa.table(
+        {"k": IDS, "v": [[1.0, 2.0]] * (N - 1) + [None]})), {}, "values are missing in column 'v'"),
+    "two lists": ("a.parquet", lambda: parquet(lambda pa: pa.table(
+        {"k": IDS, "v": X.tolist(), "w": X.tolist()})), {}, "'v', 'w' hold lists; name the one"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_table_gets_one_line_with_place_and_remedy(case):
+    name, content, options, message = BAD[case]
+    content = content() if callable(content) else content
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(SourceError, match=re.escape(message)):
+        whole(read_table(name, **options))
+
+
+def whole(table):
+    table.check_ids()
+    return np.asarray(table.matrix)
+
+
+def test_a_cell_far_from_a_worksheet_takes_no_memory(monkeypatch):
+    monkeypatch.setattr("mvcca.blocks.sources._stream._MOST_EMPTY", 30_000)
+    content = workbook(a=cells())
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile("far.xlsx", "w") as new:
+        for one in old.namelist():
+            part = old.read(one)
+            if one.endswith("sheet1.xml"):
+                far = b'<row r="20000"><c r="XFD20000"><v>1</v></c></row></sheetData>'
+                part = part.replace(b"</sheetData>", far)
+            new.writestr(one, part)
+    with pytest.raises(SourceError, match="cells up to row 20,000, column 16,384, are nearly all"):
+        read_table("far.xlsx")
+
+
+def test_a_quotation_mark_that_is_never_closed_takes_no_memory(monkeypatch):
+    monkeypatch.setattr("mvcca.blocks.sources._text._CHUNK", 2**16)
+    monkeypatch.setattr("mvcca.blocks.sources._text._LONGEST", 2**20)
+    Path("open.csv.gz").write_bytes(gzip.compress(b'id,a\n"x,' + b"1" * 3 * 2**20))
+    with pytest.raises(SourceError, match="line 2 is longer than 1 MiB, or its quotation mark is"):
+        read_table("open.csv.gz")
+
+
+def test_blocks_of_a_large_text_are_read_from_their_places(monkeypatch):
+    monkeypatch.setattr("mvcca.blocks.sources._text._CHUNK", 512)
+    monkeypatch.setattr("mvcca.blocks.sources._text._KEPT_BYTES", 100)
+    for name, content in {
+        "big.csv": PLAIN.encode(),
+        "big.csv.gz": gzip.compress(PLAIN.encode()),
+        "big.txt": text(",", quoting=csv.QUOTE_ALL).encode("utf-16"),
+    }.items():
+        Path(name).write_bytes(content)
+        source = mvcca.open_matrix(name)
+        np.testing.assert_array_equal(source.read(0, N), X)
+        np.testing.assert_array_equal(source.read(30, 39), X[30:39])
+        np.testing.assert_array_equal(source[::-3].read(0, 5), X[::-3][:5])
+        assert read_table(name).ids.tolist() == IDS
+        assert source.line_of(33) == 35
+
+
+def test_categories_become_indicators_of_all_but_the_first():
+    columns = {
+        "site": np.array(list("BACABC")),
+        "age": np.array(["30", "40", "50", "20", "1", "6"]),
+    }
+    Z = coded(columns)
+    np.testing.assert_array_equal(
+        Z, [[1, 0, 30], [0, 0, 40], [0, 1, 50], [0, 0, 20], [1, 0, 1], [0, 1, 6]]
+    )
+    assert Z.columns == ("site=B", "site=C", "age")
+
+
+def test_missing_values_are_counted_with_the_first_place():
+    Path("holes.csv").write_text(PLAIN.replace(str(X[0, 0]), "NA").replace(str(X[9, 2]), "#N/A"))
+    with pytest.raises(SourceError, match=r"2 of 160 values are missing, first in line 2 \(S000\)"):
+        open_tables({"x": "holes.csv"})
+    holes = open_tables({"x": "holes.csv"}, holes=True)["x"].matrix
+    assert np.isnan(holes).sum() == 2

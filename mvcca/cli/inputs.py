@@ -18,10 +18,13 @@ from mvcca.cli.reading import header_of, ids_in_words, reading_of, readings_of, 
 from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
 from mvcca.machine.progress import passing_bars
+from mvcca.machine.warnings import warn
 from mvcca.machine.written_files import check_writable
 from mvcca.views import Labels, Views
 from mvcca.views.files import read_ids, read_views, values_of_ids
 from mvcca.views.shared_ids import matches_in_words
+
+ROWS_IN = (".npy", ".npz", ".parquet", ".arrow", ".csv")  # in which commands write rows
 
 
 def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
@@ -144,6 +147,12 @@ def _matched_in_words(views: Views, ids: str) -> str:
     counts = ", ".join(f"{name} {X.shape[0]:,}" for name, X in views.items())
     before, _, after = matches_in_words(views.names, views.seen).partition(";")
     return f"{len(views):,} objects by {ids}: {before} ({counts});{after}"
+
+
+def warn_of_ids(output: Path, ids: np.ndarray | None) -> None:
+    """Warn if an output cannot hold the ids of its rows."""
+    if ids is not None and output.suffix.lower() == ".npy":
+        warn(f"{output}: a .npy file holds no ids; write .parquet, .npz or .csv to keep them")
 
 
 def checked_output(name: str, inputs: Iterable[str]) -> Path:

@@ -12,7 +12,7 @@ from mvcca.blocks import as_block
 from mvcca.blocks.sources import FileRows
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import checked_output, configured
+from mvcca.cli.inputs import ROWS_IN, checked_output, configured, warn_of_ids
 from mvcca.cli.reading import header_of, ids_in_words, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.interop.migration import Migration, fit_migration
@@ -24,7 +24,7 @@ from mvcca.views.files import check_same_order, common_rows, open_tables, read_r
 
 def run(options: Namespace) -> None:
     """Run the command."""
-    check_format(options.output, "vectors", (".npy", ".mvcca"))
+    check_format(options.output, "vectors", (*ROWS_IN, ".mvcca"))
     is_map = Path(options.output).suffix == ".mvcca"
     if options.direction == "queries" and not is_map:
         raise CommandError(
@@ -54,17 +54,18 @@ def run(options: Namespace) -> None:
             found.save(output)
             summary = f"map of {found.direction}"
         else:
-            n_rows, n_features = _write_mapped(found, old, options.old, output)
+            n_rows, n_features = _write_mapped(found, tables["old"], output)
             facts |= {"rows": n_rows, "features": n_features}
             summary = f"{n_rows:,} rows, {n_features} features"
     show(options, f"{output}: {summary}", facts | found.as_dict())
 
 
-def _write_mapped(found: Migration, old: Any, name: str, output: Any) -> tuple[int, int]:
-    """Map all stored rows block by block; returns the shape of the result."""
-    projected = ProjectedRows(found.transform, "old", old, name)
+def _write_mapped(found: Migration, old: FileRows, output: Path) -> tuple[int, int]:
+    """Map all stored rows block by block, beside their ids; returns the shape of the result."""
+    projected = ProjectedRows(found.transform, "old", old.matrix, old.file)
+    warn_of_ids(output, old.ids)
     with replacing(output) as file:
-        projected.write(file, ".npy")
+        projected.write(file, output.suffix.lower(), old.ids, old.id_name)
     return projected.shape
 
 

@@ -143,7 +143,8 @@ def add_to_transform(command: ArgumentParser) -> None:
     _add_model(command, "`mvcca fit`, `mvcca align` or `mvcca migrate`")
     _add_files(command, "--view", "rows to project, of a fitted view; may be repeated", "views")
     add_id(command, "column that identifies the rows, which is written beside their scores")
-    text = """scores to write, .npy, .parquet, .arrow or .csv; with several views a name that
+    text = """scores to write, with ids if files have them: .parquet, .npz, .csv or .arrow, or
+without, .npy; with several views a name that
 contains {view}, such as scores-{view}.npy"""
     add_option(command, "-o --output", text, "FILE", required=True)
     vectors = command.add_argument_group("vectors for a vector store")
@@ -197,7 +198,8 @@ May be left out if both files have the same number of rows, in the same order"""
     add_option(
         command,
         "-o --output",
-        "mapped vectors of OLD to write, .npy, or the map itself, .mvcca",
+        "mapped vectors of OLD to write, with their ids: .parquet, .npz, .csv, .arrow, or without, "
+        ".npy; or the map itself, .mvcca",
         "FILE",
         required=True,
     )

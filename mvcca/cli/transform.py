@@ -13,7 +13,15 @@ import numpy as np
 
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import by_name, checked_output, configured, load_model, model_file
+from mvcca.cli.inputs import (
+    ROWS_IN,
+    by_name,
+    checked_output,
+    configured,
+    load_model,
+    model_file,
+    warn_of_ids,
+)
 from mvcca.cli.reading import header_of, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.machine.archive import kind_of
@@ -50,7 +58,8 @@ def run(options: Namespace) -> None:
             ids = _ids_in(options.ids, projected, header)
         for name, rows in projected.items():
             file = outputs.enter_context(replacing(targets[name]))
-            rows.write(file, targets[name].suffix.lower(), ids[name])
+            warn_of_ids(targets[name], ids[name])
+            rows.write(file, targets[name].suffix.lower(), ids[name], opened[name].id_name)
     facts = [
         {"file": str(targets[name]), "rows": rows.shape[0], "components": rows.shape[1]}
         for name, rows in projected.items()
@@ -96,11 +105,9 @@ def _projection(options: Namespace) -> Callable[[Any], Any]:
 def _targets(options: Namespace, names: list[str]) -> dict[str, str]:
     """The file of every view's scores."""
     output = options.output
-    suffix = check_format(output, "scores", (".npy", ".parquet", ".arrow", ".csv"))
+    suffix = check_format(output, "scores", ROWS_IN)
     if options.id is not None and options.ids is not None:
         raise UsageError("--id names the rows already; omit --ids")
-    if suffix == ".npy" and (options.ids or options.id) is not None:
-        raise UsageError("a .npy file holds no ids; write .parquet, .arrow or .csv")
     if len(names) > 1 and _VIEW not in output:
         raise UsageError(
             f"scores of {len(names)} views need one file each: use {_VIEW} in --output, such as "

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
+from mvcca.blocks.checks import few
 from mvcca.blocks.sources._file import library
 from mvcca.blocks.sources._row_source import SourceError
 
@@ -211,7 +212,7 @@ def _sheet(path: str, book: Any, name: str | None) -> Any:
     names = [sheet.title for sheet in book.worksheets]
     if name is None and len(names) > 1:
         raise SourceError(
-            f"{path}: it has the sheets {', '.join(map(repr, names))}; give sheet=..."
+            f"{path}: it has the sheets {few(names)}; give sheet={names[0]!r}"
         )
     if name is not None and name not in names:
         raise SourceError(f"{path}: it has no sheet {name!r}; there are {names}")

@@ -149,10 +149,22 @@ class TextTable(FileSource):
         self._here.chunk, self._here.chunks = (number, rows), chunks
 
     def _chunks(self, number: int | None = None) -> Generator[Chunk]:
-        """The chunks from a number on; None scans the file."""
-        if number is not None:
-            return chunks_of(self._text, self._offsets[number], self._lines[number])
-        return chunks_of(self._text, n_skipped=self.dialect.begin)
+        """The chunks from a number on, as the scan has cut them; None scans the file."""
+        if number is None:
+            yield from chunks_of(self._text, self.dialect.begin)
+            return
+        stream, rest = open_text(self._text, self._offsets[number])
+        with closing(stream):
+            for place in range(number, len(self._offsets)):
+                ends = self._offsets[place + 1 : place + 2]
+                size = ends[0] - self._offsets[place] if ends else None
+                while size is None or len(rest) < size:
+                    if not (piece := stream.read(_CHUNK if size is None else size - len(rest))):
+                        break
+                    rest += piece
+                offset, line = self._offsets[place], self._lines[place]
+                yield offset, line, _decoded(rest[:size], self._text, line, offset == 0)
+                rest = b"" if size is None else rest[size:]
 
     def _records(self, chunk: Chunk) -> tuple[list[str], str, list[str]]:
         """Records without quotation marks, what separates their cells, and their ids."""
@@ -318,16 +330,14 @@ def first_lines(text: Text) -> list[str]:
     return [] if first is None else first[2].removesuffix("\n").split("\n")
 
 
-def chunks_of(
-    text: Text, offset: int = 0, line: int = 1, n_skipped: int = 0, *, quoted: bool = True
-) -> Generator[Chunk]:
-    """Whole records of a text from a place on, after some lines.
+def chunks_of(text: Text, n_skipped: int = 0, *, quoted: bool = True) -> Generator[Chunk]:
+    """Whole records of a text, after some lines.
 
     A record ends with its line, unless it is `quoted`, where a quoted cell goes on.
     """
-    stream, rest = open_text(text, offset)
+    stream, rest = open_text(text)
+    offset, line, is_last = 0, 1, False
     with closing(stream):
-        is_last = False
         while not is_last:
             whole, rest, is_last = _cut(stream, rest, line, text, quoted)
             decoded = _decoded(whole, text, line, offset == 0)
