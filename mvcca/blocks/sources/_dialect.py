@@ -33,6 +33,7 @@ MISSING = ("-", "--", ".", "?", "na", "n/a", "#na", "#n/a", "<na>", "null", "non
 BLANKS = " "  # the delimiter of cells between any number of spaces or tabs
 _DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", BLANKS: "space", "|": "bar"}
 _RECORDS = 60  # that tell
+_LINES, _FEW, _CHARACTERS = 400, 4, 2**16  # that hold these records
 _REGULAR = 0.8  # of them have the same number of cells in a table
 _NUMBERS = 0.45  # of the words in a table are numbers or missing
 _NUMBERS_IN_DOUBT = 0.6  # between spaces, which sentences have too, and in one line with commas
@@ -135,7 +136,7 @@ def dialect_of(
         If the layout is ambiguous.
     """
     begin = _begin_of(lines, skip)
-    rest = [line for line in lines[begin:] if line.strip(" ")]
+    rest = _sample(lines[begin:])
     is_table = is_table or suffix in (".csv", ".tsv") or header is not None
     delimiter = _delimiter(rest, is_table)
     if not rest or delimiter is None:
@@ -189,7 +190,20 @@ def column_place(name: str, names: Sequence[str] | None, width: int) -> int | No
 def table_in(lines: Sequence[str]) -> str | None:
     """What separates the cells of a table in lines of text; None if the lines are texts."""
     begin = _begin_of(lines, 0)
-    return _delimiter([line for line in lines[begin:] if line.strip(" ")], False) or None
+    return _delimiter(_sample(lines[begin:]), False) or None
+
+
+def _sample(lines: Sequence[str]) -> list[str]:
+    """The first lines that are not blank, fewer of long ones."""
+    found: list[str] = []
+    size = 0
+    for line in lines:
+        if line.strip(" "):
+            found.append(line)
+            size += len(line)
+        if len(found) > _LINES or (size > _CHARACTERS and len(found) > _FEW):
+            break
+    return found
 
 
 def _begin_of(lines: Sequence[str], skip: int) -> int:
@@ -205,6 +219,9 @@ def _delimiter(lines: Sequence[str], is_table: bool) -> str | None:
     found: dict[str, float] = {}
     for mark in _DELIMITERS:
         rows: list[list[str]] = []
+        if not any(one in line for one in mark.replace(" ", " \t") for line in lines[:2]):
+            found[mark] = 0
+            continue
         with suppress(csv.Error):  # of a cell that is too long
             rows = list(islice(cells_of(lines, mark), _RECORDS))
         found[mark] = _score(rows, mark, is_table)

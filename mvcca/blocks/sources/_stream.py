@@ -211,9 +211,7 @@ def _sheet_as_csv(path: str, shown: str, name: str | None) -> BinaryIO:
 def _sheet(path: str, book: Any, name: str | None) -> Any:
     names = [sheet.title for sheet in book.worksheets]
     if name is None and len(names) > 1:
-        raise SourceError(
-            f"{path}: it has the sheets {few(names)}; give sheet={names[0]!r}"
-        )
+        raise SourceError(f"{path}: it has the sheets {few(names)}; give sheet={names[0]!r}")
     if name is not None and name not in names:
         raise SourceError(f"{path}: it has no sheet {name!r}; there are {names}")
     if not names:

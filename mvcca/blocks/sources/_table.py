@@ -318,13 +318,13 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
 # ---- tables in text ------------------------------------------------------------------------------
 
 
-def _dialect_in(text: Text, reading: ReadOptions) -> Dialect | None:
+def _dialect_in(text: Text, reading: ReadOptions, lines: list[str] | None = None) -> Dialect | None:
     """The layout of the table in a text; None if it holds texts."""
     if reading.kind == "texts":
         return None
     suffix = ".csv" if is_workbook(text[0]) else Path(text[0]).suffix.lower()
     return dialect_of(
-        first_lines(text),
+        first_lines(text) if lines is None else lines,
         suffix=suffix,
         skip=reading.skip_lines,
         header=reading.header,
@@ -339,7 +339,7 @@ def _table_in_text(file: str, text: Text, reading: ReadOptions) -> FileRows:
     lines = first_lines(text)
     if not any(map(str.strip, lines)):
         raise SourceError(f"{file}: it is empty")
-    dialect = _dialect_in(text, reading)
+    dialect = _dialect_in(text, reading, lines)
     if dialect is None:
         return _texts(file, text)
     _reject_title(file, lines, dialect, reading)

@@ -38,6 +38,7 @@ _KEPT_BYTES = 64 * 2**20  # of numbers, which are not read again
 _SLOW_BYTES = 2**30  # of a file that is read from its beginning again
 _PADDED_BYTES = 64 * 2**20
 _PADDING = 64  # at most, in units of the text's characters
+_SEEN = 1000  # lines that tell what a text holds
 _CELL = "\x1f"  # between the cells of normalized records
 
 
@@ -172,10 +173,17 @@ class TextTable(FileSource):
         lines = every = chunk[2].removesuffix("\n").split("\n")
         if dialect.delimiter == BLANKS and re.search(r"  |\t|^ | $", chunk[2], re.MULTILINE):
             lines = [" ".join(line.split()) for line in lines]
-        lines = [line for line in lines if line.strip(" ")]
-        is_plain = '"' not in chunk[2] and not (dialect.width == 1 and len(lines) < len(every))
+        if "\n\n" in chunk[2] or "\n " in chunk[2] or chunk[2][0] in "\n ":
+            lines = [line for line in lines if line.strip(" ")]
+        is_plain = (
+            lines and '"' not in chunk[2] and not (dialect.width == 1 and len(lines) < len(every))
+        )
         mark = dialect.delimiter
-        if is_plain and {line.count(mark) for line in lines} <= {dialect.width - 1}:
+        # NumPy checks that records are of one length, unless some columns are left out.
+        if is_plain and (
+            (len(self._places) == dialect.width == 1 + lines[0].count(mark))
+            or {line.count(mark) for line in lines} <= {dialect.width - 1}
+        ):
             if place is None:
                 return lines, mark, []
             if place == 0:
@@ -324,10 +332,12 @@ def text_lines(text: Text) -> list[str]:
 
 
 def first_lines(text: Text) -> list[str]:
-    """The lines of the first chunk of a text."""
+    """The first lines of a text."""
     with closing(chunks_of(text, quoted=False)) as chunks:
         first = next(chunks, None)
-    return [] if first is None else first[2].removesuffix("\n").split("\n")
+    if first is None:
+        return []
+    return first[2].removesuffix("\n").split("\n", _SEEN)[:_SEEN]
 
 
 def chunks_of(text: Text, n_skipped: int = 0, *, quoted: bool = True) -> Generator[Chunk]:
@@ -394,7 +404,8 @@ def _decoded(piece: bytes, text: Text, line: int, is_first: bool) -> str:
         piece = piece.removeprefix(b"\xef\xbb\xbf")
     if (place := piece.find(b"\0")) < 0:
         try:
-            return piece.decode().replace("\r\n", "\n").replace("\r", "\n")
+            decoded = piece.decode()
+            return decoded.replace("\r\n", "\n").replace("\r", "\n") if b"\r" in piece else decoded
         except UnicodeDecodeError as error:
             place = error.start
     where = f"got the byte {piece[place]:#04x} in line {line + piece.count(10, 0, place)}"
