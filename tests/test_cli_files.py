@@ -1035,7 +1035,10 @@ def test_rows_that_the_model_does_not_take_are_one_line(capsys, view, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--view", "text=text.npy", "-o", "out.txt"], "ending in .npy, .parquet, .arrow or .csv"),
+        (
+            ["--view", "text=text.npy", "-o", "out.txt"],
+            "ending in .npy, .npz, .parquet, .arrow or .csv",
+        ),
         (["--view", "text=text.npy", "-o", "text.npy"], "text.npy: this is an input"),
         (["--view", "text=text.npy", "-o", "none/out.npy"], "its directory none does not exist"),
     ],

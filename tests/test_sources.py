@@ -1024,7 +1024,7 @@ def test_an_arrow_file_that_changes_or_is_none_is_named(tmp_path):
     with pytest.raises(SourceError, match="has changed since it was opened"):
         source.read(0, 2)
     (tmp_path / "x.arrow").write_bytes(b"ARROW1 is how such files begin")
-    with pytest.raises(SourceError, match=r"x\.arrow: cannot be opened"):
+    with pytest.raises(SourceError, match=r"x\.arrow: cannot be (opened|read)"):
         open_matrix(tmp_path / "x.arrow")
 
 

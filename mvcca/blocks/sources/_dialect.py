@@ -243,7 +243,9 @@ def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
     first, *rest = rows
     below = rest or rows
     (width, n_regular), *_ = Counter(map(len, below)).most_common(1)
-    if width < 2 or n_regular < _REGULAR * len(below):
+    # In one column of a .csv file, names of two words are common.
+    least = 3 if is_table and mark == BLANKS else 2
+    if width < least or n_regular < _REGULAR * len(below):
         return 0
     cells = [cell for row in below if len(row) == width for cell in row]
     values = [cell for cell in cells if not _is_word(cell, mark)]
