@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import figures, refuse, run
+from commands import figures, refuse, run, without_reads
 from scipy import sparse
 from scipy.io import savemat
 
@@ -533,7 +533,6 @@ def test_warnings_are_printed_once_with_the_methods_they_concern(capsys):
 BROKEN = {
     "absent.npy": (None, "no such file"),
     "folder.npy": (lambda: Path("folder.npy").mkdir(), "expected a folder of .txt files"),
-    "image.dat": (lambda: Path("image.dat").touch(), "expected a file ending in .npy, .npz"),
     "empty.mat": (lambda: Path("empty.mat").touch(), "cannot be opened"),
     "cut.mat": (
         lambda: Path("cut.mat").write_bytes(_bytes_of_mat()[:-40]),
@@ -545,7 +544,7 @@ BROKEN = {
     "garbage.npy": (lambda: Path("garbage.npy").write_bytes(b"x" * 99), "cannot be opened as .npy"),
     "cut.npz": (
         lambda: Path("cut.npz").write_bytes(_bytes_of_npz()[:-40]),
-        "cannot be read as .npz",
+        "cannot be read: ",
     ),
     "two.npz": (
         lambda: np.savez("two.npz", a=np.ones(3), b=np.ones(3)),
@@ -567,21 +566,20 @@ BROKEN = {
     "no rows.csv": (lambda: Path("no rows.csv").touch(), "it is empty"),
     "word.csv": (
         lambda: Path("word.csv").write_text("a,b\n1,2\n3,x\n"),
-        "expected a number in row 1 (line 3), column 'b', got 'x'",
+        "expected a number in line 3, column 'b', got 'x'; correct it, or give --drop b",
     ),
     "hole.csv": (
         lambda: Path("hole.csv").write_text("1,2\n3,\n"),
-        "expected a number in row 1 (line 2), column 1, got '': a value is missing. Fill in",
+        "1 of 4 values are missing, first in line 2, column 2. Fill in",
     ),
     "ragged.csv": (
-        lambda: Path("ragged.csv").write_text("1,2\n3\n"),
-        "line 2 has 1 cells, expected 2 as in the lines above",
+        lambda: Path("ragged.csv").write_text("1,2\n3\n4,5\n6,7\n8,9\n1,1\n"),
+        "line 2 has 1 cell, the others have 2",
     ),
-    "index.csv": (
-        lambda: Path("index.csv").write_text(",a\n0,1\n1,2\n"),
-        "its first column has no name, like an index that pandas writes. If it names",
+    "latin.csv": (
+        lambda: Path("latin.csv").write_bytes(b"\xe9,b\n1,2\n"),
+        "got the byte 0xe9 in line 1; give --encoding cp1252",
     ),
-    "latin.csv": (lambda: Path("latin.csv").write_bytes(b"\xe9,b\n1,2\n"), "cannot be read"),
     "short.npy": (
         lambda: np.save("short.npy", np.ones((7, 2))),
         "same number of rows, got image 7 (short.npy), text 120 (text.npy)",
@@ -622,7 +620,6 @@ def test_a_bad_file_is_one_line_that_names_it_and_says_what_was_expected(capsys,
         ("cube.npy", lambda: np.save("cube.npy", np.ones((N, 2, 2))), "expected a class per row"),
         ("none.txt", lambda: Path("none.txt").write_text("\n" * N), "found no label"),
         ("gone.txt", lambda: None, "no such file"),
-        ("y.pkl", lambda: None, "expected a file ending in .txt, .npy"),
         (
             "wide.csv",
             lambda: Path("wide.csv").write_text("cat,dog\n" * N),
@@ -738,7 +735,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly():
     answer = subprocess.run([*command, *views], stdout=write_end, stderr=subprocess.PIPE)
     os.close(write_end)
     assert answer.returncode == 141
-    assert answer.stderr == b""
+    assert without_reads(answer.stderr.decode()) == ""
 
 
 def test_progress_is_shown_on_a_terminal_and_wiped_off(capsys, monkeypatch):

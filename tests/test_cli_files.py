@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import fail, refuse, run, succeed
+from commands import fail, refuse, run, succeed, without_reads
 from scipy import sparse
 from scipy.io import savemat
 from sklearn.model_selection import GridSearchCV
@@ -402,7 +402,9 @@ def test_a_fit_that_was_ended_by_a_signal_resumes_to_the_same_bits(
     assert not Path("model.mvcca").exists()
     if number == signal.SIGINT:
         assert code == 130
-        assert err == "\nmvcca: interrupted: continue with --resume (model.mvcca.partial)\n"
+        assert without_reads(err) == (
+            "\nmvcca: interrupted: continue with --resume (model.mvcca.partial)\n"
+        )
 
     kept = blocks_kept_by(monkeypatch, capsys, *arguments, "--resume")
     assert kept[0] == 6  # of ten blocks; the first five are not gone over again
@@ -633,7 +635,9 @@ def test_ctrl_c_ends_the_workers_without_a_word_from_them():
     command = [*FIT, *CCA_2, "--block-rows", 6, "--workers", 1]
     code, err = signalled(command, signal.SIGINT)
     assert code == 130
-    assert err == "\nmvcca: interrupted: continue with --resume (model.mvcca.partial)\n"
+    assert without_reads(err) == (
+        "\nmvcca: interrupted: continue with --resume (model.mvcca.partial)\n"
+    )
 
 
 def test_a_device_gives_the_model_of_none(capsys):
@@ -1031,7 +1035,10 @@ def test_rows_that_the_model_does_not_take_are_one_line(capsys, view, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--view", "text=text.npy", "-o", "out.txt"], "ending in .npy, .parquet, .arrow or .csv"),
+        (
+            ["--view", "text=text.npy", "-o", "out.txt"],
+            "ending in .npy, .npz, .parquet, .arrow or .csv",
+        ),
         (["--view", "text=text.npy", "-o", "text.npy"], "text.npy: this is an input"),
         (["--view", "text=text.npy", "-o", "none/out.npy"], "its directory none does not exist"),
     ],
@@ -1198,7 +1205,6 @@ def _numbers(kind, shape, rng):
 @pytest.mark.parametrize(
     "columns", ["default", "from one", "chosen", "words", "comma, quote and line"]
 )
-@pytest.mark.filterwarnings("ignore:.*is read as a header")
 def test_what_pandas_writes_is_read_as_it_is(kind, columns):
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
@@ -1212,7 +1218,7 @@ def test_what_pandas_writes_is_read_as_it_is(kind, columns):
             "comma, quote and line": [f'{i}, "one"\ntwo' for i in range(width)],
         }[columns]
         numbers = columns in ("from one", "chosen")
-        if numbers and (width < 3 or kind == "whole numbers"):
+        if (numbers and (width < 3 or kind != "decimals")) or (columns, width) == ("default", 1):
             continue  # could as well be a row, and is read as one
         pd.DataFrame(rows, columns=names).to_csv("rows.csv", index=False)
         found = read_array("rows.csv")
@@ -1220,14 +1226,6 @@ def test_what_pandas_writes_is_read_as_it_is(kind, columns):
         assert found.columns == tuple(map(str, names))
         np.savetxt("bare.csv", rows, delimiter=",", fmt="%r" if kind == "decimals" else "%.17g")
         assert read_array("bare.csv").shape == rows.shape  # and a file without names has none
-
-
-def test_a_first_line_that_may_be_names_or_whole_numbers_is_told(capsys):
-    Path("rows.csv").write_text("0,1\n" + "".join(f"{i},{i * i % 7}\n" for i in range(N)))
-    views = ("--view", "image=rows.csv", "--view", "text=text.npy")
-    code, _, err = run(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca")
-    assert code == 0
-    assert err.startswith("mvcca: warning: rows.csv: line 1 ('0', '1') is read as a header")
 
 
 def _csv_of(rows, first=""):
@@ -1243,32 +1241,31 @@ def test_a_missing_value_in_the_first_cell_is_a_value(capsys, cell):
     lines = _csv_of(np.load("image.npy")).splitlines()
     lines[0] = ",".join([cell, *lines[0].split(",")[1:]])
     Path("rows.csv").write_text("\n".join(lines))
-    message = f"expected a number in row 0 (line 1), column 0, got {cell!r}"
+    message = "1 of 360 values are missing, first in line 1, column 1"
+    if cell == "0x10":
+        message = "expected a number in line 1, column 1, got '0x10'"
     assert message in fail(capsys, *SEARCH_CSV)
     assert message in fail(capsys, *SEARCH_CSV, "--header", "no")
     Path("y.csv").write_text("\n".join([cell or '""', *map(str, CLASSES[1:])]))
+    message = message.replace("360", "60")
     labels = ("--labels", "y.csv", "--method", "mlcca")
     assert message in fail(capsys, *FIT, *labels)
 
 
 @pytest.mark.usefixtures("model")
-def test_the_line_of_a_header_is_no_item_and_numbers_that_are_one_are_reported(capsys):
+def test_the_line_of_a_header_is_no_item(capsys):
     _, expected, _ = run(capsys, *SEARCH_CSV[:3], "image=image.npy", *SEARCH_CSV[4:])
     rows = np.load("image.npy")
-    counted = "'0', '1', '2', ... (6 in all)"
-    for names, first in (("a,b,c,d,e,f\n", None), ("0,1,2,3,4,5\n", counted), ("", None)):
+    for names in ("a,b,c,d,e,f\n", "0,1,2,3,4,5\n", "sum,2019,2020,2021,2022,2023\n", ""):
         Path("rows.csv").write_text(_csv_of(rows, names))
-        code, out, err = run(capsys, *SEARCH_CSV)
-        assert (code, out) == (0, expected)
-        reported = f"mvcca: warning: rows.csv: line 1 ({first}) is read as a header. If it is"
-        assert err.startswith(reported) if first else not err
+        assert succeed(capsys, *SEARCH_CSV) == expected
         assert succeed(capsys, *SEARCH_CSV, "--header", "yes" if names else "no") == expected
 
 
 @pytest.mark.usefixtures("model")
 def test_a_first_line_of_names_and_numbers_is_left_to_the_user(capsys):
     rows = np.load("image.npy")
-    Path("rows.csv").write_text(_csv_of(rows, "sum,2019,2020,2021,2022,2023\n"))
+    Path("rows.csv").write_text(_csv_of(rows, "sum,2019,2020.5,2021,2022,2023\n"))
     _, expected, _ = run(capsys, *SEARCH_CSV[:3], "image=image.npy", *SEARCH_CSV[4:])
     assert "may be a header or a row of numbers with a bad cell" in fail(capsys, *SEARCH_CSV)
     assert "got 'sum'" in fail(capsys, *SEARCH_CSV, "--header", "no")
@@ -1313,7 +1310,7 @@ def test_the_number_of_rows_tells_a_header_of_ids(capsys):
         Path("ids.csv").write_text(first + "\n".join(ids))
         code, _, err = run(capsys, *transform, "--ids", "ids.csv")
         assert code == 0
-        assert ("line 1" in err) == bool(first)
+        assert ("line 1 ('NA') is read as a header" in err) == (first == "NA\n")
         with open("s.csv", newline="") as file:
             assert [row["id"] for row in csv.DictReader(file)] == ids
     Path("ids.csv").write_text("a,b\n" * N)

@@ -205,7 +205,7 @@ def test_a_saved_map_is_described_and_needs_no_scikit_learn(capsys):
         (few_pairs, MIGRATE, 1, "5 pairs, but at least 10 are needed"),
         (sparse_new, ("old.npy", "new.npz", *MIGRATE[2:]), 1, "new.npz: expected dense rows"),
         (nan_in_old, MIGRATE, 1, "Row 2,000 of the stored rows contains NaN"),
-        (None, ("old.npy", "new.npy", "-o", "o.csv"), 1, "vectors ending in .npy or .mvcca"),
+        (None, ("old.npy", "new.npy", "-o", "o.txt"), 1, "vectors ending in .npy, .npz,"),
         (None, ("old.npy", "new.npy", "-o", "old.npy"), 1, "an input of the command"),
         (None, (*MIGRATE, "--reg", "-1"), 2, "expected a number of at least 0, got '-1'"),
         (None, ("new.npy", "old.npy", "-o", "o.npy"), 1, "has 3,000 rows and new.npy 400; name"),

@@ -6,11 +6,6 @@ tables. Bytes that are no UTF-8 are named at every door that reads text.
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
-import io
-import lzma
 import sys
 import warnings
 from itertools import pairwise
@@ -23,18 +18,10 @@ import pytest
 import mvcca
 from benchmarks.real import data_home
 from mvcca import CCA
-from mvcca.blocks import SourceError, read_array, read_texts
-from mvcca.blocks.sources import read_identified, table_in
+from mvcca.blocks import SourceError, read_array, read_table
+from mvcca.blocks.sources import table_in
 from mvcca.cli import main
-from mvcca.views.files import (
-    open_identified,
-    open_view,
-    read_ids,
-    read_label_vectors,
-    read_labels,
-    read_table,
-    read_views,
-)
+from mvcca.views.files import read_ids, read_label_vectors, read_labels
 
 N = 60
 
@@ -59,134 +46,6 @@ def sentences(n=N, seed=0):
     return [" ".join(rng.choice(words, rng.integers(4, 12)).tolist()) + " here" for _ in range(n)]
 
 
-# ---- tables are no texts -------------------------------------------------------------------------
-
-SEPARATORS = {"tabs": "\t", "commas": ",", "semicolons": ";", "bars": "|", "spaces": " "}
-TABLES = {
-    "index and header": lambda sep: frame().to_csv(sep=sep),
-    "named ids": lambda sep: frame().rename_axis("sample").to_csv(sep=sep),
-    "no header": lambda sep: frame().to_csv(sep=sep, header=False),
-    "no ids": lambda sep: frame().to_csv(sep=sep, index=False),
-    "the layout of R": lambda sep: frame().to_csv(sep=sep)[1:],
-    "quoted": lambda sep: frame().to_csv(sep=sep, quoting=csv.QUOTE_NONNUMERIC),
-    "integers": lambda sep: (frame() * 100).astype(int).to_csv(sep=sep),
-    "one variable": lambda sep: frame(d=1).to_csv(sep=sep),
-    "two rows": lambda sep: frame(n=2).to_csv(sep=sep),
-    "one row": lambda sep: frame(n=1).to_csv(sep=sep),
-    "one row, no header": lambda sep: frame(n=1).to_csv(sep=sep, header=False),
-    "missing cells": lambda sep: frame().where(frame() > -0.5).to_csv(sep=sep, na_rep="NA"),
-    "classes": lambda sep: frame().assign(site="leipzig").to_csv(sep=sep),
-    "comments": lambda sep: "# made by\n" * 40 + frame().to_csv(sep=sep),
-    "a footer": lambda sep: frame().to_csv(sep=sep) + "n = 60\n",
-    "blank lines": lambda sep: frame().to_csv(sep=sep).replace("\n", "\n\n"),
-    "Windows": lambda sep: frame().to_csv(sep=sep).replace("\n", "\r\n"),
-    "turned": lambda sep: frame().T.to_csv(sep=sep),
-    "decimal commas": lambda sep: frame().to_csv(sep=sep, decimal="," if sep != "," else "."),
-}
-
-
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("separator", SEPARATORS)
-def test_a_table_is_not_read_as_texts(separator, table):
-    Path("a.txt").write_text(TABLES[table](SEPARATORS[separator]), newline="")
-    with pytest.raises(SourceError, match=r"a\.txt: .*expected one text per line, found a") as no:
-        open_view("a", "a.txt")
-    assert f"cells separated by {separator}, and most cells are numbers" in str(no.value)
-    assert "to read it as a table, " in str(no.value)
-
-
-@pytest.mark.parametrize("suffix", [".txt", ".TXT"])
-def test_no_model_is_fitted_to_the_words_of_a_table(suffix, capsys):
-    for name, d in (("a", 5), ("b", 4)):
-        frame(80, d).to_csv(name + suffix, sep="\t")
-    views = ["--view", f"a=a{suffix}", "--view", f"b=b{suffix}"]
-    fit = ["fit", *views, "--method", "cca", "--no-tune", "-o", "m.mvcca"]
-    assert main(fit) == 1
-    assert "found a table: line 1 has 6 cells separated by tabs" in capsys.readouterr().err
-    assert not Path("m.mvcca").exists()
-    renamed = ["--view", "a=a.tsv", "--view", "b=b.tsv", "--id", "index"]  # the remedy
-    for name in "ab":
-        Path(name + suffix).rename(f"{name}.tsv")
-    assert main(["fit", *renamed, "--method", "cca", "--no-tune", "-o", "m.mvcca"]) == 0
-
-
-def rejected_tables(text):
-    """Calls of all doors that read texts, one per line, or names; each with a table."""
-    Path("t.txt").write_text(text)
-    Path("names").write_text(text)
-    many = Path("texts")
-    many.mkdir()
-    for number in range(3):
-        (many / f"{number}.txt").write_text(text)
-    np.save("x.npy", frame().to_numpy())
-    mvcca.save(CCA(2).fit({"a": frame(), "b": frame(seed=1)}), "m.mvcca")
-    views, output = ["--view", "a=x.npy", "--view", "b=t.txt"], ["-o", "out.csv"]
-    paired, model = [*views[:2], "--view", "b=x.npy"], ["-o", "out.mvcca"]
-    return {
-        "read_texts": lambda: read_texts("t.txt"),
-        "a folder of texts": lambda: read_texts("texts"),
-        "open_view": lambda: open_view("t", "t.txt"),
-        "open_view of a folder": lambda: open_view("t", "texts"),
-        "read_views": lambda: read_views({"a": "x.npy", "b": "t.txt"}),
-        "read_labels": lambda: read_labels("t.txt"),
-        "read_ids": lambda: read_ids("t.txt"),
-        "read_ids of any name": lambda: read_ids("names"),
-        "read_table": lambda: read_table("t.txt"),
-        "read_identified": lambda: read_identified("t.txt", "sample"),
-        "fit": ["fit", *views, "--method", "cca", *model],
-        "fit with labels": ["fit", *paired, "--method", "mlcca", "--labels", "t.txt", *model],
-        "compare": ["compare", *views],
-        "compare with ids": ["compare", *paired, "--ids", "t.txt"],
-        "compare with groups": ["compare", *paired, "--groups", "t.txt"],
-        "search": ["search", "m.mvcca", "--gallery", "a=x.npy", "--query", "b=t.txt"],
-        "a gallery": ["search", "m.mvcca", "--gallery", "a=t.txt", "--query", "b=x.npy"],
-        "transform": ["transform", "m.mvcca", "--view", "a=t.txt", *output],
-        "transform with ids": [
-            "transform",
-            "m.mvcca",
-            "--view",
-            "a=x.npy",
-            "--ids",
-            "t.txt",
-            *output,
-        ],
-        "test": ["test", "t.txt", "x.npy"],
-        "align": ["align", "x.npy", "t.txt", "-o", "out.mvcca"],
-        "migrate": ["migrate", "x.npy", "t.txt", "-o", "out.npy"],
-        "similarity": ["similarity", "x.npy", "t.txt"],
-    }
-
-
-@pytest.mark.parametrize("separator", SEPARATORS)
-def test_every_door_refuses_a_table_in_place_of_texts(separator, capsys):
-    for title, call in rejected_tables(frame().to_csv(sep=SEPARATORS[separator])).items():
-        if callable(call):
-            with pytest.raises(SourceError, match=r"t\.txt|texts|names") as no:
-                call()
-            message = str(no.value)
-        else:
-            try:
-                code = main(call)
-            except SystemExit as usage:
-                code = usage.code
-            message = capsys.readouterr().err
-            assert code == 1, (title, message)
-        assert "expected" in message, (title, message)
-        assert not list(Path().glob("out*")), title
-
-
-@pytest.mark.parametrize("separator", [",", ";", "|", " "])
-def test_a_table_with_another_separator_than_its_name_says_is_refused(separator):
-    suffix = ".tsv" if separator in ",;" else ".csv"
-    Path(f"a{suffix}").write_text(frame().to_csv(sep=separator))
-    for read in (read_array, read_labels, read_table, lambda file: open_view("a", file)):
-        with pytest.raises(SourceError, match=r"expected cells separated by .*, found a table"):
-            read(f"a{suffix}")
-    if separator in ",;":
-        with pytest.raises(SourceError, match=r"expected cells separated by .*, found a table"):
-            read_ids(f"a{suffix}")
-
-
 # ---- texts are no tables -------------------------------------------------------------------------
 
 TEXTS = {
@@ -194,8 +53,6 @@ TEXTS = {
     "with commas": [line.replace(" ", ", ") for line in sentences()],
     "words between commas": [",".join(line.split()) for line in sentences()],
     "words between tabs": ["\t".join(["a", "dog", "and", "a", f"cat{i}"]) for i in range(N)],
-    "a file name and a tab": [f"{i}.jpg#{i % 5}\t{line}" for i, line in enumerate(sentences())],
-    "a number and a tab": [f"{i}\t{line}" for i, line in enumerate(sentences())],
     "a number and a comma": [f"{i},{line}" for i, line in enumerate(sentences())],
     "two languages": [
         f"{line}\t{other}" for line, other in zip(sentences(), sentences(), strict=True)
@@ -216,7 +73,17 @@ TEXTS = {
 def test_texts_are_never_taken_for_a_table(texts, n):
     lines = TEXTS[texts][:n]
     Path("t.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert read_texts("t.txt").ravel().tolist() == lines
+    assert read_table("t.txt").matrix.ravel().tolist() == lines
+
+
+@pytest.mark.parametrize("name", ["{}.jpg#1", "{}"])
+def test_a_name_and_a_tab_are_ids_of_texts(name):
+    ids = [name.format(i) for i in range(N)]
+    Path("t.txt").write_text(
+        "".join(f"{one}\t{line}\n" for one, line in zip(ids, sentences(), strict=True))
+    )
+    found = read_table("t.txt")
+    assert (found.ids.tolist(), found.matrix.ravel().tolist()) == (ids, sentences())
 
 
 LABELS = {
@@ -293,67 +160,6 @@ def test_the_first_line_of_word2vec_tells_labels_from_numbers():
 
 # ---- bytes that are no text in UTF-8 -------------------------------------------------------------
 
-BYTES = {
-    "UTF-16 with a mark": (lambda text: text.encode("utf-16"), "got UTF-16; convert it: iconv"),
-    "UTF-16": (lambda text: text.encode("utf-16-le"), "got UTF-16LE; convert it: iconv"),
-    "UTF-16, big": (lambda text: text.encode("utf-16-be"), "got UTF-16BE; convert it: iconv"),
-    "Latin-1": (
-        lambda text: text.replace("a", "\u00e9").encode("latin-1"),
-        r"got the byte 0xe9 in line \d+; convert it, for example by iconv -f WINDOWS-1252",
-    ),
-    "zero bytes": (
-        lambda text: (text[:-2] + "\0" + text[-2:]).encode(),
-        r"got the byte 0x00 in line \d+; remove zero bytes|line 3\), column .*\\x00",
-    ),
-    "gzip": (lambda text: gzip.compress(text.encode()), "compressed by gzip; unpack it"),
-    "bzip2": (lambda text: bz2.compress(text.encode()), "compressed by bzip2; unpack it"),
-    "xz": (lambda text: lzma.compress(text.encode()), "compressed by xz; unpack it"),
-    ".npy": (lambda _: npy_bytes(), r"it is a \.npy file; give it a name that ends in \.npy"),
-    "a workbook": (lambda _: b"PK\x03\x04\x14\0\0\0\xff", "it is a workbook or a .npz file"),
-}
-
-
-def npy_bytes():
-    file = io.BytesIO()
-    np.save(file, frame().to_numpy())
-    return file.getvalue()
-
-
-READERS = {
-    "texts": ("t.txt", "a b\na c\n", read_texts),
-    "a view of texts": ("t.txt", "a b\na c\n", lambda file: open_view("t", file)),
-    "label sets": ("t.txt", "a,b\na\n", read_labels),
-    "ids": ("ids", "a1\na2\n", read_ids),
-    "word vectors": ("w.vec", "a 1 2\nab 3 4\n", read_label_vectors),
-    "a table": ("t.csv", "age,a\n1,2\n3,4\n", read_array),
-    "a table with tabs": ("t.tsv", "age\ta\n1\t2\n3\t4\n", read_array),
-    "a table of subjects": ("t.csv", "age,a\n1,2\n3,4\n", read_table),
-    "ids in a table": ("t.csv", "id,a\na,2\nb,4\n", lambda file: open_identified("a", file, "id")),
-    "classes": ("t.csv", "a\nb\na\n", read_labels),
-    "ids as a column": ("t.csv", "a1\na2\n", read_ids),
-}
-
-
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("kind", BYTES)
-def test_bytes_that_are_no_text_are_named_at_every_door(reader, kind):
-    name, text, read = READERS[reader]
-    encode, message = BYTES[kind]
-    Path(name).write_bytes(encode(text))
-    with pytest.raises(SourceError, match=message):
-        read(name)
-
-
-@pytest.mark.parametrize("kind", BYTES)
-def test_a_folder_of_texts_names_the_file_that_is_no_text(kind):
-    encode, message = BYTES[kind]
-    Path("texts").mkdir()
-    Path("texts/1.txt").write_text("a dog")
-    Path("texts/2.txt").write_bytes(encode("a cat\nand a dog\n"))
-    with pytest.raises(SourceError, match=message) as no:
-        read_texts("texts")
-    assert "2.txt" in str(no.value)
-
 
 def test_late_bytes_are_found_with_their_line():
     lines = [f"{i},{i}" for i in range(20_000)]
@@ -362,76 +168,20 @@ def test_late_bytes_are_found_with_their_line():
         read_array("t.csv")
 
 
-def test_a_file_with_a_mark_of_utf_8_is_read():
-    Path("t.csv").write_text("age,height\n1,2\n3,4\n", encoding="utf-8-sig")
-    assert read_array("t.csv").columns == ("age", "height")
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
-def test_a_compressed_view_is_refused_with_advice(suffix):
-    Path(f"a.txt{suffix}").write_bytes(b"")
-    with pytest.raises(SourceError, match="it is compressed, unpack it"):
-        open_view("a", f"a.txt{suffix}")
-
-
 def test_ids_in_arrays_must_be_in_utf_8_and_without_zero_bytes():
     np.savez("a.npz", X=np.eye(2), id=np.array([b"\xb5", b"b"]))
     with pytest.raises(SourceError, match="expected ids in UTF-8, got"):
-        read_identified("a.npz", "id")
+        read_table("a.npz", id="id")
     np.savez("b.npz", X=np.eye(2), id=np.array(["a\0b", "b"]))
     pytest.importorskip("pyarrow")
     pd.DataFrame({"id": ["a\0b", "b"], "x": [1.0, 2.0]}).to_parquet("c.parquet")
     pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index(["a\0", "b"], name="id")).to_parquet("d.parquet")
     for file in ("b.npz", "c.parquet", "d.parquet"):
         with pytest.raises(SourceError, match="zero byte"):
-            open_identified("a", file, "id")
+            read_table(file, id="id")
     np.save("ids.npy", np.array(["a\0b", "b"]))
     with pytest.raises(SourceError, match="zero byte"):
         read_ids("ids.npy")
-
-
-# ---- numbers with commas -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "messages"),
-    [
-        (
-            'a,b\n"1,000",2\n3,4\n',
-            ["without commas between digits, or decimals with a point", "sep=',', thousands=','"],
-        ),
-        ('a,b\n"1,234,567.5",2\n3,4\n', ["without commas", "sep=',', thousands=','"]),
-        ('a,b\n"1,5",2\n3,4\n', ["decimals need a point", "sep=',', decimal=','"]),
-        ("a;b\n1,5;2\n3;4\n", ["decimals need a point", "sep=';', decimal=','"]),
-        ("1,5;2,5\n3,1;4,2\n", ["decimals need a point", "sep=';', decimal=','"]),
-    ],
-)
-def test_the_advice_on_commas_is_about_this_file(text, messages):
-    Path("a.csv").write_text(text)
-    for read in (lambda file: open_view("a", file), lambda file: read_table(file).numbers()):
-        with pytest.raises(SourceError) as no:
-            read("a.csv")
-        assert all(message in str(no.value) for message in messages), no.value
-    found = pd.read_csv(  # as advised
-        "a.csv",
-        sep=";" if ";" in text else ",",
-        header=0 if "a" in text else None,
-        **{"thousands" if "thousands" in str(messages) else "decimal": ","},
-    )
-    assert all(kind.kind in "if" for kind in found.dtypes)
-
-
-def test_the_advice_on_decimal_commas_does_not_name_csv_for_other_files():
-    pytest.importorskip("pyarrow")
-    pd.DataFrame({"x": ["1,5", "2,5"]}).to_parquet("a.parquet")
-    with pytest.raises(SourceError, match="decimals need a point; leave out the column"):
-        read_table("a.parquet").numbers()
-
-
-def test_a_header_of_r_without_a_name_for_the_ids_is_explained():
-    Path("a.tsv").write_text(frame().to_csv(sep="\t")[1:])
-    with pytest.raises(SourceError, match=r"line 2 has 6 cells, expected 5 .* col\.names=NA"):
-        read_array("a.tsv")
 
 
 # ---- arrays --------------------------------------------------------------------------------------
@@ -481,7 +231,7 @@ def test_links_of_hdf5_files_are_named(h5):
         file["X"] = np.eye(3)
         file["id"] = h5.ExternalLink("far.h5", "/X")
     with pytest.raises(SourceError, match=r"no array 'id' of ids; .*'id' is a link to '/X' in"):
-        read_identified("c.h5", "id")
+        read_table("c.h5", id="id")
 
 
 @pytest.mark.parametrize("part", ["X", "X/data", "X/indices", "layers", "var", "var/_index"])
@@ -555,7 +305,7 @@ def test_ids_in_hits_and_scores_are_those_of_the_files():
     assert set(hits["query"]) == set(hits["item"]) == set(HARMFUL)
     transform = ["transform", "m.mvcca", "--view", "a=a.csv", "--id", "id", "-o", "scores.csv"]
     assert main(transform) == 0
-    assert read_identified("scores.csv", "id").ids == HARMFUL  # an input again
+    assert read_table("scores.csv", id="id").ids.tolist() == HARMFUL  # an input again
 
 
 # ---- speed ---------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ import pytest
 
 import mvcca
 from mvcca import CCA, Views
-from mvcca.blocks import RowSource, SourceError, read_identified
+from mvcca.blocks import RowSource, SourceError, read_table
+from mvcca.blocks.sources import ReadOptions
 from mvcca.cli import main
-from mvcca.views.files import open_identified, read_matched_views
+from mvcca.views.files import read_views
 
 N, IN_BOTH = 60, range(10, 50)
 NAMES = np.array([f"n{i:02d}" for i in range(N)])
@@ -115,7 +116,7 @@ def test_whole_numbers_are_the_same_ids_in_every_format(rows):
     save_zarr("b.zarr", *rows["b"])
     np.savez("b.npz", vectors=rows["b"][0], id=numbers["b"].astype(float))
     for file in ("b.zarr", "b.npz"):
-        views, _ = read_matched_views({"a": "a.csv", "b": file}, "id")
+        views, _ = read_views({"a": "a.csv", "b": file}, reading=ReadOptions(id="id"))
         assert views.seen.all(axis=1).sum() == len(IN_BOTH)
         assert set(views.ids) == {str(i) for i in range(N)}
 
@@ -124,16 +125,16 @@ def test_an_unnamed_index_is_called_index(rows):
     pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
     X, ids = rows["a"]
     pd.DataFrame(X, index=ids).to_csv("a.csv")
-    assert open_identified("a", "a.csv", "index").ids.tolist() == ids.tolist()
+    assert read_table("a.csv", id="index").ids.tolist() == ids.tolist()
     pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'mvcca[files]'")
     pd.DataFrame(X, index=ids).rename(columns=str).to_parquet("a.parquet")
-    found = open_identified("a", "a.parquet", "index")
+    found = read_table("a.parquet", id="index")
     assert (found.ids.tolist(), found.matrix.shape) == (ids.tolist(), X.shape)
 
 
 def test_tables_that_can_be_read_in_blocks_are_not_read_before(rows):
     frame_of(*rows["a"]).to_parquet("a.parquet")
-    found = read_identified("a.parquet", "id")
+    found = read_table("a.parquet", id="id")
     assert isinstance(found.matrix, RowSource)
     assert found.matrix.columns == tuple(f"x{j}" for j in range(6))
 
@@ -189,7 +190,7 @@ def test_a_table_of_ids_and_texts_is_a_view_of_texts(capsys):
     fit = ["fit", "--view", "a=a.csv", "--view", "words=captions.csv", "--id", "id"]
     assert main([*fit, "--method", "cca", "-o", "m.mvcca"]) == 0
     assert "steps" in capsys.readouterr().out
-    found = open_identified("words", "captions.csv", "id")
+    found = read_table("captions.csv", id="id")
     assert found.matrix[3, 0] == 'a "big" word3,\nand thing3'
 
 
@@ -197,7 +198,7 @@ def test_an_empty_text_is_named():
     write_texts(NAMES)
     Path("texts", f"{NAMES[4]}.txt").write_text(" \n")
     with pytest.raises(SourceError, match=r"n04\.txt: .*expected a text, it is empty; leave out"):
-        read_identified("texts", "id")
+        read_table("texts")
 
 
 # ---- outputs ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from mvcca import Views
+from mvcca.blocks.sources import ReadOptions
 from mvcca.cli import main
 from mvcca.interop import views_of_modalities
 from mvcca.views.files import values_of_ids
@@ -194,13 +195,14 @@ def test_a_small_sample_of_all_items_is_no_reason_to_warn(tmp_path, monkeypatch,
 @pytest.mark.usefixtures("files")
 def test_labels_by_id_name_the_cause():
     with pytest.raises(Exception, match=r"60 of 60 objects have no label.*Ignoring case, 60 ids"):
-        values_of_ids("y.csv", "id", IDS, "label")
+        values_of_ids("y.csv", ReadOptions(id="id"), IDS, "label")
 
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("table", ["turned.csv", "turned-gene.csv"])
 @pytest.mark.parametrize("command", ["fit", "test"])
-def test_a_transposed_file_is_named(table, command, capsys):
+def test_a_transposed_file_is_turned_and_said(table, command, capsys):
     words = [word.replace("b.csv", table) for word in DOORS[command]]
-    assert main(words) == 1
-    assert "seems to be transposed: its columns are named by 60 of 60" in capsys.readouterr().err
+    assert main(words) == 0
+    said = f"{table}: 60 of its 60 column names are ids of a.csv: it is turned, columns are the"
+    assert said in capsys.readouterr().err

@@ -1,70 +1,360 @@
-"""Tables of subjects: ids, groups and categories beside columns of numbers."""
+"""Tables as people have them: each equals the plain table, or gets one line with the remedy."""
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import re
+import zipfile
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from mvcca.blocks import SourceError
+import mvcca
+from mvcca.blocks import SourceError, read_table
+from mvcca.cli import main
 from mvcca.views.coding import coded
-from mvcca.views.files import matched, read_table
+from mvcca.views.files import open_tables
+
+N, D = 40, 4
+RNG = np.random.default_rng(0)
+SHARED = RNG.normal(size=(N, 2))
+X = (SHARED @ RNG.normal(size=(2, D)) + 0.3 * RNG.normal(size=(N, D))).round(3)
+Y = (SHARED @ RNG.normal(size=(2, D)) + 0.3 * RNG.normal(size=(N, D))).round(3)
+IDS = [f"S{i:03d}" for i in range(N)]
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name: str, text: str) -> str:
-        (tmp_path / name).write_text(text)
-        return str(tmp_path / name)
-
-    return write
-
-
-@pytest.mark.filterwarnings("ignore:Ids match in part")
-def test_rows_are_matched_by_ids_in_the_order_of_the_first_table(write):
-    first = read_table(write("a.csv", "subject,x,y\ns1,1,2\ns2,3,4\ns3,5,6\n"))
-    second = read_table(write("b.tsv", "z\tsubject\n1\ts3\n3\ts1\n5\ts4\n"))
-    X, Z = (table.numbers() for table in matched([first, second], "subject"))
-    np.testing.assert_array_equal(X, [[1, 2], [5, 6]])
-    np.testing.assert_array_equal(Z, [[3], [1]])
-    assert (X.columns, Z.columns) == (("x", "y"), ("z",))
+@pytest.fixture(autouse=True, scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        frame(Y, "p").to_csv("y.csv", index_label="sample")
+        plain = frame().to_csv(index_label="sample")
+        Path("plain.csv").write_text(plain)
+        assert main([*FIT, "--view", "x=plain.csv", "-o", "plain.mvcca", "-q"]) == 0
+        yield folder
 
 
-def test_categories_become_indicators_of_all_but_the_first(write):
-    table = read_table(write("c.csv", "site,age\nB,30\nA,40\nC,50\nA,20\nB,10\nC,60\n"))
-    Z = coded(table.confounds())
+def frame(rows=X, name="g"):
+    return pd.DataFrame(rows, index=IDS, columns=[f"{name}{j}" for j in range(rows.shape[1])])
+
+
+def text(sep="\t", index_label="sample", **options):
+    return frame().to_csv(sep=sep, index_label=index_label, **options)
+
+
+def workbook(**sheets):
+    openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl: pip install 'mvcca[files]'")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def cells(ids=IDS):
+    return [
+        ["sample", *frame().columns],
+        *([i, *row] for i, row in zip(ids, X.tolist(), strict=True)),
+    ]
+
+
+def zst(content):
+    pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'mvcca[files]'")
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(sink, "zstd") as file:
+        file.write(content)
+    return sink.getvalue().to_pybytes()
+
+
+def parquet(table):
+    pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'mvcca[files]'")
+    from pyarrow import parquet
+
+    file = io.BytesIO()
+    parquet.write_table(table(pyarrow), file)
+    return file.getvalue()
+
+
+def with_index():
+    pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'mvcca[files]'")
+    file = io.BytesIO()
+    frame().to_parquet(file)
+    return file.getvalue()
+
+
+def annotated(_):
+    h5py = pytest.importorskip("h5py", reason="needs h5py: pip install 'mvcca[files]'")
+    file = io.BytesIO()
+    with h5py.File(file, "w") as new:
+        new["X"] = X
+        for name, index in (("obs", IDS), ("var", list(frame().columns))):
+            new.create_group(name).attrs["_index"] = "_index"
+            new[f"{name}/_index"] = index
+    return file.getvalue()
+
+
+def npz():
+    file = io.BytesIO()
+    np.savez(file, rows=X, ids=np.array(IDS))
+    return file.getvalue()
+
+
+def words(lines):
+    return "".join(f"{line}\n" for line in lines)
+
+
+PLAIN = text(",")
+NO_HEADER = PLAIN.split("\n", 1)[1]
+FILES = {  # name of the file: what is in it, and options that it needs
+    "tabs.txt": lambda: text(),
+    "x.csv.gz": lambda: gzip.compress(PLAIN.encode()),
+    "x.tsv.bz2": lambda: bz2.compress(text().encode()),
+    "packed": lambda: lzma.compress(text().encode()),
+    "x.zst": lambda: zst(text().encode()),
+    "mark.csv": lambda: PLAIN.encode("utf-8-sig"),
+    "wide.txt": lambda: text().encode("utf-16"),
+    "wide_be.txt": lambda: text().encode("utf-16-be"),
+    "windows.csv": lambda: PLAIN.replace("\n", "\r\n"),
+    "old_mac.csv": lambda: PLAIN.replace("\n", "\r"),
+    "mixed.csv": lambda: PLAIN.replace("\n", "\r\n", 7),
+    "workbook.csv": lambda: workbook(only=cells()),
+    "x.xlsx": lambda: workbook(only=[*cells(), [], []]),
+    "x.h5ad": lambda: annotated(None),
+    "r.txt": lambda: re.sub("^sample ", "", text(" ")),
+    "r.csv": lambda: text(",", "", quoting=csv.QUOTE_NONNUMERIC),
+    "excel.csv": lambda: "sep=;\n" + text(";", decimal=","),
+    "german.csv": lambda: text(";", decimal=","),
+    "quoted.csv": lambda: text(",", quoting=csv.QUOTE_ALL),
+    "comments.csv": lambda: "# made by\n# us\n" + PLAIN,
+    "blank.csv": lambda: PLAIN.replace("\n", "\n\n"),
+    "trailing.csv": lambda: PLAIN.replace("\n", ",\n"),
+    "bare.csv": lambda: (NO_HEADER, "--id", "x=1"),
+    "counted.csv": lambda: frame().set_axis(range(D), axis=1).to_csv(index_label="sample"),
+    "years.csv": lambda: frame().set_axis(range(2001, 2001 + D), axis=1).to_csv(index_label="i"),
+    "last.csv": lambda: (
+        frame().reset_index(names="sample")[[*frame().columns, "sample"]].to_csv(index=False)
+    ),
+    "x.vec": lambda: f"{N} {D}\n" + NO_HEADER.replace(",", " "),
+    "glove.txt": lambda: NO_HEADER.replace(",", " "),
+    "store.parquet": lambda: parquet(
+        lambda pa: pa.table({"key": IDS, "text": ["a"] * N, "vector": X.tolist(), "n": range(N)})
+    ),
+    "coded.parquet": lambda: parquet(
+        lambda pa: pa.table({"key": pa.array(IDS).dictionary_encode(), "vector": X.tolist()})
+    ),
+    "index.parquet": with_index,
+    "x.npz": npz,
+    "turned.tsv": lambda: frame().T.to_csv(sep="\t", index_label="gene"),
+    "x.gct": lambda: (
+        f"#1.2\n{D}\t{N}\n"
+        + frame().T.assign(Description="a gene").to_csv(sep="\t", index_label="Name"),
+        *("--skip-lines", "x=2", "--drop", "x=Description"),
+    ),
+    "title.xlsx": lambda: (workbook(a=[["Expression (log2)"], *cells()]), "--skip-lines", "x=1"),
+    "sheets.xlsx": lambda: (workbook(a=[["n"], [1]], b=cells()), "--sheet", "x=b"),
+    "latin.csv": lambda: (PLAIN.replace("g0", "µ").encode("cp1252"), "--encoding", "x=cp1252"),
+    "columns.csv": lambda: (
+        frame().assign(site="b").to_csv(index_label="sample"),
+        *("--columns", "x=g0,g1,g2,g3"),
+    ),
+    "thousands.csv": lambda: (
+        (frame() * 1e6).round().astype(int).map("{:,}".format).to_csv(index_label="sample"),
+        *("--thousands", "x=,"),
+    ),
+}
+FIT = ["fit", "--method", "cca", "--param", "n_components=2", "--param", "reg=0.1"]
+FIT += ["--view", "y=y.csv", "--id", "sample"]
+
+
+def written(name):
+    made = FILES[name]()
+    content, *options = made if isinstance(made, tuple) else (made,)
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return options
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_table_of_any_form_is_the_plain_table(name, capsys):
+    options = written(name)
+    assert main([*FIT, *options, "--view", f"x={name}", "-o", "m.mvcca"]) == 0
+    err = capsys.readouterr().err
+    assert f"{name}: read as a " in err
+    assert f"{N} objects by " in err
+    assert f": {N} in both views (y {N}, x {N}); no row is left over" in err
+    model, plain = mvcca.load("m.mvcca"), mvcca.load("plain.mvcca")
+    scale = 1e6 if name == "thousands.csv" else 1
+    np.testing.assert_allclose(model.weights_["x"] * scale, plain.weights_["x"], rtol=1e-4)
+    transform = ["transform", "m.mvcca", "--view", f"x={name}", "--id", "sample", *options]
+    turned = ["--transpose", "x"] if name in ("turned.tsv", "x.gct") else []
+    assert main([*transform, *turned, "-o", "s.csv"]) == 0
+    scores = pd.read_csv("s.csv", index_col=0)
+    assert scores.index.tolist() == IDS
+    np.testing.assert_allclose(scores, plain.transform({"x": frame()})["x"], rtol=1e-4, atol=1e-5)
+
+
+COMPARE = ["--methods", "cca", "--no-tune", "--cv", ".5", "--json"]
+
+
+@pytest.mark.parametrize("name", ["store.parquet", "turned.tsv"])
+def test_every_command_reads_it(name, capsys):
+    options = [*written(name), "--id", "sample", "-q"]
+    for command in (
+        ["test", "{}", "y.csv", "--permutations", "9", "--components", "1", "--json", *options],
+        ["migrate", "{}", "y.csv", "-o", "o.parquet", "--force", "--json", *options],
+        ["compare", "--view", "x={}", "--view", "y=y.csv", *COMPARE, *options],
+    ):
+        found = []
+        for file in (name, "plain.csv"):
+            Path("x.mvcca").unlink(missing_ok=True)
+            assert main([word.format(file) for word in command]) == 0
+            found.append(capsys.readouterr().out)
+        figures = (re.findall(r"\d\.\d{3}", one) for one in found)
+        if command[0] != "compare":
+            assert [*next(figures)][:9] == [*next(figures)][:9]
+    assert pd.read_parquet("o.parquet").iloc[:, 0].tolist() == IDS
+
+
+@pytest.mark.parametrize("direction", ["stored", "queries"])
+@pytest.mark.parametrize("suffix", [".parquet", ".npz", ".csv"])
+def test_a_store_is_migrated_to_a_store(direction, suffix, capsys):
+    written("store.parquet")
+    migrate = ["migrate", "store.parquet", "y.csv", "--id", "key", "--force"]
+    if direction == "queries":
+        assert main([*migrate, "--direction", direction, "-o", "map.mvcca"]) == 0
+        rows, command = "y.csv", ["transform", "map.mvcca", "--view", "new=y.csv"]
+        assert main([*command, "-o", f"new{suffix}"]) == 0
+    else:
+        rows = "store.parquet"
+        assert main([*migrate, "-o", f"new{suffix}"]) == 0
+        assert main([*migrate, "-o", "new.npy"]) == 0
+        assert "holds no ids; write .parquet, .npz or .csv to keep" in capsys.readouterr().err
+    found = read_table(f"new{suffix}")
+    assert found.id_name == ("ids" if suffix == ".npz" else read_table(rows).id_name)
+    assert found.ids.tolist() == IDS
+    if direction == "stored":
+        np.testing.assert_allclose(np.asarray(found.matrix), np.load("new.npy"), rtol=1e-5)
+
+
+BAD = {  # name, content, options of reading, message
+    "a thousand": ("a.csv", 'id,a\nS1,"6,609"\nS2,"1,234"\n', {},
+                   "may be 6609 or a decimal comma; give thousands=',' or decimal=','"),
+    "text": ("a.csv", PLAIN.replace(str(X[5, 2]), "high"), {},
+             "expected a number in line 7 (S005), column 'g2', got 'high'; correct it, or give "
+             "drop='g2'"),
+    "percent": ("a.csv", PLAIN.replace(str(X[5, 2]), "5%"), {}, "column 'g2', got '5%'"),
+    "minus": ("a.csv", PLAIN.replace(str(X[5, 2]), "\u22121"), {}, "column 'g2', got '\u22121'"),
+    "boolean": ("a.csv", PLAIN.replace(str(X[5, 2]), "TRUE"), {}, "column 'g2', got 'TRUE'"),
+    "date": ("a.csv", PLAIN.replace(str(X[5, 2]), "2020-01-05"), {}, "got '2020-01-05'"),
+    "infinity": ("a.csv", PLAIN.replace(str(X[5, 2]), "Inf"), {}, "line 7 (S005), column 'g2'"),
+    "short": ("a.csv", PLAIN.replace(f",{X[5, 3]}\n", "\n"), {},
+              "line 7 has 4 cells, the others have 5"),
+    "footer": ("a.txt", text() + "n = 40\n", {}, "line 42 has 1 cell, the others have 5"),
+    "name twice": ("a.csv", PLAIN.replace("g3", "g1"), {},
+                   "columns 3 and 5 have the same name, 'g1'; rename one"),
+    "id twice": ("a.csv", PLAIN.replace("S007", "S003"), {"id": "sample"},
+                 "id 'S003' is in line 5 and in line 9; keep one of them"),
+    "no column": ("a.csv", "a,b\n1.5,2\n2,3\n", {"id": "sample"},
+                  "there is no column 'sample'; its columns are 'a', 'b'. Give id='COLUMN'"),
+    "byte": ("a.csv", PLAIN.encode() + b"S\xb5,1,2,3,4\n", {},
+             "got the byte 0xb5 in line 42; give encoding='cp1252'"),
+    "zero": ("a.csv", PLAIN.replace("g1", "g\0"), {}, "got the byte 0x00 in line 1"),
+    "cut": ("a.csv.gz", gzip.compress(PLAIN.encode())[:-20], {}, "a.csv.gz: cannot be"),
+    "sheets": ("a.xlsx", lambda: workbook(a=cells(), b=cells()), {},
+               "it has the sheets 'a', 'b'; give sheet='a'"),
+    "title": ("a.xlsx", lambda: workbook(a=[["Expression (log2)"], *cells()]), {},
+              "row 1 holds only 'Expression (log2)'; the header seems to be in row 2. Give "
+              "skip_lines=1"),
+    "cut workbook": ("a.xlsx", lambda: workbook(a=cells())[:-300], {}, "a.xlsx: cannot be read"),
+    "nested": ("a.parquet", lambda: parquet(lambda pa: pa.table({"k": IDS, "v": [[[1.0]]] * N})),
+               {}, "numbers"),
+    "ragged": ("a.parquet", lambda: parquet(lambda pa: pa.table(
+        {"k": IDS, "v": [[1.0, 2.0]] * (N - 1) + [[1.0]]})), {}, "expected lists of 2 numbers"),
+    "null": ("a.parquet", lambda: parquet(lambda pa: pa.table(
+        {"k": IDS, "v": [[1.0, 2.0]] * (N - 1) + [None]})), {}, "values are missing in column 'v'"),
+    "two lists": ("a.parquet", lambda: parquet(lambda pa: pa.table(
+        {"k": IDS, "v": X.tolist(), "w": X.tolist()})), {}, "'v', 'w' hold lists; name the one"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_table_gets_one_line_with_place_and_remedy(case):
+    name, content, options, message = BAD[case]
+    content = content() if callable(content) else content
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(SourceError, match=re.escape(message)):
+        whole(read_table(name, **options))
+
+
+def whole(table):
+    table.check_ids()
+    return np.asarray(table.matrix)
+
+
+def test_a_cell_far_from_a_worksheet_takes_no_memory(monkeypatch):
+    monkeypatch.setattr("mvcca.blocks.sources._stream._MOST_EMPTY", 30_000)
+    content = workbook(a=cells())
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile("far.xlsx", "w") as new:
+        for one in old.namelist():
+            part = old.read(one)
+            if one.endswith("sheet1.xml"):
+                far = b'<row r="20000"><c r="XFD20000"><v>1</v></c></row></sheetData>'
+                part = part.replace(b"</sheetData>", far)
+            new.writestr(one, part)
+    with pytest.raises(SourceError, match="cells up to row 20,000, column 16,384, are nearly all"):
+        read_table("far.xlsx")
+
+
+def test_a_quotation_mark_that_is_never_closed_takes_no_memory(monkeypatch):
+    monkeypatch.setattr("mvcca.blocks.sources._text._CHUNK", 2**16)
+    monkeypatch.setattr("mvcca.blocks.sources._text._LONGEST", 2**20)
+    Path("open.csv.gz").write_bytes(gzip.compress(b'id,a\n"x,' + b"1" * 3 * 2**20))
+    with pytest.raises(SourceError, match="line 2 is longer than 1 MiB, or its quotation mark is"):
+        read_table("open.csv.gz")
+
+
+def test_blocks_of_a_large_text_are_read_from_their_places(monkeypatch):
+    monkeypatch.setattr("mvcca.blocks.sources._text._CHUNK", 512)
+    monkeypatch.setattr("mvcca.blocks.sources._text._KEPT_BYTES", 100)
+    for name, content in {
+        "big.csv": PLAIN.encode(),
+        "big.csv.gz": gzip.compress(PLAIN.encode()),
+        "big.txt": text(",", quoting=csv.QUOTE_ALL).encode("utf-16"),
+    }.items():
+        Path(name).write_bytes(content)
+        source = mvcca.open_matrix(name)
+        np.testing.assert_array_equal(source.read(0, N), X)
+        np.testing.assert_array_equal(source.read(30, 39), X[30:39])
+        np.testing.assert_array_equal(source[::-3].read(0, 5), X[::-3][:5])
+        assert read_table(name).ids.tolist() == IDS
+        assert source.line_of(33) == 35
+
+
+def test_categories_become_indicators_of_all_but_the_first():
+    columns = {
+        "site": np.array(list("BACABC")),
+        "age": np.array(["30", "40", "50", "20", "1", "6"]),
+    }
+    Z = coded(columns)
     np.testing.assert_array_equal(
-        Z, [[1, 0, 30], [0, 0, 40], [0, 1, 50], [0, 0, 20], [1, 0, 10], [0, 1, 60]]
+        Z, [[1, 0, 30], [0, 0, 40], [0, 1, 50], [0, 0, 20], [1, 0, 1], [0, 1, 6]]
     )
     assert Z.columns == ("site=B", "site=C", "age")
 
 
-def test_a_matrix_without_names_has_numbered_columns(write, tmp_path):
-    np.save(tmp_path / "brain.npy", np.eye(2) / 3)
-    for file in (str(tmp_path / "brain.npy"), write("brain.csv", "0.25,1e-3\n3,4\n")):
-        assert read_table(file).numbers().columns == ("brain 0", "brain 1")
-    np.testing.assert_array_equal(read_table(str(tmp_path / "brain.npy")).numbers(), np.eye(2) / 3)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id,x\n1,\n2,3\n4,NA\n", r"column 'x' misses 2 of 3 values, first in row 0 \(line 2\)"),
-        ("id,x\n1,2\n2,three\n", r"expected a number in row 1 \(line 3\), column 'x', got 'three'"),
-        ("x,x\n1,2\n", "two columns have the name 'x'"),
-        ("id,x\n", "no rows under its header"),
-    ],
-)
-def test_what_is_wrong_with_a_table_is_said(write, text, message):
-    with pytest.raises(SourceError, match=message):
-        read_table(write("a.csv", text)).numbers()
-
-
-def test_ids_must_identify_rows(write):
-    table = read_table(write("a.csv", "id,x\n1,2\n1,3\n"))
-    with pytest.raises(SourceError, match=r"id '1' is in row 0 \(line 2\) and in row 1 \(line 3\)"):
-        matched([table], "id")
-    with pytest.raises(SourceError, match=r"no column 'subject'; its columns are 'id', 'x'"):
-        matched([table], "subject")
-    other = read_table(write("b.csv", "id,x\n7,2\n"))
-    with pytest.raises(SourceError, match="no value of 'id' is in all of"):
-        matched([other, read_table(write("c.csv", "id,x\n8,2\n"))], "id")
+def test_missing_values_are_counted_with_the_first_place():
+    Path("holes.csv").write_text(PLAIN.replace(str(X[0, 0]), "NA").replace(str(X[9, 2]), "#N/A"))
+    with pytest.raises(SourceError, match=r"2 of 160 values are missing, first in line 2 \(S000\)"):
+        open_tables({"x": "holes.csv"})
+    holes = open_tables({"x": "holes.csv"}, holes=True)["x"].matrix
+    assert np.isnan(holes).sum() == 2

@@ -25,8 +25,7 @@ from mvcca.blocks.sources import (
     as_source,
     open_matrix,
     read_array,
-    read_identified,
-    read_texts,
+    read_table,
 )
 from mvcca.machine.on_access import on_access
 
@@ -46,8 +45,7 @@ __all__ = [
     "open_matrix",
     "own_csr",
     "read_array",
-    "read_identified",
-    "read_texts",
+    "read_table",
     "read_values",
     "stack",
     "sums_by_code",

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block, read_array
+from mvcca.blocks.sources import FileRows, ReadOptions, read_cells
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import checked_output, configured, header_of, id_of
+from mvcca.cli.inputs import checked_output, configured
 from mvcca.cli.notes import ROWS
+from mvcca.cli.reading import header_of, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.interop.alignment import Alignment, align_unpaired
 from mvcca.machine.written_files import check_format
 from mvcca.persistence import save
-from mvcca.views.files import open_identified, open_view, read_table
+from mvcca.views.files import open_tables, places_of
 from mvcca.views.shared_ids import why_unmatched
 
 
@@ -25,12 +27,16 @@ def run(options: Namespace) -> None:
     check_format(options.output, "a model", (".mvcca",))
     files = [options.first, options.second, *([options.pairs] if options.pairs else [])]
     output = checked_output(options.output, files)
-    (x, ids_of_x), (y, ids_of_y) = (_rows(file, options) for file in files[:2])
+    names = {"x": options.first, "y": options.second}
+    said: list[str] = []
+    tables = open_tables(names, readings_of(options, names), say=said.append)
+    say(said)
+    x, y = map(_rows, tables.values())
     pairs = None
     if options.pairs is not None and options.id is None:
         pairs = _pairs(options.pairs, options)
     elif options.pairs is not None:
-        pairs = _pairs_of_ids(options, ids_of_x, ids_of_y)
+        pairs = _pairs_of_ids(options, tables)
     with configured(options):
         found = align_unpaired(x, y, pairs=pairs, **chosen(options))
     if not options.json:
@@ -42,23 +48,17 @@ def run(options: Namespace) -> None:
     show(options, f"{output}: model of the views x and y", facts | found.as_dict())
 
 
-def _rows(file: str, options: Namespace) -> tuple[np.ndarray, dict[str, int]]:
-    """The rows of a file, and with --id the row of each id."""
-    places: dict[str, int] = {}
-    if options.id is None:
-        opened = open_view(file, file, header_of(options))
-    else:
-        found = open_identified(file, file, id_of(options))
-        opened, places = found.matrix, found.places
-    block = as_block(opened).in_memory()
+def _rows(table: FileRows) -> np.ndarray:
+    """The rows of a file, which must be numbers."""
+    block = as_block(table.matrix).in_memory()
     if block.is_sparse or block.holds_texts():
         kind = "sparse ones" if block.is_sparse else "texts"
-        raise CommandError(f"{file}: expected dense rows of numbers, got {kind}")
-    return np.asarray(block.matrix), places
+        raise CommandError(f"{table.file}: expected dense rows of numbers, got {kind}")
+    return np.asarray(block.matrix)
 
 
 def _pairs(file: str, options: Namespace) -> np.ndarray:
-    pairs = np.asarray(read_array(file, None, header=header_of(options)))
+    pairs = np.asarray(read_array(file, header_of(options)))
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuf":
         raise CommandError(
             f"{file}: expected two columns of numbers, the row of the first file and that of the "
@@ -67,28 +67,26 @@ def _pairs(file: str, options: Namespace) -> np.ndarray:
     return pairs
 
 
-def _pairs_of_ids(
-    options: Namespace, ids_of_x: dict[str, int], ids_of_y: dict[str, int]
-) -> np.ndarray:
-    """Rows of the ids in the two columns of a table, below a header."""
-    table = read_table(options.pairs)
-    if len(table.columns) != 2:
+def _pairs_of_ids(options: Namespace, tables: dict[str, FileRows]) -> np.ndarray:
+    """Rows of the ids in the two columns of a table."""
+    cells = read_cells(options.pairs, ReadOptions(header=True))
+    if len(cells.cells) != 2:
         raise CommandError(
             f"{options.pairs}: expected two columns of ids, of {options.first} and of "
-            f"{options.second}, below a header; got {len(table.columns)}"
+            f"{options.second}, below a header; got {len(cells.cells)}"
         )
     found = []
-    places = (ids_of_x, ids_of_y)
-    files = (options.first, options.second)
-    for column, known, file in zip(table.columns.values(), places, files, strict=True):
-        ids = [str(one).strip() for one in column]
-        if missing := [one for one in ids if one not in known]:
-            cause = why_unmatched({options.pairs: set(ids), file: known})
+    for ids, table in zip(cells.cells.values(), tables.values(), strict=True):
+        if table.ids is None:
+            raise CommandError(f"{table.file}: expected a file that names its rows, for --pairs")
+        missing = ids[~np.isin(ids, table.ids)]
+        if len(missing):
+            cause = why_unmatched({options.pairs: ids.tolist(), table.file: table.ids.tolist()})
             raise CommandError(
-                f"{options.pairs}: {len(missing):,} ids are not in {file}, such as {missing[0]!r}"
-                + (f". {cause}" if cause else "")
+                f"{options.pairs}: {len(missing):,} ids are not in {table.file}, such as "
+                f"{str(missing[0])!r}" + (f". {cause}" if cause else "")
             )
-        found.append([known[one] for one in ids])
+        found.append(places_of(table.ids, ids))
     return np.array(found).T
 
 

@@ -14,14 +14,9 @@ from typing import Any
 
 from mvcca.cli.console import Progress, is_colored, note
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import (
-    files_of_labels,
-    files_of_views,
-    header_of,
-    read_groups,
-    read_inputs,
-)
+from mvcca.cli.inputs import files_of_labels, files_of_views, read_groups, read_inputs
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
+from mvcca.cli.reading import header_of, reading_words
 from mvcca.cli.signatures import chosen
 from mvcca.cli.wording import with_options
 from mvcca.comparison import Case, ComparisonResult
@@ -62,7 +57,10 @@ def run(options: Namespace) -> None:
             [case],
             options,
             lambda result: next_steps(
-                result, files, label_files, options.header, options.id, options.complete
+                result,
+                files,
+                label_files,
+                [*reading_words(options), *["--complete"] * options.complete],
             ),
         )
     else:  # no other command learns from label vectors

@@ -22,6 +22,7 @@ from mvcca.cli.inputs import (
     read_inputs,
 )
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
+from mvcca.cli.reading import reading_words
 from mvcca.comparison.data import text_views
 from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import METHODS, Method
@@ -58,8 +59,7 @@ def run(options: Namespace) -> None:
         "--text-components": options.text_components,
         "--param": {name: repr(value) for name, value in parameters if name != "device"},
         "--block-rows": options.block_rows,
-        "--header": options.header,
-        "--id": options.id,
+        "reading": reading_words(options),
         "--complete": options.complete,
         **{f"--view {name}": file_stamp(files[name], block) for name, block in views.items()},
         "--labels": list(map(file_stamp, of_labels)),
@@ -84,9 +84,7 @@ def _search_command(options: Namespace, files: dict[str, str], output: Path) -> 
     (item, items), (query, queries), *_ = files.items()
     words = ["mvcca", "search", str(output), "--gallery", f"{item}={items}"]
     words += ["--query", f"{query}={queries}"]
-    words += [] if options.id is None else ["--id", options.id]
-    words += [] if options.header is None else ["--header", options.header]
-    return shlex.join(words)
+    return shlex.join([*words, *reading_words(options)])
 
 
 def _parameters(method: Method, options: Namespace) -> dict[str, Any]:

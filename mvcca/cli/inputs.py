@@ -11,16 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.sources import path_and_key
+from mvcca.blocks.sources import ReadOptions, path_and_key
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.reading import header_of, ids_in_words, reading_of, readings_of, say
 from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
 from mvcca.machine.progress import passing_bars
+from mvcca.machine.warnings import warn
 from mvcca.machine.written_files import check_writable
 from mvcca.views import Labels, Views
-from mvcca.views.files import read_ids, read_matched_views, read_views, values_of_ids
+from mvcca.views.files import read_ids, read_views, values_of_ids
 from mvcca.views.shared_ids import matches_in_words
+
+ROWS_IN = (".npy", ".npz", ".parquet", ".arrow", ".csv")  # in which commands write rows
 
 
 def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
@@ -53,21 +57,21 @@ def read_groups(options: Namespace, views: Views) -> Any:
     if options.id is not None:
         if isinstance(files, dict):
             raise UsageError("--id pairs the rows of views; --groups is one FILE then")
-        return groups_of_ids(files, options.id, views.ids)
+        return groups_of_ids(files, reading_of(options, "groups"), views.ids)
     if isinstance(files, dict):
         heights = {name: len(views.objects(name)) for name in files}
         return {name: _groups_in(file, heights[name], header) for name, file in files.items()}
     return _groups_in(files, len(views), header)
 
 
-def groups_of_ids(file: str, ids: str, wanted: Any) -> np.ndarray:
+def groups_of_ids(file: str, reading: ReadOptions, wanted: Any) -> np.ndarray:
     """The group of each id, from a table of both."""
-    table = values_of_ids(file, ids, np.asarray(wanted).tolist(), "group")
-    if len(table.columns) > 1:
+    cells = values_of_ids(file, reading, np.asarray(wanted).tolist(), "group")
+    if len(cells.cells) > 1:
         raise CommandError(
-            f"{file}: expected one column of groups beside {ids!r}, got {len(table.columns)}"
+            f"{file}: expected one column of groups beside {reading.id!r}, got {len(cells.cells)}"
         )
-    return next(iter(table.columns.values()))
+    return next(iter(cells.cells.values()))
 
 
 def _groups_in(file: str, n_rows: int, header: bool | None) -> Any:
@@ -101,18 +105,24 @@ def read_inputs(
     options: Namespace, files: dict[str, str], *, check_finite: bool = False, holes: bool = False
 ) -> tuple[Views, Labels | None]:
     """Views, and the labels of their objects; with `holes`, numbers may be missing."""
-    label_files, header = files_of_labels(options), header_of(options)
-    if options.id is not None:
-        if isinstance(label_files, dict):
-            raise UsageError("--id pairs the rows of views; labels are one FILE then")
-        views, labels = read_matched_views(
-            files, id_of(options), label_files, check_finite=check_finite, holes=holes
-        )
-        note(_matched_in_words(views, options.id))
-        return _complete(views, labels) if options.complete else (views, labels)
-    if options.complete:
+    label_files = files_of_labels(options)
+    if options.id is None and options.complete:
         raise UsageError("--complete needs --id, by which the objects of all views are known")
-    views, y = read_views(files, label_files, header=header, check_finite=check_finite, holes=holes)
+    if options.id is not None and isinstance(label_files, dict):
+        raise UsageError("--id pairs the rows of views; labels are one FILE then")
+    said: list[str] = []
+    views, y = read_views(
+        files,
+        label_files,
+        reading=readings_of(options, files),
+        check_finite=check_finite,
+        holes=holes,
+        say=said.append,
+    )
+    say(said)
+    if options.id is not None:
+        note(_matched_in_words(views, ids_in_words(options)))
+        return _complete(views, y) if options.complete else (views, y)
     if label_files is None:
         return views, None
     names, parts = [label_files], [y]
@@ -132,23 +142,17 @@ def _complete(views: Views, labels: Labels | None) -> tuple[Views, Labels | None
     return views[kept], None if labels is None else labels[kept]
 
 
-def id_of(options: Namespace) -> str:
-    """The column of ids, which a header names."""
-    if options.header == "no":
-        raise UsageError("--id names a column of the header, but --header says that there is none")
-    return str(options.id)
-
-
 def _matched_in_words(views: Views, ids: str) -> str:
     """How many objects have which views."""
     counts = ", ".join(f"{name} {X.shape[0]:,}" for name, X in views.items())
     before, _, after = matches_in_words(views.names, views.seen).partition(";")
-    return f"{len(views):,} objects by {ids!r}: {before} ({counts});{after}"
+    return f"{len(views):,} objects by {ids}: {before} ({counts});{after}"
 
 
-def header_of(options: Namespace) -> bool | None:
-    """Whether .csv and .tsv files have a header; None to decide by the file."""
-    return None if options.header is None else options.header == "yes"
+def warn_of_ids(output: Path, ids: np.ndarray | None) -> None:
+    """Warn if an output cannot hold the ids of its rows."""
+    if ids is not None and output.suffix.lower() == ".npy":
+        warn(f"{output}: a .npy file holds no ids; write .parquet, .npz or .csv to keep them")
 
 
 def checked_output(name: str, inputs: Iterable[str]) -> Path:

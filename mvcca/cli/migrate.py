@@ -9,20 +9,22 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
+from mvcca.blocks.sources import FileRows
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import checked_output, configured, header_of, id_of
+from mvcca.cli.inputs import ROWS_IN, checked_output, configured, warn_of_ids
+from mvcca.cli.reading import header_of, ids_in_words, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.statistics.passes import ProjectedRows
-from mvcca.views.files import common_rows, open_all, open_view, read_row_numbers
+from mvcca.views.files import check_same_order, common_rows, open_tables, read_row_numbers
 
 
 def run(options: Namespace) -> None:
     """Run the command."""
-    check_format(options.output, "vectors", (".npy", ".mvcca"))
+    check_format(options.output, "vectors", (*ROWS_IN, ".mvcca"))
     is_map = Path(options.output).suffix == ".mvcca"
     if options.direction == "queries" and not is_map:
         raise CommandError(
@@ -31,12 +33,12 @@ def run(options: Namespace) -> None:
         )
     files = [options.old, options.new, *([options.sample] if options.sample else [])]
     output = checked_output(options.output, files)
-    if options.id is None:
-        old = open_view("old", options.old, header_of(options))
-        new = open_view("new", options.new, header_of(options))
-        sample = _sample(options, old, new)
-    else:
-        old, sample = _matched(options)
+    names = {"old": options.old, "new": options.new}
+    said: list[str] = []
+    tables = open_tables(names, readings_of(options, names), say=said.append)
+    say(said)
+    old = tables["old"].matrix
+    sample = _sample(options, tables) if options.id is None else _matched(options, tables)
     with configured(options):
         found = fit_migration(*sample, stored=old, **chosen(options))
         if not options.json:
@@ -52,35 +54,34 @@ def run(options: Namespace) -> None:
             found.save(output)
             summary = f"map of {found.direction}"
         else:
-            n_rows, n_features = _write_mapped(found, old, options.old, output)
+            n_rows, n_features = _write_mapped(found, tables["old"], output)
             facts |= {"rows": n_rows, "features": n_features}
             summary = f"{n_rows:,} rows, {n_features} features"
     show(options, f"{output}: {summary}", facts | found.as_dict())
 
 
-def _write_mapped(found: Migration, old: Any, name: str, output: Any) -> tuple[int, int]:
-    """Map all stored rows block by block; returns the shape of the result."""
-    projected = ProjectedRows(found.transform, "old", old, name)
+def _write_mapped(found: Migration, old: FileRows, output: Path) -> tuple[int, int]:
+    """Map all stored rows block by block, beside their ids; returns the shape of the result."""
+    projected = ProjectedRows(found.transform, "old", old.matrix, old.file)
+    warn_of_ids(output, old.ids)
     with replacing(output) as file:
-        projected.write(file, ".npy")
+        projected.write(file, output.suffix.lower(), old.ids, old.id_name)
     return projected.shape
 
 
-def _matched(options: Namespace) -> tuple[Any, list[np.ndarray]]:
-    """Rows of the old model; and rows of both that have the same ids."""
-    ids = id_of(options)
-    files = {"old": options.old, "new": options.new}
-    rows = open_all(files, ids)
-    pairs, common = common_rows(rows, ids, counted=["new"])  # the old model knows all items
+def _matched(options: Namespace, tables: dict[str, FileRows]) -> list[np.ndarray]:
+    """Rows of both models that have the same ids."""
+    pairs, common = common_rows(tables, counted=["new"])  # the old model knows all items
     note(
-        f"{len(common):,} items by {ids!r} are in both files ({options.old} "
-        f"{len(rows['old'].places):,}, {options.new} {len(rows['new'].places):,})"
+        f"{len(common):,} items by {ids_in_words(options)} are in both files ({options.old} "
+        f"{tables['old'].matrix.shape[0]:,}, {options.new} {tables['new'].matrix.shape[0]:,})"
     )
-    return rows["old"].matrix, _in_memory(options, pairs["old"], pairs["new"])
+    return _in_memory(options, pairs["old"], pairs["new"])
 
 
-def _sample(options: Namespace, old: Any, new: Any) -> list[np.ndarray]:
+def _sample(options: Namespace, tables: dict[str, FileRows]) -> list[np.ndarray]:
     """Rows of both models that embed the same items."""
+    old, new = tables["old"].matrix, tables["new"].matrix
     n_old, n_new = old.shape[0], new.shape[0]
     if options.sample is not None:
         numbers = read_row_numbers(options.sample, n_old, n_new, header_of(options))
@@ -96,6 +97,8 @@ def _sample(options: Namespace, old: Any, new: Any) -> list[np.ndarray]:
             f"{options.old} that belong together with those of {options.new} by --sample FILE, "
             "or the column of ids in both by --id COLUMN"
         )
+    else:
+        check_same_order([tables["old"], tables["new"]])
     return _in_memory(options, old, new)
 
 

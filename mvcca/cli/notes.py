@@ -5,25 +5,27 @@ from __future__ import annotations
 # The one way in which commands, errors and hits count rows.
 ROWS = "rows are numbered from 0, as in Python"
 
-_BLOCKS = """Files in .npy, .h5, .zarr, .mat (7.3), .parquet, .arrow and sparse (csr) .npz format
-are read in blocks of rows, other files as a whole."""
+_BLOCKS = """Large files are read in blocks of rows; workbooks, .npz files of dense arrays and .mat
+files before version 7.3 as a whole."""
 
-_IDS = """--id COLUMN names what identifies the objects: a column of a .csv, .tsv, .parquet or
-.arrow file, or an array beside the matrix in an .npz, .h5 or .zarr file. The texts of a folder
-have the names of their files, without .txt. Ids are compared as text. A first column without a
-name is called index."""
+_IDS = """--id COLUMN names what identifies the objects: a column of a table or of the obs of .h5ad,
+or an array beside the matrix in an .npz, .h5 or .zarr file. A file without such a column is matched
+by its first column, if that has no name or distinct texts, which is said. The texts of a folder
+have the names of their files, without .txt. Ids are compared as text."""
 
 _ROWS = f"Without --id, {ROWS}. Errors in text files also give the line, from 1."
 
-FILES = f"""files:
+FILES = f"""files (their content decides, not their names; each is said to be read as what):
   .npy             a dense matrix with one row per object
   .npz             one dense array, file.npz:KEY for one of several, or scipy.sparse.save_npz
   .h5, .zarr       one matrix, or file.h5:KEY for one of several (need h5py, zarr)
   .mat             one MATLAB matrix, or file.mat:NAME for one of several (7.3 needs h5py)
-  .parquet, .arrow columns of numbers, or of lists of equal length; file.arrow:NAME for one
+  .parquet, .arrow columns of numbers, or one of lists of equal length; file.arrow:NAME for one
                    column (need pyarrow)
-  .csv, .tsv       numbers, with or without a header line of names; see --header
-  .txt             texts in UTF-8, one per line; as labels: one line per object, separated by commas
+  .h5ad, .xlsx     AnnData, a sheet of a workbook (need h5py, openpyxl)
+  tables in text   numbers between tabs, commas, semicolons or spaces, with or without a header and
+                   ids; may be packed (.gz, .bz2, .xz, .zst)
+  other text       one text per line; as labels: one line per object, separated by commas
   FOLDER           its .txt files, one text each, in the order of their names
 Labels are one class per row, an indicator matrix of 0 and 1 (dense or sparse), real label vectors,
 or the label sets of a .txt file. Column names of tables are stored in the model; rows to

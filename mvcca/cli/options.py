@@ -11,6 +11,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from mvcca.cli import notes, values
+from mvcca.cli.reading import add_id, add_reading
 from mvcca.cli.signatures import add_parameters
 from mvcca.cli.values import add_option
 from mvcca.comparison.registry import DEFAULT_DEEP, GROUPS
@@ -95,7 +96,7 @@ one image, are in the same part of a split (default: objects with equal rows are
 per label column, or a .txt or .vec file with a label and its numbers on each line"""
     add_option(settings, "--label-vectors", text, "FILE")
     add_option(files, "--ids", f"names of the objects for the report: {_IDS}", "FILE")
-    _add_header(files)
+    add_reading(command, files)
 
 
 def add_to_fit(command: ArgumentParser) -> None:
@@ -120,7 +121,7 @@ learns from labels, otherwise object)"""
     add_option(tuning, "--goal", text, choices=goals, dest="cv_goal")
     text = "choose no settings: parameters that are not given are as in the library"
     tuning.add_argument("--no-tune", action="store_false", dest="tune", help=text)
-    _add_header(command.add_argument_group(_FILES))
+    add_reading(command)
     large = command.add_argument_group("large data")
     _add_block_rows(large)
     add_option(large, "--resume", "resume an interrupted fit from MODEL.partial/")
@@ -141,13 +142,9 @@ def add_to_transform(command: ArgumentParser) -> None:
     """Add the options of `mvcca transform`."""
     _add_model(command, "`mvcca fit`, `mvcca align` or `mvcca migrate`")
     _add_files(command, "--view", "rows to project, of a fitted view; may be repeated", "views")
-    add_option(
-        command,
-        "--id",
-        "column that identifies the rows, which is written beside their scores",
-        "COLUMN",
-    )
-    text = """scores to write, .npy, .parquet, .arrow or .csv; with several views a name that
+    add_id(command, "column that identifies the rows, which is written beside their scores")
+    text = """scores to write, with ids if files have them: .parquet, .npz, .csv or .arrow, or
+without, .npy; with several views a name that
 contains {view}, such as scores-{view}.npy"""
     add_option(command, "-o --output", text, "FILE", required=True)
     vectors = command.add_argument_group("vectors for a vector store")
@@ -159,7 +156,7 @@ mvcca search does; of queries or of the rows to be searched"""
     files = command.add_argument_group(_FILES)
     text = f"ids of the rows to write beside the scores, if no column has them: {_IDS}"
     add_option(files, "--ids", text, "FILE")
-    _add_header(files)
+    add_reading(command, files)
     _add_block_rows(files)
 
 
@@ -173,7 +170,7 @@ def add_to_search(command: ArgumentParser) -> None:
     add_option(command, "-k", text, "K", values.positive_int, default=10)
     text = """column that identifies the rows of galleries and queries; hits then name queries and
 items by it, not by number"""
-    add_option(command, "--id", text, "COLUMN")
+    add_id(command, text)
     text = "hits to write, see below (default: .csv on standard output)"
     add_option(command, "-o --output", text, "FILE")
     ranking = command.add_argument_group("ranking")
@@ -197,16 +194,12 @@ def add_to_migrate(command: ArgumentParser) -> None:
 May be left out if both files have the same number of rows, in the same order"""
     matched = command.add_mutually_exclusive_group()
     add_option(matched, "--sample", text, "FILE")
-    add_option(
-        matched,
-        "--id",
-        "column that identifies the items in both files; rows are matched by it",
-        "COLUMN",
-    )
+    add_id(matched, "column that identifies the items in both files; rows are matched by it")
     add_option(
         command,
         "-o --output",
-        "mapped vectors of OLD to write, .npy, or the map itself, .mvcca",
+        "mapped vectors of OLD to write, with their ids: .parquet, .npz, .csv, .arrow, or without, "
+        ".npy; or the map itself, .mvcca",
         "FILE",
         required=True,
     )
@@ -224,7 +217,7 @@ def add_to_test(command: ArgumentParser) -> None:
     command.add_argument("second", metavar="Y", help=text.format("the other set"))
     text = """column that identifies the subjects in every file; rows are matched by it (default:
 files have the same subjects in the same order)"""
-    add_option(command, "--id", text, "COLUMN")
+    add_id(command, text)
     text = """variables to remove from both sets, such as age and site; columns of text become
 indicators"""
     add_option(command, "--confounds", text, "FILE")
@@ -236,6 +229,7 @@ exchange whole groups of the same size"""
     settings = command.add_argument_group("settings of the test")
     add_parameters(command, settings, STUDY, "within", "n_components", "missing")
     add_parameters(command, settings, STUDY, left=NO_OPTIONS[STUDY])
+    add_reading(command)
 
 
 def add_to_align(command: ArgumentParser) -> None:
@@ -245,7 +239,7 @@ def add_to_align(command: ArgumentParser) -> None:
     text = f"""items of X and of Y that are known to belong together, in two columns: with --id
 their ids, otherwise {notes.ROWS} (default: none is known)"""
     add_option(command, "--pairs", text, "FILE")
-    add_option(command, "--id", "column that identifies the items of X and of Y", "COLUMN")
+    add_id(command, "column that identifies the items of X and of Y")
     add_option(
         command,
         "-o --output",
@@ -303,7 +297,7 @@ def _add_inputs(command: ArgumentParser) -> None:
     _add_files(command, "--view", "a view with one row per object; give at least two", "views")
     text = """column that identifies the objects in all files, labels included: rows are matched by
 it, and an object may be missing from some views"""
-    add_option(command, "--id", text, "COLUMN")
+    add_id(command, text)
     text = "with --id, keep only the objects that are in all views, as some methods need"
     add_option(command, "--complete", text)
     text = "labels of the objects; or one NAME=FILE per view for unpaired views"
@@ -316,15 +310,7 @@ def _add_files(group: Any, flag: str, text: str, dest: str, required: bool = Tru
 
 
 def _add_reading(command: ArgumentParser) -> None:
-    files = command.add_argument_group(_FILES)
-    _add_header(files)
-    _add_block_rows(files)
-
-
-def _add_header(group: Any) -> None:
-    text = """whether the first line of .csv and .tsv files is a header (default: words above
-numbers are, and the 0, 1, 2, ... of pandas, which is reported)"""
-    add_option(group, "--header", text, choices=("yes", "no"))
+    _add_block_rows(add_reading(command))
 
 
 def _add_model(command: ArgumentParser, written_by: str) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import io
 import sys
 from argparse import Namespace
+from typing import Any
 
+import numpy as np
+
+from mvcca.blocks.sources import FileRows
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
-from mvcca.cli.inputs import by_name, checked_output, configured, header_of, id_of, load_model
+from mvcca.cli.inputs import by_name, checked_output, configured, load_model
+from mvcca.cli.reading import readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.interop import Hits
 from mvcca.machine.printable import printable
@@ -16,7 +21,7 @@ from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.retrieval import RetrievalIndex
 from mvcca.views import Views
-from mvcca.views.files import open_all, open_rows, paired
+from mvcca.views.files import common_rows, open_tables, paired
 
 
 def run(options: Namespace) -> None:
@@ -31,14 +36,13 @@ def run(options: Namespace) -> None:
         _check_format(options.output, [] if options.joint else list(galleries), options.id)
         files = [*galleries.values(), *queries.values(), *banks.values()]
         output = checked_output(options.output, [options.model, *files])
-    model, header = load_model(options.model), header_of(options)
+    model = load_model(options.model)
     with configured(options):
-        ids = None if options.id is None else id_of(options)
-        opened, item_ids = open_rows(galleries, ids, header, joint=options.joint)
-        asked, query_ids = open_rows(queries, ids, header, joint=True)
+        opened, item_ids = _rows(galleries, options, joint=options.joint)
+        asked, query_ids = _rows(queries, options, joint=True)
         index = RetrievalIndex(
             model,
-            bank=_bank(banks, ids, header) if banks else None,
+            bank=_bank(banks, options) if banks else None,
             weighting=options.weighting,
             **chosen(options),
         )
@@ -53,11 +57,33 @@ def run(options: Namespace) -> None:
     show(options, text, {"file": str(output), "k": k, "queries": n_queries})
 
 
-def _bank(files: dict[str, str], ids: str | None, header: bool | None) -> Views:
+def _rows(
+    files: dict[str, str], options: Namespace, *, joint: bool
+) -> tuple[dict[str, Any], dict[str, np.ndarray] | None]:
+    """Rows of views, and with --id their ids; if `joint`, only objects that are in all files."""
+    tables = _tables(files, options)
+    if options.id is None:
+        return {name: table.matrix for name, table in tables.items()}, None
+    if joint:
+        matrices, common = common_rows(tables)
+        return matrices, dict.fromkeys(matrices, common)
+    ids = {name: own for name, table in tables.items() if (own := table.ids) is not None}
+    return {name: table.matrix for name, table in tables.items()}, ids
+
+
+def _tables(files: dict[str, str], options: Namespace) -> dict[str, FileRows]:
+    said: list[str] = []
+    tables = open_tables(files, readings_of(options, files), say=said.append)
+    say(said)
+    return tables
+
+
+def _bank(files: dict[str, str], options: Namespace) -> Views:
     """Training rows: matched by ids, or else paired if the files have the same number of rows."""
-    if ids is not None:
-        return paired(open_all(files, ids))
-    rows, _ = open_rows(files, header=header)
+    tables = _tables(files, options)
+    if options.id is not None:
+        return paired(tables)
+    rows = {name: table.matrix for name, table in tables.items()}
     is_paired = len({own.shape[0] for own in rows.values()}) == 1
     return Views(rows) if is_paired else Views.unpaired(rows)
 

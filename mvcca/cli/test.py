@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.sources import NamedColumns
+from mvcca.blocks import as_block
+from mvcca.blocks.sources import FileRows, NamedColumns, is_missing, read_cells
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import checked_output, configured, groups_of_ids
+from mvcca.cli.reading import reading_of, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.inspection import study
-from mvcca.views.files import SubjectTable, matched, read_ids, read_table
+from mvcca.views import Views
+from mvcca.views.coding import coding_of
+from mvcca.views.files import common_rows, identified, in_order, open_tables, places_of, read_ids
 
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow")
 _LEAVE_OUT = "Leave out the column or these rows"
@@ -29,23 +34,19 @@ def run(options: Namespace) -> None:
     report = None if options.report is None else checked_output(options.report, files)
     if report is not None and report.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"--report: expected a name ending in .html, got {options.report}")
-    given = list(map(read_table, files))
-    tables = _matched(given, options)
-    first, second, *confounds = tables
-    groups, rest = _groups(options, confounds[0] if confounds else None, first)
     names = [Path(file).stem for file in files]
     if names[0] == names[1]:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
-    holes = options.missing != "error"
-    views = dict(zip(names, (_numbers(table, holes) for table in (first, second)), strict=False))
+    views, ids, confounds, n_given = _matched(dict(zip(names, files, strict=False)), options)
+    groups, rest = _groups(options, confounds, ids, len(views))
     with configured(options):
         result = study(
             views,
-            confounds=None if rest is None else rest.confounds(_CONFOUNDS),
+            confounds=None if rest is None else _checked(rest),
             groups=groups,
             **chosen(options),
         )
-    if (n_given := max(map(len, given))) > result.n_rows:
+    if n_given > result.n_rows:
         lost = f"{n_given - result.n_rows} of {n_given} subjects were left out: not in all files."
         result = replace(result, left_out=(lost,))
     show(options, str(result), result.as_dict())
@@ -54,43 +55,93 @@ def run(options: Namespace) -> None:
         note(f"report: {report}")
 
 
-def _numbers(table: SubjectTable, holes: bool) -> NamedColumns:
-    return table.numbers(holes=holes, remedy=f"{_LEAVE_OUT}, or keep them with --missing em")
+def _matched(
+    files: dict[str, str], options: Namespace
+) -> tuple[Views, np.ndarray | None, FileRows | None, int]:
+    """Variables, ids and confounds of the same subjects, and the rows of the longest file."""
+    first, second = list(files)[:2]
+    said: list[str] = []
+    tables = open_tables(
+        {name: files[name] for name in (first, second)},
+        readings_of(options, files),
+        holes=True,
+        say=said.append,
+    )
+    say(said)
+    tables = {name: _named_in_memory(table) for name, table in tables.items()}
+    for table in tables.values():
+        if table.missing is not None and options.missing == "error":
+            raise CommandError(
+                f"{table.file}: {table.missing}. {_LEAVE_OUT}, or keep them with --missing em"
+            )
+    cells = None
+    if options.confounds is not None:
+        cells = read_cells(options.confounds, reading_of(options, "confounds"))
+    if options.id is None:
+        heights = {table.file: table.matrix.shape[0] for table in tables.values()}
+        heights |= {} if cells is None else {cells.file: len(cells)}
+        if len(set(heights.values())) > 1:
+            found = ", ".join(f"{file} {height:,}" for file, height in heights.items())
+            raise CommandError(
+                f"files must have the same subjects in the same order, got rows: {found}. Name the "
+                "column that identifies them with --id"
+            )
+        views = in_order(tables)
+        return views, views.ids, None if cells is None else cells.without([""]), len(views)
+    matched: dict[str, FileRows] = dict(tables)
+    if cells is not None:
+        cells = identified(cells, reading_of(options, "confounds"))
+        rows = np.arange(len(cells), dtype=float)[:, None]
+        matched[options.confounds] = FileRows(cells.file, rows, cells.ids)
+    matrices, common = common_rows(matched)
+    n_most = max(table.matrix.shape[0] for table in matched.values())
+    if len(common) < n_most:
+        note(f"{len(common):,} of {n_most:,} subjects are in all files")
+    if cells is not None:
+        assert cells.ids is not None
+        cells = cells.take(places_of(cells.ids, common))
+    return Views({name: matrices[name] for name in tables}), common, cells, n_most
 
 
-def _matched(tables: list[SubjectTable], options: Namespace) -> list[SubjectTable]:
-    """Tables with the same subjects in the same order."""
-    if options.id is not None:
-        heights = max(map(len, tables))
-        tables = matched(tables, options.id)
-        if len(tables[0]) < heights:
-            note(f"{len(tables[0]):,} of {heights:,} subjects are in all files")
-        return tables
-    if len({len(table) for table in tables}) > 1:
-        found = ", ".join(f"{table.file} {len(table):,}" for table in tables)
-        raise CommandError(
-            f"files must have the same subjects in the same order, got rows: {found}. Name the "
-            "column that identifies them with --id"
-        )
-    return [table.without([""]) if "" in table.columns else table for table in tables]
+def _named_in_memory(table: FileRows) -> FileRows:
+    """A table in memory, with the names of its columns."""
+    block = as_block(table.matrix)
+    if not block.is_lazy:
+        return table
+    matrix = block.in_memory().matrix
+    named = matrix if table.columns is None else NamedColumns.of(matrix, table.columns)
+    return replace(table, matrix=named)
+
+
+def _checked(cells: FileRows) -> Any:
+    """Confounds without missing values; errors name the file and the line."""
+    for name, column in cells.cells.items():
+        missing = np.array([is_missing(cell) or cell.lower() == "nan" for cell in column])
+        if missing.any():
+            raise CommandError(
+                f"{cells.file}: column {name!r} misses {missing.sum()} of {len(missing)} values, "
+                f"first in {cells.row_in_words(int(missing.argmax()))}. {_CONFOUNDS}"
+            )
+    with warnings.catch_warnings(action="ignore"):  # of ids and families, as the test warns
+        coding_of(cells.cells, name=cells.file, place=cells.row_in_words)
+    return cells.cells
 
 
 def _groups(
-    options: Namespace, confounds: SubjectTable | None, first: SubjectTable
-) -> tuple[Any, SubjectTable | None]:
+    options: Namespace, confounds: FileRows | None, ids: np.ndarray | None, n_rows: int
+) -> tuple[Any, FileRows | None]:
     """The group of each subject, from a column of the confounds or a file, and the confounds."""
-    name, n_rows = options.groups, len(first)
+    name = options.groups
     if name is None:
         return None, confounds
-    if confounds is not None and name in confounds.columns:
-        groups = confounds.column(name)
-        others = [column for column in confounds.columns if column != name]
-        return _codes(groups), confounds.without([name]) if others else None
+    if confounds is not None and name in confounds.cells:
+        rest = confounds.without([name])
+        return _codes(confounds.cells[name]), rest if rest.cells else None
     if not Path(name).is_file():
         where = "" if confounds is None else f" nor a column of {confounds.file}"
         raise UsageError(f"--groups: {name!r} is no file{where}")
     if options.id is not None and Path(name).suffix.lower() in _TABLES:
-        return _codes(groups_of_ids(name, options.id, first.ids)), confounds
+        return _codes(groups_of_ids(name, reading_of(options, "groups"), ids)), confounds
     groups = read_ids(name, n_rows)
     if len(groups) != n_rows:
         raise CommandError(f"{name}: {len(groups):,} groups for {n_rows:,} subjects")

@@ -14,20 +14,21 @@ import numpy as np
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import (
+    ROWS_IN,
     by_name,
     checked_output,
     configured,
-    header_of,
-    id_of,
     load_model,
     model_file,
+    warn_of_ids,
 )
+from mvcca.cli.reading import header_of, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.statistics.passes import ProjectedRows
-from mvcca.views.files import open_rows, read_ids
+from mvcca.views.files import open_tables, read_ids
 
 _VIEW = "{view}"
 
@@ -44,17 +45,21 @@ def run(options: Namespace) -> None:
     names = _targets(options, list(files))
     targets = {view: checked_output(name, inputs) for view, name in names.items()}
     project, header = _projection(options), header_of(options)
-    column = None if options.id is None else id_of(options)
     with configured(options), ExitStack() as outputs:  # renamed together, after all are written
-        opened, ids = open_rows(files, column, header)
+        said: list[str] = []
+        opened = open_tables(files, readings_of(options, files), say=said.append)
+        say(said)
         projected = {
-            name: ProjectedRows(project, name, rows, files[name]) for name, rows in opened.items()
+            name: ProjectedRows(project, name, table.matrix, files[name])
+            for name, table in opened.items()
         }
+        ids = {name: table.ids for name, table in opened.items()}
         if options.ids is not None:
             ids = _ids_in(options.ids, projected, header)
         for name, rows in projected.items():
             file = outputs.enter_context(replacing(targets[name]))
-            rows.write(file, targets[name].suffix.lower(), None if ids is None else ids[name])
+            warn_of_ids(targets[name], ids[name])
+            rows.write(file, targets[name].suffix.lower(), ids[name], opened[name].id_name)
     facts = [
         {"file": str(targets[name]), "rows": rows.shape[0], "components": rows.shape[1]}
         for name, rows in projected.items()
@@ -65,7 +70,7 @@ def run(options: Namespace) -> None:
 
 def _ids_in(
     file: str, projected: dict[str, ProjectedRows], header: bool | None
-) -> dict[str, np.ndarray]:
+) -> dict[str, np.ndarray | None]:
     """The ids in a file, which are those of every view."""
     ids = read_ids(file, len(next(iter(projected.values()))), header)
     for name, rows in projected.items():
@@ -100,11 +105,9 @@ def _projection(options: Namespace) -> Callable[[Any], Any]:
 def _targets(options: Namespace, names: list[str]) -> dict[str, str]:
     """The file of every view's scores."""
     output = options.output
-    suffix = check_format(output, "scores", (".npy", ".parquet", ".arrow", ".csv"))
+    suffix = check_format(output, "scores", ROWS_IN)
     if options.id is not None and options.ids is not None:
         raise UsageError("--id names the rows already; omit --ids")
-    if suffix == ".npy" and (options.ids or options.id) is not None:
-        raise UsageError("a .npy file holds no ids; write .parquet, .arrow or .csv")
     if len(names) > 1 and _VIEW not in output:
         raise UsageError(
             f"scores of {len(names)} views need one file each: use {_VIEW} in --output, such as "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import clone
@@ -18,18 +18,15 @@ def next_steps(
     result: ComparisonResult,
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None = None,
-    header: str | None = None,
-    ids: str | None = None,
-    complete: bool = False,
+    reading: Sequence[str] = (),
 ) -> dict[str, str]:
     """The ``mvcca fit`` commands for the best method of each question, by description.
 
     They tune the method for the right items of the question, on all objects. Values of parameters
     that the user gave, or a grid of the user chose, are given. `views` and `labels` name the files,
-    and `header`, `ids` and `complete` are the options ``--header``, ``--id`` and ``--complete``.
+    and `reading` are the options that say how these are read, such as ``--id COLUMN``.
     Without methods that could be fitted there are none.
     """
-    reading = _options({"--header": header, "--id": ids}) + ["--complete"] * complete
     single = len(result.goals) == 1
     found = {}
     for goal in result.goals:
@@ -54,7 +51,7 @@ def _fit_command(
     goal: Goal,
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None,
-    reading: list[str],
+    reading: Sequence[str],
     output: str,
 ) -> str:
     best = result.candidate(name)

@@ -9,10 +9,12 @@ import sys
 
 INSTEAD = {
     "mvcca.base.forget": "base.inputs.forget",
-    "mvcca.blocks.Identified": "blocks.sources.Identified",
-    "mvcca.blocks.cells_of_text": "blocks.sources.cells_of_text",
-    "mvcca.blocks.open_or_read": "blocks.sources.open_or_read",
+    "mvcca.blocks.Identified": "blocks.sources.FileRows",
+    "mvcca.blocks.cells_of_text": "blocks.sources.read_cells",
+    "mvcca.blocks.open_or_read": "blocks.read_table",
     "mvcca.blocks.path_and_key": "blocks.sources.path_and_key",
+    "mvcca.blocks.read_identified": "blocks.read_table",
+    "mvcca.blocks.read_texts": "blocks.read_table",
     "mvcca.comparison.Difference": "ComparisonResult.is_worse and ComparisonResult.standing",
     "mvcca.interop.alignment.Step": "AlignmentStep",
     "mvcca.linear.CovarianceCCA": "a StatisticEstimator with your problem",
@@ -50,7 +52,16 @@ INSTEAD = {
     "mvcca.retrieval.QBNorm": "retrieval.CSLS",
     "mvcca.statistics.Recovered": "statistics.holes.Recovered",
     "mvcca.statistics.filled": "statistics.holes.filled",
-    "mvcca.views.files.Table": "SubjectTable",
+    "mvcca.views.files.IdentifiedRows": "blocks.sources.FileRows",
+    "mvcca.views.files.SubjectTable": "blocks.sources.FileRows",
+    "mvcca.views.files.Table": "blocks.sources.FileRows",
+    "mvcca.views.files.matched": "views.files.common_rows",
+    "mvcca.views.files.open_all": "views.files.open_tables",
+    "mvcca.views.files.open_identified": "views.files.open_tables",
+    "mvcca.views.files.open_rows": "views.files.open_tables",
+    "mvcca.views.files.open_view": "views.files.open_tables",
+    "mvcca.views.files.read_matched_views": "views.files.read_views",
+    "mvcca.views.files.read_table": "blocks.read_table",
 }
 
 

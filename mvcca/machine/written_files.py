@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -60,12 +61,7 @@ def write_npy(
         file.write(rows.data)
         _start_storing(file, start)
 
-    header = {
-        "descr": np.lib.format.dtype_to_descr(dtype),
-        "fortran_order": False,
-        "shape": tuple(map(int, shape)),
-    }
-    np.lib.format.write_array_header_1_0(file, header)
+    np.lib.format.write_array_header_1_0(file, _header(shape, dtype))
     file.flush()
     with ThreadPoolExecutor(1, "mvcca-write") as writer:  # while the next block is computed
         written: Future[None] | None = None
@@ -76,6 +72,32 @@ def write_npy(
             written = writer.submit(write, rows)
         if written is not None:
             written.result()
+
+
+def write_npz(
+    file: BinaryIO,
+    blocks: Iterable[np.ndarray],
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    ids: np.ndarray | None = None,
+) -> None:
+    """Write a matrix given as blocks of rows as "rows" of an archive, beside its "ids"."""
+    with zipfile.ZipFile(file, "w") as archive:
+        with archive.open("rows.npy", "w", force_zip64=True) as member:
+            np.lib.format.write_array_header_1_0(member, _header(shape, dtype))
+            for block in blocks:
+                member.write(np.ascontiguousarray(block, dtype=dtype).data)
+        if ids is not None:
+            with archive.open("ids.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, ids, allow_pickle=False)
+
+
+def _header(shape: tuple[int, int], dtype: np.dtype) -> dict[str, Any]:
+    return {
+        "descr": np.lib.format.dtype_to_descr(dtype),
+        "fortran_order": False,
+        "shape": tuple(map(int, shape)),
+    }
 
 
 def _start_storing(file: BinaryIO, start: int) -> None:

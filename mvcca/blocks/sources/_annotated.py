@@ -19,7 +19,7 @@ from mvcca.blocks.sources._hdf5 import Hdf5Dataset, reject_links, reject_other_f
 from mvcca.blocks.sources._npz import check_offsets
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 
-__all__ = ["from_sparse_dataset", "open_h5ad"]
+__all__ = ["beside_h5ad", "from_sparse_dataset", "open_h5ad"]
 
 
 class SparseHdf5(CsrFile):
@@ -85,6 +85,31 @@ def open_h5ad(path: str | os.PathLike[str], key: str | None = None) -> RowSource
     return source
 
 
+def beside_h5ad(
+    path: str | os.PathLike[str], ids: str, key: str | None
+) -> tuple[RowSource, np.ndarray]:
+    """The matrix of an ``.h5ad`` file and a column of ``obs``; its index, if there is none such."""
+    source = open_h5ad(path, key)
+    with _opened(path) as file:
+        reject_links(os.fspath(path), file, "obs")
+        table = file["obs"]
+        name = ids if ids in table else table.attrs["_index"]
+        reject_links(os.fspath(path), table, name)
+        return source, np.array(_column(table[name]), dtype=object)
+
+
+def _column(column: Any) -> list[Any]:
+    """The values of a column of ``obs`` or ``var``: strings, categories or numbers."""
+    if hasattr(column, "asstr") and column.dtype.kind == "O":
+        return column.asstr()[:].tolist()
+    if hasattr(column, "shape"):
+        return column[:].tolist()
+    if "values" in column:  # strings with a mask
+        return _column(column["values"])
+    kinds = _column(column["categories"])
+    return [kinds[code] if code >= 0 else "" for code in column["codes"][:].tolist()]
+
+
 def from_sparse_dataset(dataset: Any) -> SparseHdf5:
     """The source of a sparse matrix of backed AnnData, whose file is opened again."""
     group = dataset.group
@@ -131,10 +156,7 @@ def _names_of_columns(file: Any, key: str) -> tuple[str, ...] | None:
         return None
     index = table.attrs["_index"]
     reject_links(file.filename, table, index)
-    names = table[index]
-    if not hasattr(names, "asstr"):  # strings with a mask
-        names = names["values"]
-    return tuple(names.asstr()[:].tolist())
+    return tuple(_column(table[index]))
 
 
 @contextmanager

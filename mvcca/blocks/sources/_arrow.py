@@ -20,14 +20,18 @@ import numpy as np
 from mvcca.blocks.checks import few, repeated
 from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, library
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._text import UNNAMED, as_strings
+from mvcca.blocks.sources._text import as_strings
 
 __all__ = [
     "ArrowTable",
     "HuggingFaceRows",
     "TableFile",
-    "beside_columns",
-    "cells_of_columns",
+    "column_of_ids",
+    "columns_as_texts",
+    "feature_names",
+    "is_text_column",
+    "list_columns",
+    "read_column",
     "read_columns",
 ]
 
@@ -70,8 +74,8 @@ class ArrowRows(RowSource):
         if dtype.kind not in "biuf":
             raise SourceError(
                 f"{self.name}: expected columns of numbers or of lists of numbers, got "
-                f"{schema.field(name).type} in {name!r}. Select the columns of numbers, "
-                f"write categories as columns of 0 and 1, or give --id {name} if it names the rows."
+                f"{schema.field(name).type} in {name!r}. Write categories as columns of 0 and 1, "
+                f"or give drop={name!r}, or id={name!r} if it names the rows."
             )
         return width, dtype
 
@@ -87,7 +91,7 @@ class ArrowRows(RowSource):
         if lists and len(self._widths) > 1:
             plain = [name for name, width in self._widths.items() if width is None]
             others = f"{few(lists)} beside {few(plain)}" if plain else few(lists)
-            of_ids = f" If {plain[0]!r} names the rows, give --id {plain[0]}." if plain else ""
+            of_ids = f" If {plain[0]!r} names the rows, give id={plain[0]!r}." if plain else ""
             raise SourceError(
                 f"{self.name}: expected columns of numbers, or one column of lists, got lists in "
                 f"{others}. Name the one you mean, as in FILE:{lists[0]} or key={lists[0]!r}; from "
@@ -231,23 +235,21 @@ def _opened(path: str | os.PathLike[str]) -> AbstractContextManager[_OpenFile]:
 
 
 class TableFile(FileSource, ArrowRows):
-    """One or all columns of a Parquet or Arrow file, without the index that pandas may have added.
-
-    `without` is a column of ids that is left out, too.
-    """
+    """One, some or all columns of a Parquet or Arrow file, without an index of pandas."""
 
     def __init__(
-        self, path: str | os.PathLike[str], key: str | None = None, without: str | None = None
+        self,
+        path: str | os.PathLike[str],
+        key: str | None = None,
+        columns: Sequence[str] | None = None,
     ) -> None:
-        self._here, self._without = PerThread(), without
+        self._here, self._fields = PerThread(), tuple(columns or ())
         super().__init__(path, key)
 
     def _open(self) -> None:
         with _opened(self.path) as file:
             schema, heights = file.schema, file.heights()
-        self._fields = tuple(name for name in _features(schema) if name != self._without)
-        if not self._fields:
-            raise SourceError(f"{self.path}: expected columns of numbers beside {self._without!r}.")
+        self._fields = self._fields or _features(schema)
         self._check_widths(schema)
         if self.key is not None:
             if self.key not in self._fields:
@@ -271,8 +273,7 @@ class TableFile(FileSource, ArrowRows):
                 )
 
     def identity(self) -> tuple[Any, ...]:
-        left_out = () if self._without is None else (self._without,)
-        return (*super().identity(), *left_out)
+        return (*super().identity(), *self._fields)
 
     def _first_row(self) -> Any:
         if not self._edges[-1]:
@@ -333,31 +334,13 @@ def read_columns(path: Path, key: str | None) -> np.ndarray:
     return source.read(0, len(source))
 
 
-def beside_columns(
-    path: Path, ids: str, key: str | None = None
-) -> tuple[RowSource | np.ndarray, list[Any]]:
-    """The other columns of numbers, or the other column of texts; and the values of a column.
-
-    The index that pandas has added may be the column, by its name or as "index".
-    """
-    with _opened(path) as file:
-        column = _column_of_ids(file.schema, ids)
-        found = file.read([column]).column(column).to_pylist()
-        rest = [key] if key is not None else [n for n in _features(file.schema) if n != column]
-        text = _text_in(file, rest[0]) if len(rest) == 1 else None
-    return (TableFile(path, key, column) if text is None else text), found
-
-
-def cells_of_columns(path: Path) -> dict[str, np.ndarray] | None:
-    """All columns as texts by name, an unnamed index of pandas as ""; None if one holds lists.
-
-    A missing value is an empty text.
-    """
+def columns_as_texts(path: str) -> dict[str, np.ndarray]:
+    """All columns as texts by name, an unnamed index of pandas as ""; a missing value is empty."""
     with _opened(path) as file:
         _features(file.schema)
         table = file.read(None)
-    if any(hasattr(field.type, "value_type") for field in table.schema):
-        return None
+    if lists := [field.name for field in table.schema if hasattr(field.type, "value_type")]:
+        raise ValueError(f"columns {few(lists)} hold lists, expected numbers and texts")
     unnamed = {one for one in _index_columns(table.schema) if str(one).startswith("__index_level")}
     return {
         "" if column in unnamed else column: as_strings(
@@ -367,26 +350,70 @@ def cells_of_columns(path: Path) -> dict[str, np.ndarray] | None:
     }
 
 
+def feature_names(path: str) -> tuple[str, ...]:
+    """Names of the columns that are not an index of pandas."""
+    with _opened(path) as file:
+        return _features(file.schema)
+
+
+def column_of_ids(path: str, ids: str | None, names: Sequence[str]) -> str | None:
+    """The named column; else the index of pandas, or a first column of strings beside others."""
+    with _opened(path) as file:
+        schema = file.schema
+    if ids in schema.names:
+        return ids
+    index = [name for name in _index_columns(schema) if isinstance(name, str)]  # others are ranges
+    if len(index) == 1:
+        return index[0]
+    texts = [name for name in names if name in schema.names and _is_text(schema, name)]
+    if texts and len(names) > 1 and not index:
+        return texts[0]
+    if "id" in names and any(hasattr(field.type, "value_field") for field in schema):
+        return "id"  # of a vector store
+    if ids is not None:
+        raise ValueError(
+            f"there is no column {ids!r}; its columns are {few(schema.names)}. Give id='COLUMN'"
+        )
+    return None
+
+
+def list_columns(path: str, names: Sequence[str]) -> list[str]:
+    """Which columns hold lists of numbers."""
+    with _opened(path) as file:
+        return [name for name in names if hasattr(file.schema.field(name).type, "value_field")]
+
+
+def is_text_column(path: str, name: str) -> bool:
+    """Whether a column holds strings."""
+    with _opened(path) as file:
+        return _is_text(file.schema, name)
+
+
+def read_column(path: str, name: str) -> list[Any]:
+    """The values of a column."""
+    with _opened(path) as file:
+        found: list[Any] = file.read([name]).column(name).to_pylist()
+    return found
+
+
+def _is_text(schema: Any, name: str) -> bool:
+    kind = schema.field(name).type
+    if hasattr(kind, "value_field"):
+        return False
+    return str(getattr(kind, "value_type", kind)) in ("string", "large_string", "string_view")
+
+
 def _text_in(file: _OpenFile, key: str | None) -> np.ndarray | None:
     """The named or only column as strings, (n_rows, 1); None if it does not hold text."""
     names = [key] if key is not None else list(_features(file.schema))
     if len(names) != 1 or names[0] not in file.schema.names:
         return None
-    if str(file.schema.field(names[0]).type) not in ("string", "large_string"):
+    if not _is_text(file.schema, names[0]):
         return None
     column = file.read(names).column(names[0])
     if column.null_count:
         raise ValueError(f"values are missing in the column {names[0]!r}")
     return as_strings(column.to_pylist())[:, None]
-
-
-def _column_of_ids(schema: Any, ids: str) -> str:
-    if ids in schema.names:
-        return ids
-    index = [name for name in _index_columns(schema) if isinstance(name, str)]  # others are ranges
-    if ids == UNNAMED and len(index) == 1:
-        return index[0]
-    raise ValueError(f"there is no column {ids!r}; its columns are {few(schema.names)}")
 
 
 def _index_columns(schema: Any) -> list[Any]:

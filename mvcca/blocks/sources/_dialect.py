@@ -1,210 +1,343 @@
-"""What lines of text hold: a table of numbers or texts, a header or a row.
+"""What the first records of a text hold: a table and its layout, or texts.
 
-Lines of a table have the same number of cells, most of which are numbers; sentences consist of
-words, whatever separates these. A missing-value marker or a number is a value, however it is
-spelled. Where the file does not tell whether its first line is a header, the number of rows decides
-if it is known, else the caller must.
+Records of a table have the same number of cells, most of which are numbers; sentences consist of
+words, whatever separates these. A missing-value marker is a value, however it is spelled.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-
-import numpy as np
+from dataclasses import dataclass
+from itertools import islice
 
 from mvcca.blocks.checks import few
 
 __all__ = [
-    "TAB",
-    "begins_with_index",
+    "BLANKS",
+    "MISSING",
+    "Dialect",
+    "cells_of",
+    "column_place",
+    "dialect_of",
     "holds_text",
-    "is_header",
     "is_missing",
     "is_number",
-    "reject_tables",
     "table_in",
 ]
 
-_MISSING = {"", "-", "--", ".", "?", "na", "n/a", "#na", "#n/a", "<na>", "null", "none"}
-_LINES = 200  # that tell, spread over a file
+MISSING = ("-", "--", ".", "?", "na", "n/a", "#na", "#n/a", "<na>", "null", "none", "nan")
+BLANKS = " "  # the delimiter of cells between any number of spaces or tabs
+_DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", BLANKS: "space", "|": "bar"}
+_RECORDS = 60  # that tell
+_LINES, _FEW, _CHARACTERS = 400, 4, 2**16  # that hold these records
 _REGULAR = 0.8  # of them have the same number of cells in a table
 _NUMBERS = 0.45  # of the words in a table are numbers or missing
 _NUMBERS_IN_DOUBT = 0.6  # between spaces, which sentences have too, and in one line with commas
-TAB = "\t"
-_MARKS = {TAB: "tabs", ";": "semicolons", ",": "commas", "|": "bars", " ": "spaces"}
-_COMMENTS = ("#", "!")  # begin lines above a table
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
+_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*", re.ASCII)
 
 
-def is_header(
-    line: Sequence[str],
-    below: Sequence[str] | None,
-    n_lines: Callable[[], int],
-    n_rows: int | None,
-) -> bool:
-    """Whether the first line of a table, whose number of rows may be known, is a header."""
-    if below is None:
-        return False
-    if begins_with_index(line):
-        return True
-    if any(is_missing(cell) or _is_spelled_number(cell) for cell in line):
-        return False
-    names = list(map(_is_name, line))
-    if not any(names):
-        return all(map(is_number, line)) and _are_names_by_pandas(line, below, n_lines, n_rows)
-    is_above_number = any(name and is_number(cell) for name, cell in zip(names, below, strict=True))
-    if all(names) and is_above_number:
-        return True
-    if n_rows is not None and (all(names) or is_above_number):
-        return n_lines() == n_rows + 1
-    if is_above_number:
-        raise ValueError(
-            f"line 1 ({few(line)}) may be a header or a row of numbers with a bad cell; choose "
-            "header=True or False (--header yes or no)"
-        )
-    return False
+@dataclass(frozen=True)
+class Dialect:
+    """The layout of a table in text.
+
+    Attributes
+    ----------
+    delimiter : str
+        `BLANKS` is any number of spaces or tabs.
+    width : int
+        Cells of every record.
+    begin : int
+        Lines above the first row: those left out, comments and the header.
+    names : tuple of str or None
+        Of the columns, if there is a header; the first is "" if it has none.
+    decimal, thousands : str
+        What separates decimals, and groups of digits if anything does.
+    textual : tuple of bool
+        Whether the cells of each column are texts, in the first rows.
+    """
+
+    delimiter: str
+    width: int
+    begin: int
+    names: tuple[str, ...] | None
+    decimal: str = "."
+    thousands: str = ""
+    textual: tuple[bool, ...] = ()
+    first_cells: tuple[str, ...] = ()  # of the first column, in the first rows
+
+    @property
+    def words(self) -> str:
+        """The delimiter in words, as in "tab-separated"."""
+        return "one column" if self.width == 1 else f"{_DELIMITERS[self.delimiter]}-separated"
 
 
 def is_number(cell: str) -> bool:
-    """Whether Python reads a cell as a number; NaN and infinity are numbers."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    """Whether a cell is a finite number in digits, with a decimal point."""
+    return _NUMBER.fullmatch(cell) is not None
 
 
 def is_missing(cell: str) -> bool:
     """Whether a cell is empty or marks a missing value."""
-    return cell.strip().lower() in _MISSING
+    cell = cell.strip().lower()
+    return not cell or cell in MISSING
 
 
 def holds_text(cell: str) -> bool:
     """Whether a cell is neither a value nor a missing one."""
-    return not (is_number(cell) or is_missing(cell) or _is_spelled_number(cell))
+    return not (is_number(cell) or is_missing(cell) or _DECIMAL_COMMA.fullmatch(cell))
 
 
-def _is_name(cell: str) -> bool:
-    """Whether a cell can be a column name."""
-    return holds_text(cell) and any(map(str.isalpha, cell))
+def cells_of(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    """The records of lines; quoted cells may hold delimiters and ends of lines."""
+    if delimiter == BLANKS:
+        lines = [" ".join(line.split()) for line in lines]
+    return csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
 
 
-def _is_spelled_number(cell: str) -> bool:
-    """Whether a cell is a number in another spelling than `float` takes, such as 0x10."""
-    if is_number(cell):
-        return False
-    try:
-        int(cell, 0)
-    except ValueError:
-        return False
-    return True
+def dialect_of(
+    lines: Sequence[str],
+    *,
+    suffix: str = "",
+    skip: int = 0,
+    header: bool | None = None,
+    named: Collection[str] = (),
+    decimal: str | None = None,
+    thousands: str | None = None,
+    is_table: bool = False,
+) -> Dialect | None:
+    """The layout of a table by its first lines; None if these are texts.
 
+    Parameters
+    ----------
+    lines : sequence of str
+        From the beginning of the file.
+    suffix : str, optional
+        Ending of the file's name: .csv and .tsv files are tables.
+    skip : int, default=0
+        Lines to leave out.
+    header : bool, optional
+        Whether the first line of the table is a header; by default, it tells.
+    named : collection of str, optional
+        Names of columns that the user gave: a line that holds one is a header.
+    decimal, thousands : str, optional
+        As in `Dialect`, if the user gave them.
+    is_table : bool, default=False
+        Whether the user said so.
 
-def begins_with_index(line: Sequence[str]) -> bool:
-    """Whether a line is a header that `DataFrame.to_csv` writes with the index."""
-    names = line[1:]
-    return not line[0] and bool(names) and (all(map(_is_name, names)) or _is_counted(names))
-
-
-def _is_counted(line: Sequence[str]) -> bool:
-    return list(line) == [str(number) for number in range(len(line))]
-
-
-def _are_names_by_pandas(
-    line: Sequence[str], below: Sequence[str], n_lines: Callable[[], int], n_rows: int | None
-) -> bool:
-    """Whether numbers are names that `DataFrame.to_csv` writes for unnamed columns.
-
-    These are 0, 1, 2, ..., or other distinct integers above three or more decimals.
+    Raises
+    ------
+    ValueError
+        If the layout is ambiguous.
     """
-    is_above_decimals = (
-        len(set(line)) == len(line) > 2
-        and all(map(_is_integer, line))
-        and not any(map(_is_integer, below))
-    )
-    if not (_is_counted(line) or is_above_decimals):
+    begin = _begin_of(lines, skip)
+    rest = _sample(lines[begin:])
+    is_table = is_table or suffix in (".csv", ".tsv") or header is not None
+    delimiter = _delimiter(rest, is_table)
+    if not rest or delimiter is None:
+        return None
+    rows = list(islice(cells_of(rest, delimiter), _RECORDS)) if delimiter else [[x] for x in rest]
+    delimiter = delimiter or "\x1f"
+    first, *below = rows
+    width = Counter(map(len, below or rows)).most_common(1)[0][0]
+    if below and len(first) == 2 < width and first == [first[0], str(width - 1)]:
+        return dialect_of(  # word2vec's number of words, and of dimensions
+            lines,
+            suffix=suffix,
+            skip=begin + 1,
+            header=False,
+            decimal=decimal,
+            thousands=thousands,
+            is_table=True,
+        )
+    if below and width == len(first) + 1 and len(first) > 1 and not below[0][-1]:
+        width -= 1  # every row ends with a delimiter
+    if width > 2 and not any(row[-1].strip() for row in rows if len(row) == width):
+        width -= 1
+    regular = [row[:width] for row in below if len(row) >= width]
+    textual = tuple(_is_textual(row[j] for row in regular) for j in range(width))
+    has_header = _has_header(first, regular, textual, width, named) if header is None else header
+    names = None
+    if has_header:
+        short = [""] * (width - len(first))
+        names = tuple(name.strip() for name in [*short, *first][:width])
+    else:
+        regular = [first[:width], *regular]
+        if len(first) >= width:
+            textual = tuple(_is_textual(row[j] for row in regular) for j in range(width))
+    marks = (decimal, thousands)
+    if decimal is None and thousands is None:
+        marks = _marks([cell for row in regular for cell in row])
+    begin += 1 + "".join(first).count("\n") if has_header else 0
+    column = tuple(row[0].strip() for row in regular)
+    return Dialect(delimiter, width, begin, names, marks[0] or ".", marks[1] or "", textual, column)
+
+
+def column_place(name: str, names: Sequence[str] | None, width: int) -> int | None:
+    """The place of a column by its name or number from 1; "index" is a first without name."""
+    if names is not None and name in names:
+        return list(names).index(name)
+    if name == "index" and names is not None and names[0] == "":
+        return 0
+    return int(name) - 1 if name.isdecimal() and 0 < int(name) <= width else None
+
+
+def table_in(lines: Sequence[str]) -> str | None:
+    """What separates the cells of a table in lines of text; None if the lines are texts."""
+    begin = _begin_of(lines, 0)
+    return _delimiter(_sample(lines[begin:]), False) or None
+
+
+def _sample(lines: Sequence[str]) -> list[str]:
+    """The first lines that are not blank, fewer of long ones."""
+    found: list[str] = []
+    size = 0
+    for line in lines:
+        if line.strip(" "):
+            found.append(line)
+            size += len(line)
+        if len(found) > _LINES or (size > _CHARACTERS and len(found) > _FEW):
+            break
+    return found
+
+
+def _begin_of(lines: Sequence[str], skip: int) -> int:
+    """Number of lines above a table: those left out, blank ones, comments, and Excel's."""
+    for number, line in enumerate(lines[skip:], start=skip):
+        if line.strip() and not line.startswith("#") and not line.lower().startswith("sep="):
+            return number
+    return len(lines)
+
+
+def _delimiter(lines: Sequence[str], is_table: bool) -> str | None:
+    """The delimiter of a table, "" of a single column, None if the lines are texts."""
+    found: dict[str, float] = {}
+    for mark in _DELIMITERS:
+        rows: list[list[str]] = []
+        if not any(one in line for one in mark.replace(" ", " \t") for line in lines[:2]):
+            found[mark] = 0
+            continue
+        with suppress(csv.Error):  # of a cell that is too long
+            rows = list(islice(cells_of(lines, mark), _RECORDS))
+        found[mark] = _score(rows, mark, is_table)
+    mark = max(found, key=found.__getitem__)
+    if found[mark] > 0:
+        return mark
+    if is_table:
+        cut = {mark: sum(line.count(mark) for line in lines[:_RECORDS]) for mark in "\t;,"}
+        mark = max(cut, key=cut.__getitem__)
+        cells = [cell for line in lines[:_RECORDS] for cell in line.split(mark)]
+        return mark if sum(map(is_number, cells)) > _NUMBERS * len(cells) and cut[mark] else ""
+    return "" if lines and all(is_number(line) or is_missing(line) for line in lines) else None
+
+
+def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
+    """How many cells of a table are numbers, .5 more for texts; 0 if there is no table."""
+    if not rows:
+        return 0
+    first, *rest = rows
+    below = rest or rows
+    (width, n_regular), *_ = Counter(map(len, below)).most_common(1)
+    # In one column of a .csv file, names of two words are common.
+    least = 3 if is_table and mark == BLANKS else 2
+    if width < least or n_regular < _REGULAR * len(below):
+        return 0
+    cells = [cell for row in below if len(row) == width for cell in row]
+    values = [cell for cell in cells if not _is_word(cell, mark)]
+    n_words = sum(max(1, len(cell.split())) for cell in cells)
+    is_by_r = len(first) == width - 1  # a header without a name for the names of rows
+    in_doubt = (mark == BLANKS and not is_by_r) or (mark == "," and not rest)
+    share = len(values) / (len(cells) if is_table else n_words)
+    if share > (_NUMBERS_IN_DOUBT if in_doubt else _NUMBERS):
+        return len(values)
+    lengths = {len(row) for row in rows}
+    is_equal = len(lengths) == 1 or (len({len(row) for row in below}) == 1 and is_by_r)
+    if not is_equal or mark == BLANKS:
+        return 0
+    if is_table:
+        return 0.5 + len(values)
+    ids = [row[0].strip() for row in rows]
+    are_ids = len(set(ids)) == len(ids) and not any(re.search(r"\s", one) for one in ids)
+    return 0.5 if mark == "\t" and width == 2 and are_ids else 0
+
+
+def _is_word(cell: str, mark: str) -> bool:
+    """Whether a cell is no value; between spaces, "-" and "." are signs of a sentence."""
+    if is_number(cell) or _DECIMAL_COMMA.fullmatch(cell):
         return False
-    return n_rows is None or n_lines() == n_rows + 1
+    return not (cell in ("NA", "nan", "NaN") if mark == BLANKS else is_missing(cell))
+
+
+def _is_textual(cells: Iterator[str]) -> bool:
+    """Whether most cells of a column that are not missing are texts."""
+    known = [holds_text(cell) and not _THOUSANDS.fullmatch(cell) for cell in cells
+             if not is_missing(cell)]  # fmt: skip
+    return sum(known) > len(known) / 2
+
+
+def _has_header(
+    first: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    textual: Sequence[bool],
+    width: int,
+    named: Collection[str],
+) -> bool:
+    """Whether the first line of a table is a header."""
+    if any(cell.strip() in named for cell in first):
+        return True
+    if not rows or len(first) not in (width - 1, width, width + 1):
+        return False
+    if len(first) == width - 1:
+        return True
+    rest = first[1:width]
+    if not first[0].strip() and rest:
+        is_counted = len(set(rest)) == len(rest) and all(map(_is_integer, rest))
+        if is_counted or not any(is_number(cell) or is_missing(cell) for cell in rest):
+            return True
+    above = [first[j] for j in range(width) if not textual[j]]
+    if not above or any(map(is_missing, above)):
+        return False
+    words = [holds_text(cell) and any(map(str.isalpha, cell)) and not _is_spelled(cell)
+             for cell in above]  # fmt: skip
+    if all(words):
+        return True
+    numbers = [cell for cell, word in zip(above, words, strict=True) if not word]
+    if all(map(_is_integer, numbers)) and len(set(numbers)) == len(numbers):
+        below = [row[j] for row in rows for j in range(width) if not textual[j]]
+        is_above_decimals = not any(map(_is_integer, below)) and len(first) > 2
+        is_counted = numbers == [str(j) for j in range(width)] and width > 1
+        if is_above_decimals or is_counted:
+            return True
+    if not any(words) or any(map(_is_spelled, above)):
+        return False
+    raise ValueError(
+        f"line 1 ({few(first)}) may be a header or a row of numbers with a bad cell; choose "
+        "header=True or False (--header yes or no)"
+    )
+
+
+def _is_spelled(cell: str) -> bool:
+    """Whether a cell is a number in another spelling than decimal digits, such as 0x10."""
+    with suppress(ValueError):
+        return not is_number(cell) and int(cell, 0) is not None
+    return False
 
 
 def _is_integer(cell: str) -> bool:
-    return cell.removeprefix("-").isdecimal()
+    return cell.strip().removeprefix("-").isdecimal()
 
 
-# ---- tables among texts --------------------------------------------------------------------------
-
-
-def table_in(lines: Sequence[str], besides: str = "") -> str | None:
-    """What separates the cells of a table in lines of text; None if the lines are texts.
-
-    A mark in `besides` separates nothing.
-    """
-    chosen = np.unique(np.linspace(0, len(lines) - 1, min(len(lines), _LINES)).astype(int))
-    chosen_lines = (lines[number] for number in chosen)
-    sample = [line for line in chosen_lines if line.strip() and not line.startswith(_COMMENTS)]
-    marks = [mark for mark in _MARKS if mark not in besides]
-    shares = {mark: _share_of_numbers(sample, mark) for mark in marks} if sample else {}
-    mark = max(shares, key=shares.__getitem__, default=None)
-    return mark if mark is not None and shares[mark] else None
-
-
-def reject_tables(
-    lines: Sequence[str], expected: str, remedy: str = "", *, besides: str = ""
-) -> None:
-    """Raise for a table of numbers where something else is expected, such as texts.
-
-    `besides` is that of `table_in`; `remedy` says what to do about what is no table.
-    """
-    if (mark := table_in(lines, besides)) is None:
-        return
-    number, n_cells = next(
-        (number, len(cells))
-        for number, line in enumerate(lines, start=1)
-        if not line.startswith(_COMMENTS) and len(cells := _cells(line, mark)) > 1
-    )
-    convert = f"give it a name that ends in {'.tsv' if mark == TAB else '.csv'}"
-    if mark in " |":
-        separator = r"\s+" if mark == " " else r"\|"
-        convert = f"convert it: pandas.read_csv(FILE, sep=r'{separator}').to_csv(NEW, index=False)"
-    raise ValueError(
-        f"expected {expected}, found a table: line {number} has {n_cells} cells separated by "
-        f"{_MARKS[mark]}, and most cells are numbers; to read it as a table, {convert}{remedy}"
-    )
-
-
-def _share_of_numbers(lines: Sequence[str], mark: str) -> float:
-    """Share of numbers among the words of a table; 0 if lines with this mark are no table."""
-    if sum(mark in line for line in lines) < _REGULAR * len(lines):
-        return 0.0
-    first, *rest = (_cells(line, mark) for line in lines)
-    rows = rest or [first]  # the first may be a header
-    (width, n_regular), *_ = Counter(map(len, rows)).most_common(1)
-    if width < 2 or n_regular < _REGULAR * len(rows):
-        return 0.0
-    cells = [cell for row in rows if len(row) == width for cell in row]
-    n_words = sum(max(1, len(cell.split())) for cell in cells)
-    share = sum(_is_value(cell, mark) for cell in cells) / n_words
-    is_by_r = len(first) == width - 1  # a header without a name for the names of rows
-    is_in_doubt = (mark == " " and not is_by_r) or (mark == "," and not rest)
-    least = _NUMBERS_IN_DOUBT if is_in_doubt else _NUMBERS
-    return share if share > least else 0.0
-
-
-def _is_value(cell: str, mark: str) -> bool:
-    """Whether a cell is a number or a missing one; between spaces, "-" and "." are signs."""
-    if is_number(cell) or (cell == "NA" if mark == " " else is_missing(cell)):
-        return True
-    decimals = cell.rpartition(",")[2]  # "95, " ends a part of a sentence
-    return decimals.isdecimal() and is_number(cell.replace(",", ".", 1))
-
-
-def _cells(line: str, mark: str) -> list[str]:
-    if mark == " ":
-        line = " ".join(line.split())
-    if '"' not in line:
-        return line.split(mark)
-    with suppress(csv.Error):  # of a cell that is too long
-        return next(csv.reader([line], delimiter=mark), [])
-    return [line]
+def _marks(cells: Sequence[str]) -> tuple[str, str]:
+    """What separates decimals and thousands, as far as cells tell."""
+    commas = [cell for cell in cells if "," in cell and not holds_text(cell.replace(",", ""))]
+    grouped = [cell for cell in commas if _THOUSANDS.fullmatch(cell)]
+    decimals = [cell for cell in commas if _DECIMAL_COMMA.fullmatch(cell) and cell not in grouped]
+    if decimals:
+        return ",", ""
+    certain = [cell for cell in grouped if cell.count(",") > 1 or "." in cell]
+    return ".", "," if certain else ""

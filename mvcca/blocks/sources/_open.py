@@ -1,142 +1,74 @@
-"""Open matrices: files by their ending, objects of other libraries by their type.
-
-A file becomes a source once, whose rows are then read in order, by position or in blocks.
-"""
+"""What reads each format of files, and objects of other libraries, by their type."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.sources._annotated import from_sparse_dataset, open_h5ad
+from mvcca.blocks.sources._annotated import beside_h5ad, from_sparse_dataset, open_h5ad
 from mvcca.blocks.sources._arrow import (
     ArrowTable,
     HuggingFaceRows,
     TableFile,
-    beside_columns,
     read_columns,
 )
 from mvcca.blocks.sources._binary import from_memmap, open_npy, read_npy
-from mvcca.blocks.sources._chunked import ChunkedArray
 from mvcca.blocks.sources._dask import from_dask
 from mvcca.blocks.sources._hdf5 import Hdf5Dataset, from_dataset
 from mvcca.blocks.sources._matlab import open_mat
 from mvcca.blocks.sources._npz import SparseNpz, beside_npz, read_npz
-from mvcca.blocks.sources._row_source import RowSource, SourceError
+from mvcca.blocks.sources._row_source import RowSource
 from mvcca.blocks.sources._zarr import ZarrArray, from_zarr
 
-__all__ = ["FILES", "TEXT", "as_source", "is_source", "open_matrix"]
-
-TEXT = (".csv", ".tsv")
-_OF_ONE_MATRIX = (".npy", ".npz")  # that is read by rows
+__all__ = ["BESIDE", "OPEN", "READ", "as_source", "is_source"]
 
 
-class FileFormat(NamedTuple):
-    """What reads files of one format.
+def _reader(opened: Callable[..., RowSource]) -> Callable[[Path, str | None], Any]:
+    def read(path: Path, key: str | None) -> Any:
+        source = opened(path, key)
+        return source.read(0, len(source))
 
-    Attributes
-    ----------
-    open : callable
-        The source of the matrix in a file, by its path and, unless it is the only one, its key.
-    read : callable or None
-        A whole array of any shape, text included, by path and key.
-    beside : callable or None
-        The rows and their ids, by path, name of the ids, and key of the rows.
-    """
-
-    open: Callable[..., RowSource]
-    read: Callable[[Path, str | None], Any] | None = None
-    beside: Callable[[Path, str, str | None], tuple[Any, Any]] | None = None
+    return read
 
 
-def _read_rows(path: Path, key: str | None) -> Any:
-    source = open_matrix(path, key)
-    return source.read(0, len(source))
+def _beside(opened: Callable[..., Any]) -> Callable[[Path, str, str | None], tuple[Any, Any]]:
+    def beside(path: Path, ids: str, key: str | None) -> tuple[Any, Any]:
+        matrix = opened(path, key)
+        return matrix, matrix.beside(ids)
+
+    return beside
 
 
-def _beside_array(path: Path, ids: str, key: str | None) -> tuple[RowSource, np.ndarray]:
-    matrix = open_matrix(path, key)
-    assert isinstance(matrix, ChunkedArray)
-    return matrix, matrix.beside(ids)
-
-
-FILES = {
-    ".npy": FileFormat(open_npy, lambda path, _: read_npy(path)),
-    ".npz": FileFormat(SparseNpz, read_npz, beside_npz),
-    ".h5": FileFormat(Hdf5Dataset, _read_rows, _beside_array),
-    ".hdf5": FileFormat(Hdf5Dataset, _read_rows, _beside_array),
-    ".h5ad": FileFormat(open_h5ad),
-    ".zarr": FileFormat(ZarrArray, _read_rows, _beside_array),
-    ".mat": FileFormat(open_mat, _read_rows),
-    ".parquet": FileFormat(TableFile, read_columns, beside_columns),
-    ".arrow": FileFormat(TableFile, read_columns, beside_columns),
+# The source of the matrix in a file, by its path and, unless it is the only one, its key.
+OPEN: dict[str, Callable[..., RowSource]] = {
+    ".npy": open_npy,
+    ".npz": SparseNpz,
+    ".h5": Hdf5Dataset,
+    ".hdf5": Hdf5Dataset,
+    ".h5ad": open_h5ad,
+    ".zarr": ZarrArray,
+    ".mat": open_mat,
+    ".parquet": TableFile,
+    ".arrow": TableFile,
 }
-
-
-def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSource:
-    """Open a matrix in a file, to be read by blocks of rows.
-
-    Parameters
-    ----------
-    path : path
-        Ends in ``.npy``, ``.npz`` (sparse, as `scipy.sparse.save_npz` writes it), ``.h5`` or
-        ``.hdf5``, ``.h5ad`` (AnnData; sparse rows stay sparse), ``.zarr`` (a folder), ``.mat``
-        (MATLAB; files before version 7.3 are read as a whole), ``.parquet`` or ``.arrow`` (an
-        Arrow IPC file; columns of numbers, or one column of lists of numbers of equal length).
-    key : str, optional
-        Name of the matrix, if an HDF5, Zarr or MATLAB file holds several; of an ``.h5ad`` file
-        ``"X"`` by default, or ``"layers/NAME"``; or of one column of a Parquet or Arrow file.
-
-    Returns
-    -------
-    RowSource
-        Has a shape and a dtype; rows are read on demand.
-
-    Raises
-    ------
-    SourceError
-        If the file is missing or damaged, or does not hold a matrix of real numbers.
-    ImportError
-        If the library that reads the format is not installed. The message names the extra.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from mvcca import open_matrix
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/text.npy", np.eye(5, 3, dtype=np.float32))
-    ...     text = open_matrix(f"{folder}/text.npy")
-    ...     text.shape, text.read(1, 3)
-    ((5, 3), array([[0., 1., 0.],
-           [0., 0., 1.]], dtype=float32))
-    """
-    path = os.fspath(path)
-    suffix = os.path.splitext(path.rstrip("/\\"))[1].lower()
-    if suffix in (*TEXT, ".txt"):
-        raise SourceError(
-            f"{path}: text cannot be read by blocks of rows. Convert it once: "
-            "np.save('matrix.npy', np.loadtxt(...)), or a DataFrame's to_parquet."
-        )
-    if suffix not in FILES:
-        raise SourceError(f"{path}: expected a file ending in one of {', '.join(FILES)}.")
-    if not os.path.exists(path):
-        raise SourceError(f"{path}: no such file.")
-    if os.path.isdir(path) != (suffix == ".zarr"):
-        found, wanted = ("folder", "file") if os.path.isdir(path) else ("file", "folder")
-        raise SourceError(f"{path}: expected a {wanted}, got a {found}.")
-    if not (os.path.isfile(path) or os.path.isdir(path)):
-        raise SourceError(f"{path}: not a regular file.")  # a FIFO would be waited for
-    if suffix not in _OF_ONE_MATRIX:
-        return FILES[suffix].open(path, key)
-    if key is not None:
-        raise SourceError(f"{path}: a {suffix} file holds one matrix; it has no {key!r}.")
-    return FILES[suffix].open(path)
+# A whole array of any shape, text included, by path and key.
+READ: dict[str, Callable[[Path, str | None], Any]] = {
+    ".npy": lambda path, _: read_npy(path),
+    ".npz": read_npz,
+    ".parquet": read_columns,
+    ".arrow": read_columns,
+    **{ending: _reader(OPEN[ending]) for ending in (".h5", ".hdf5", ".zarr", ".mat")},
+}
+# The rows and their ids, by path, name of the ids, and key of the rows.
+BESIDE: dict[str, Callable[[Path, str, str | None], tuple[Any, Any]]] = {
+    ".npz": beside_npz,
+    ".h5ad": beside_h5ad,
+    **{ending: _beside(OPEN[ending]) for ending in (".h5", ".hdf5", ".zarr")},
+}
 
 
 def as_source(block: Any) -> RowSource | None:

@@ -1,82 +1,45 @@
-"""Read text files in UTF-8: tables, with or without a header, and texts, one per line.
+"""Tables in text: columns of numbers that are read by blocks of rows, ids and other cells.
 
-A file that is not one is named for what it is. `_dialect` decides what the lines hold.
+A text is scanned once, in chunks of whole records: numbers are checked, and the place of each chunk
+is kept, so that blocks are read from there. NumPy parses numbers; Python's `csv` reads chunks with
+quotation marks, and finds bad cells.
 """
 
 from __future__ import annotations
 
-import codecs
-import csv
 import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from io import StringIO
-from itertools import islice
-from pathlib import Path
-from shlex import quote
-from typing import Any, TextIO
+from bisect import bisect_right
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.checks import few
-from mvcca.blocks.places import cell_in_words
 from mvcca.blocks.sources._dialect import (
-    TAB,
-    holds_text,
-    is_header,
+    BLANKS,
+    MISSING,
+    Dialect,
+    cells_of,
     is_missing,
     is_number,
-    reject_tables,
 )
+from mvcca.blocks.sources._file import FileSource, PerThread
+from mvcca.blocks.sources._row_source import SourceError
+from mvcca.blocks.sources._stream import Text, is_packed, open_text
 from mvcca.machine.warnings import warn
 
-__all__ = [
-    "MISSING",
-    "UNNAMED",
-    "ZERO",
-    "NamedColumns",
-    "as_strings",
-    "bad_cell",
-    "decoded_lines",
-    "name_among",
-    "read_beside",
-    "read_cells",
-    "read_column",
-    "read_ids",
-    "read_lines",
-    "read_table",
-]
-
-UNNAMED = "index"  # name of a first column without one, as of pandas' `reset_index`
-
-MISSING = "a value is missing"
+__all__ = ["ZERO", "NamedColumns", "TextTable", "as_strings", "first_lines", "text_lines"]
 
 ZERO = "a zero byte, which arrays of strings lose at the end; remove it"
 
-_UNPACK = "is compressed by {0}; unpack it: {0} -d {1}"
-_BEGINNINGS = {  # of files that are no text, and what to do with them
-    b"\x1f\x8b": ("gzip", _UNPACK),
-    b"BZh": ("bzip2", _UNPACK),
-    b"\xfd7zXZ\0": ("xz", _UNPACK),
-    b"\x28\xb5\x2f\xfd": ("zstd", _UNPACK),
-    b"PAR1": (".parquet", ""),
-    b"ARROW1": (".arrow", ""),
-    b"\x89HDF": (".h5", ""),
-    b"\x93NUMPY": (".npy", ""),
-    b"PK\x03\x04": ("", "is a workbook or a .npz file; save a sheet as .csv, or rename it to .npz"),
-    b"\xd0\xcf\x11\xe0": ("", "is an old workbook; save a sheet as .csv"),
-}
-_WIDE = {  # byte-order marks, the longer ones first
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
-_PIECE = 2**12  # bytes that tell a kind of file
-
-_FEW_ROWS = 200  # that tell what is in a column
+_CHUNK = 4 * 2**20
+_LONGEST = 64 * 2**20  # bytes of a record
+_KEPT_BYTES = 64 * 2**20  # of numbers, which are not read again
+_SLOW_BYTES = 2**30  # of a file that is read from its beginning again
 _PADDED_BYTES = 64 * 2**20
 _PADDING = 64  # at most, in units of the text's characters
+_SEEN = 1000  # lines that tell what a text holds
+_CELL = "\x1f"  # between the cells of normalized records
 
 
 class NamedColumns(np.ndarray):
@@ -97,113 +60,259 @@ class NamedColumns(np.ndarray):
         self.columns = columns if fits else None
 
 
-def read_table(path: Path, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
-    """Read rows of equal length, below a header if there is one, as numbers or texts."""
-    # A header consists of words above numbers, or of the names that `DataFrame.to_csv` writes for
-    # unnamed columns: the numbers 0, 1, 2, ..., or other distinct integers above three or more
-    # decimals. If the first line is ambiguous, the number of rows decides. Missing-value markers
-    # are values, which no matrix of numbers may hold.
-    delimiter = _delimiter(path)
-    end, names, has_names = _first_line(path, n_rows, header)
-    if has_names and not names[0]:
-        raise ValueError(
-            "its first column has no name, like an index that pandas writes. If it names the rows, "
-            f"give it by --id {UNNAMED}; else leave it out: to_csv(..., index=False)"
+# Whole records of a text with the ends of lines of Unix: where they begin in the stream, the number
+# of their first line, and they themselves.
+Chunk = tuple[int, int, str]
+
+
+class TextTable(FileSource):
+    """Columns of numbers in a text, with NaN for what is missing.
+
+    Attributes
+    ----------
+    ids : ndarray of str or None
+        One per row, of the column `id_place`.
+    holes : tuple of int or None
+        How many values are missing, and the row and the column of the first.
+    kept : ndarray or None
+        All rows, unless they take much memory.
+    """
+
+    def __init__(
+        self, text: Text, dialect: Dialect, places: Sequence[int], id_place: int | None
+    ) -> None:
+        self._text, self.dialect, self._places = text, dialect, list(places)
+        self.shown = text[1]  # in messages
+        self._id_place, self._here = id_place, PerThread()
+        names = dialect.names
+        self.columns = None if names is None else tuple(names[place] for place in places)
+        super().__init__(text[0])
+
+    def identity(self) -> tuple[Any, ...]:
+        return (*super().identity(), self._text, self.dialect, tuple(self._places))
+
+    def _open(self) -> None:
+        if is_packed(self._text) and self._stamp[0] > _SLOW_BYTES:
+            warn(
+                f"{self.shown}: it is packed or in {self._text[2]}, so that blocks are read "
+                "from its beginning again; unpack it, or convert it to UTF-8 or .parquet"
+            )
+        starts: list[tuple[int, int, int]] = []  # of chunks: row, place and line
+        kept: list[np.ndarray] = []
+        ids, n_rows, holes, first = [], 0, 0, None
+        for chunk in self._chunks():
+            lines, mark, own = self._records(chunk)
+            block = self._numbers(chunk, lines, mark)
+            starts.append((n_rows, *chunk[:2]))
+            missing = np.isnan(block)
+            if (count := int(missing.sum())) and first is None:
+                row, column = map(int, np.argwhere(missing)[0])
+                first = n_rows + row, column
+            holes, n_rows = holes + count, n_rows + len(block)
+            ids.append(as_strings(own))
+            kept = [*kept, block] if n_rows * block.shape[1] * 8 <= _KEPT_BYTES else []
+        if not n_rows:
+            raise SourceError(f"{self.shown}: it has no rows under its header")
+        self._edges, self._offsets, self._lines = map(list, zip(*starts, strict=True))
+        self._edges.append(n_rows)
+        self.boundaries = tuple(dict.fromkeys(self._edges))
+        self.describe((n_rows, len(self._places)), np.float64)
+        self.ids = np.concatenate(ids) if self._id_place is not None else None
+        self.holes = (holes, *first) if first else None
+        self.kept = np.concatenate(kept) if sum(map(len, kept)) == n_rows else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "kept": None, "ids": None}
+
+    def line_of(self, row: int) -> int:
+        """The line of a row, from 1."""
+        number = bisect_right(self._edges, row) - 1
+        with closing(self._chunks(number)) as chunks:
+            chunk = next(chunks)
+        return [line for line, _ in self._cells(chunk)][row - self._edges[number]]
+
+    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+        number, rows = vars(self._here).pop("chunk", (-1, np.empty(0)))
+        chunks = vars(self._here).pop("chunks", iter(()))
+        for start, stop in ranges:
+            block, row = np.empty((stop - start, self.shape[1])), start
+            while row < stop:
+                wanted = bisect_right(self._edges, row) - 1
+                if wanted != number:
+                    if wanted != number + 1 or number < 0:
+                        chunks = self._chunks(wanted)
+                    chunk = next(chunks)
+                    number, rows = wanted, self._numbers(chunk, *self._records(chunk)[:2])
+                first, end = self._edges[number], min(stop, self._edges[number + 1])
+                block[row - start : end - start] = rows[row - first : end - first]
+                row = end
+            yield block
+        self._here.chunk, self._here.chunks = (number, rows), chunks
+
+    def _chunks(self, number: int | None = None) -> Generator[Chunk]:
+        """The chunks from a number on, as the scan has cut them; None scans the file."""
+        if number is None:
+            yield from chunks_of(self._text, self.dialect.begin)
+            return
+        stream, rest = open_text(self._text, self._offsets[number])
+        with closing(stream):
+            for place in range(number, len(self._offsets)):
+                ends = self._offsets[place + 1 : place + 2]
+                size = ends[0] - self._offsets[place] if ends else None
+                while size is None or len(rest) < size:
+                    if not (piece := stream.read(_CHUNK if size is None else size - len(rest))):
+                        break
+                    rest += piece
+                offset, line = self._offsets[place], self._lines[place]
+                yield offset, line, _decoded(rest[:size], self._text, line, offset == 0)
+                rest = b"" if size is None else rest[size:]
+
+    def _records(self, chunk: Chunk) -> tuple[list[str], str, list[str]]:
+        """Records without quotation marks, what separates their cells, and their ids."""
+        dialect, place = self.dialect, self._id_place
+        lines = every = chunk[2].removesuffix("\n").split("\n")
+        if dialect.delimiter == BLANKS and re.search(r"  |\t|^ | $", chunk[2], re.MULTILINE):
+            lines = [" ".join(line.split()) for line in lines]
+        if "\n\n" in chunk[2] or "\n " in chunk[2] or chunk[2][0] in "\n ":
+            lines = [line for line in lines if line.strip(" ")]
+        is_plain = (
+            lines and '"' not in chunk[2] and not (dialect.width == 1 and len(lines) < len(every))
         )
-    if has_names and next(islice(_lines(path, delimiter), 1, None), None) is None:
-        raise ValueError("it has no rows under its header")
-    if len(names) == 1:
-        _check_one_column(path, delimiter)
-    try:
-        table = _numbers(path, delimiter, end if has_names else 0)
-    except ValueError:
-        rows = list(islice(_lines(path, delimiter), int(has_names), None))
-        if not _is_text([row for _, row in rows]):
-            _raise_for_bad_cell(path, rows, names if has_names else None, header)
-            raise
-        table = as_strings([cell for _, row in rows for cell in row], path).reshape(len(rows), -1)
-    if has_names and header is None and not _are_words(path, delimiter, names):
-        _report_header(path, names)
-    has_columns = has_names and table.dtype.kind == "f"
-    return NamedColumns.of(table, tuple(names)) if has_columns else table
+        mark = dialect.delimiter
+        # NumPy checks that records are of one length, unless some columns are left out.
+        if is_plain and (
+            (len(self._places) == dialect.width == 1 + lines[0].count(mark))
+            or {line.count(mark) for line in lines} <= {dialect.width - 1}
+        ):
+            if place is None:
+                return lines, mark, []
+            if place == 0:
+                return lines, mark, [line[: line.find(mark)].strip() for line in lines]
+            return lines, mark, [line.split(mark, place + 1)[place].strip() for line in lines]
+        rows = [row for _, row in self._cells(chunk)]
+        ids = [] if place is None else [row[place].strip() for row in rows]
+        return [_CELL.join(row).replace("\n", " ") for row in rows], _CELL, ids
+
+    def _cells(self, chunk: Chunk) -> Iterator[tuple[int, list[str]]]:
+        """The line and the cells of each record."""
+        width, is_blank = self.dialect.width, self.dialect.delimiter == BLANKS
+        reader: Any = cells_of(chunk[2].removesuffix("\n").split("\n"), self.dialect.delimiter)
+        number, blank = chunk[1], 0
+        for row in reader:
+            line, number = number, chunk[1] + reader.line_num
+            if not row or (width > 1 and len(row) == 1 and not row[0].strip()):
+                blank = blank or line
+                continue
+            if blank and width == 1:  # in one column, a blank line is an empty cell
+                raise SourceError(f"{self.shown}: line {blank} is empty; a value is missing")
+            if is_blank and len(row) > width > 1:  # the name of a row may hold spaces
+                row = [" ".join(row[: 1 - width]), *row[1 - width :]]
+            if len(row) == width + 1 and not row[-1].strip():
+                row = row[:width]
+            if len(row) != width:
+                n_cells = f"{len(row)} cell{'s' * (len(row) > 1)}"
+                raise SourceError(
+                    f"{self.shown}: line {line} has {n_cells}, the others have {width}"
+                    f"{self._advice(row)}"
+                )
+            yield line, row
+
+    def _advice(self, row: list[str]) -> str:
+        joined = self.dialect.delimiter == "," and len(row) > self.dialect.width
+        return "; quote cells that hold commas" if joined else ""
+
+    def _numbers(self, chunk: Chunk, lines: list[str], mark: str) -> np.ndarray:
+        """The columns of numbers of a chunk, with NaN for what is missing."""
+        if not lines:
+            return np.empty((0, len(self._places)))
+        for sign, plain in ((self.dialect.thousands, ""), (self.dialect.decimal, ".")):
+            if sign and sign not in (plain, mark):
+                lines = [line.replace(sign, plain) for line in lines]
+        if self.dialect.width == 1:  # NumPy skips empty records
+            lines = [line or "nan" for line in lines]
+        try:
+            block = self._parsed(lines, mark)
+        except ValueError:
+            try:
+                block = self._parsed(_with_nan(lines, mark), mark)
+            except ValueError:
+                self._raise_for_bad_cell(chunk)
+                raise
+        if np.isinf(block).any():
+            self._raise_for_bad_cell(chunk)
+        return block
+
+    def _parsed(self, lines: list[str], mark: str) -> np.ndarray:
+        is_whole = len(self._places) == self.dialect.width
+        columns = None if is_whole else self._places
+        return np.loadtxt(lines, delimiter=mark, usecols=columns, comments=None, ndmin=2)
+
+    def _raise_for_bad_cell(self, chunk: Chunk) -> None:
+        """Name the first cell that is no number by its line, id and column."""
+        dialect = self.dialect
+        for line, row in self._cells(chunk):
+            for place in self._places:
+                plain = row[place].replace(dialect.thousands or "\0", "")
+                plain = plain.replace(dialect.decimal, ".")
+                if is_missing(plain) or (is_number(plain) and abs(float(plain)) < np.inf):
+                    continue
+                own = "" if self._id_place is None else f" ({row[self._id_place].strip()})"
+                raise SourceError(
+                    f"{self.shown}: {_said(row[place], line, own, self._column(place))}"
+                )
+
+    def _column(self, place: int) -> str:
+        names = self.dialect.names
+        return f"column {place + 1}" if names is None else f"column {names[place]!r}"
+
+    def missing_in_words(self) -> str:
+        """How many values are missing, and where the first is."""
+        assert self.holes is not None
+        count, row, column = self.holes
+        own = "" if self.ids is None else f" ({self.ids[row]})"
+        return (
+            f"{count:,} of {len(self) * self.shape[1]:,} values are missing, first in line "
+            f"{self.line_of(row)}{own}, {self._column(self._places[column])}"
+        )
+
+    def cells(self) -> tuple[np.ndarray, np.ndarray]:
+        """All cells as texts, (n_rows, width), and the lines of the rows."""
+        found = [one for chunk in self._chunks() for one in self._cells(chunk)]
+        cells = as_strings([cell for _, row in found for cell in row])
+        return cells.reshape(len(found), -1), np.array([line for line, _ in found])
 
 
-def _are_words(path: Path, delimiter: str, names: list[str]) -> bool:
-    """Whether the first line consists of words, some above numbers, and cannot be a row."""
-    below = next((row for _, row in islice(_lines(path, delimiter), 1, None)), [])
-    return all(map(holds_text, names)) and any(map(is_number, below))
+def _said(cell: str, line: int, own: str, column: str) -> str:
+    """What is wrong with a cell, and what to do."""
+    shown = cell if len(cell) <= 40 else f"{cell[:40]}..."
+    if re.fullmatch(r"\s*[+-]?\d{1,3},\d{3}\s*", cell):
+        plain = cell.replace(",", "").strip()
+        return (
+            f"{cell!r} in line {line}{own}, {column} may be {plain} or a decimal comma; give "
+            "thousands=',' or decimal=','"
+        )
+    if re.fullmatch(r"\s*[+-]?\d*,\d+\s*", cell):
+        return f"{cell!r} in line {line}{own}, {column} has a decimal comma; give decimal=','"
+    name = column.removeprefix("column ").strip("'")
+    return (
+        f"expected a number in line {line}{own}, {column}, got {shown!r}; correct it, or give "
+        f"drop={name!r}"
+    )
 
 
-def read_cells(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """All cells of a table as texts, (n_lines, n_columns), header included; and their lines."""
-    delimiter = _delimiter(path)
-    rows = list(_lines(path, delimiter))
-    if not rows:
-        raise ValueError("it is empty")
-    if len(rows[0][1]) == 1:
-        _check_one_column(path, delimiter)
-    cells = as_strings([cell for _, row in rows for cell in row], path).reshape(len(rows), -1)
-    return cells, np.array([line for line, _ in rows])
+def _with_nan(lines: list[str], mark: str) -> list[str]:
+    """Records in which missing values are spelled nan."""
+    edge = re.escape(mark)
+    markers = "|".join(map(re.escape, sorted(MISSING, key=len, reverse=True)))
+    pattern = rf"(?<![^{edge}\n])[ ]*(?:{markers})?[ ]*(?![^{edge}\n])"
+    return re.sub(pattern, "nan", "\n".join(lines), flags=re.IGNORECASE).split("\n")
 
 
-def read_beside(path: Path, column: str) -> tuple[NamedColumns | None, list[str], list[int]]:
-    """The columns of numbers beside one column of texts, below a header; its cells and their lines.
-
-    The numbers are None if a cell is not a number, or if there is no column of this name.
-    """
-    delimiter = _delimiter(path)
-    lines = _lines(path, delimiter)
-    if (first := next(lines, None)) is None:
-        raise ValueError("it is empty")
-    end, names = first
-    names = [name.strip() for name in names]
-    column = name_among(column, names)
-    if names.count(column) != 1 or len(set(names)) < len(names):
-        return None, [], []
-    place = names.index(column)
-    rest = [number for number in range(len(names)) if number != place]
-    numbers, cells = [], []
-    for line, row in lines:
-        numbers.append(line)
-        cells.append(row[place].strip())
-    if not rest or not cells:
-        return None, cells, numbers
-    try:
-        table = _numbers(path, delimiter, end, rest)
-    except ValueError:
-        return None, cells, numbers
-    return NamedColumns.of(table, tuple(names[number] for number in rest)), cells, numbers
-
-
-def read_column(path: Path, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
-    """Read a single column as text, such as ids: (n_rows,), after a header if there is one.
-
-    `n_rows` and `header` are those of `read_table`.
-    """
-    _, names, has_names = _first_line(path, n_rows, header, is_text=True)
-    if len(names) > 1:
-        raise ValueError(f"expected one column, got {len(names)}")
-    delimiter = _delimiter(path)
-    _check_one_column(path, delimiter, besides=" ")  # which ids may contain
-    cells = [cell for _, (cell,) in islice(_lines(path, delimiter), int(has_names), None)]
-    if has_names and header is None:
-        _report_header(path, names)
-    return as_strings(cells, path)
-
-
-def name_among(name: str, names: Collection[str]) -> str:
-    """The name of a column; that of a first column without one is "", and may be called index."""
-    return "" if name == UNNAMED and name not in names and "" in names else name
-
-
-def as_strings(texts: list[str], path: Path | None = None) -> np.ndarray:
-    """Texts as an array of strings, which pads each to the longest with zero bytes.
-
-    `path` is the text file that they are from, for the error.
-    """
+def as_strings(texts: list[str]) -> np.ndarray:
+    """Texts as an array of strings, which pads each to the longest with zero bytes."""
     if "\0" in "".join(texts):
         zero = next(text for text in texts if "\0" in text)
-        raise ValueError(f"got {zero!r} with {ZERO}" if path is None else _not_a_text(path))
+        raise ValueError(f"got {zero!r} with {ZERO}")
     longest, n_characters = max(map(len, texts), default=0), sum(map(len, texts))
     if 4 * len(texts) * longest > max(_PADDED_BYTES, _PADDING * n_characters):
         raise ValueError(
@@ -213,258 +322,92 @@ def as_strings(texts: list[str], path: Path | None = None) -> np.ndarray:
     return np.array(texts, dtype=str)
 
 
-def read_ids(path: Path) -> np.ndarray:
-    """Read ids, one per line: (n_lines,)."""
-    lines = decoded_lines(path)
-    if TAB in "".join(lines):
-        number = next(number for number, line in enumerate(lines, start=1) if TAB in line)
-        raise ValueError(
-            f"expected one id per line, line {number} has a tab; save one column of ids"
-        )
-    remedy = "; if these are ids, quote each one in a .csv file"
-    reject_tables(lines, "one id per line", remedy)
-    return as_strings(lines)
+# ---- lines and chunks ----------------------------------------------------------------------------
 
 
-def read_lines(path: Path) -> np.ndarray:
-    """Read texts in UTF-8, one per line, as a column of strings: (n_lines, 1)."""
-    texts = decoded_lines(path)
-    if not texts:
-        raise ValueError("expected one text per line, it is empty")
-    if all(all(map(is_number, line.replace(",", " ").split())) for line in texts):
-        raise ValueError(
-            "expected one text per line, found numbers only; save a matrix as .npy, or as .csv "
-            "with commas between its columns"
-        )
-    reject_tables(
-        texts,
-        "one text per line",
-        "; if these are texts, put each one into a .txt file, all of them into one folder",
-    )
-    for number, line in enumerate(texts, start=1):
-        if not line.strip():
-            raise ValueError(
-                f"expected one text per line, line {number} is empty; leave out the object in all "
-                "files, or write a word for a missing text"
+def text_lines(text: Text) -> list[str]:
+    """All lines of a text, without their ends."""
+    lines = "".join(chunk[2] for chunk in chunks_of(text, quoted=False)).split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def first_lines(text: Text) -> list[str]:
+    """The first lines of a text."""
+    with closing(chunks_of(text, quoted=False)) as chunks:
+        first = next(chunks, None)
+    if first is None:
+        return []
+    return first[2].removesuffix("\n").split("\n", _SEEN)[:_SEEN]
+
+
+def chunks_of(text: Text, n_skipped: int = 0, *, quoted: bool = True) -> Generator[Chunk]:
+    """Whole records of a text, after some lines.
+
+    A record ends with its line, unless it is `quoted`, where a quoted cell goes on.
+    """
+    stream, rest = open_text(text)
+    offset, line, is_last = 0, 1, False
+    with closing(stream):
+        while not is_last:
+            whole, rest, is_last = _cut(stream, rest, line, text, quoted)
+            decoded = _decoded(whole, text, line, offset == 0)
+            n_lines = decoded.count("\n")
+            if n_skipped > n_lines:
+                decoded, n_skipped = "", n_skipped - n_lines
+            elif n_skipped:
+                at = _nth_end(whole, n_skipped)
+                decoded = decoded.split("\n", n_skipped)[n_skipped]
+                line, offset, n_lines = line + n_skipped, offset + at, n_lines - n_skipped
+                whole, n_skipped = whole[at:], 0
+            if decoded:
+                yield offset, line, decoded
+            offset, line = offset + len(whole), line + n_lines
+
+
+def _cut(
+    stream: Any, rest: bytes, line: int, text: Text, quoted: bool
+) -> tuple[bytes, bytes, bool]:
+    """The next whole records of a stream, what follows them, and whether they are the last."""
+    while True:
+        more = stream.read(_CHUNK)
+        rest += more
+        if not more and not (quoted and rest.count(b'"') % 2 and len(rest) > _CHUNK):
+            return rest, b"", True
+        if cut := _end_of_records(rest, quoted):
+            return rest[:cut], rest[cut:], False
+        if not more or len(rest) > _LONGEST:
+            raise SourceError(
+                f"{text[1]}: line {line} is longer than {_LONGEST // 2**20} MiB, or its "
+                "quotation mark is never closed"
             )
-    return np.array(texts, dtype=object)[:, None]
 
 
-def _delimiter(path: Path) -> str:
-    """Tab in .tsv files; in .csv files what separates the names or numbers of the first line."""
-    with _open_text(path) as file:
-        first = next(csv.reader(file, delimiter=TAB if path.suffix.lower() == ".tsv" else ","), [])
-    if any("\0" in cell for cell in first):
-        raise ValueError(_not_a_text(path))
-    if path.suffix.lower() == ".tsv":
-        return TAB
-    if len(first) == 1:  # quoted commas do not count
-        return next((mark for mark in (";", TAB) if mark in first[0]), ",")
-    return ","
+def _end_of_records(piece: bytes, quoted: bool) -> int:
+    """Where the last whole record ends; 0 if there is none."""
+    end, n_quotes = len(piece), piece.count(b'"') if quoted else 0
+    while (cut := piece.rfind(b"\n", 0, end)) >= 0:
+        n_quotes -= piece.count(b'"', cut, end) if quoted else 0
+        if not n_quotes % 2:
+            return cut + 1
+        end = cut
+    return piece.rfind(b"\r", 0, len(piece) - 1) + 1 if b"\n" not in piece else 0
 
 
-def _first_line(
-    path: Path, n_rows: int | None, header: bool | None, is_text: bool = False
-) -> tuple[int, list[str], bool]:
-    """Where the first line ends, its cells, and whether it is a header.
-
-    In a table of text, only the number of rows tells.
-    """
-    lines = _lines(path, _delimiter(path))
-    if (first := next(lines, None)) is None:
-        raise ValueError("it is empty")
-    end, names = first
-    if header is not None:
-        return end, names, header
-
-    def n_lines() -> int:
-        return sum(1 for _ in _lines(path, _delimiter(path)))
-
-    if is_text:
-        return end, names, n_rows is not None and n_lines() == n_rows + 1
-    below = next((row for _, row in lines if not all(map(is_missing, row))), None)
-    return end, names, is_header(names, below, n_lines, n_rows)
+def _nth_end(piece: bytes, n_lines: int) -> int:
+    """Where the n-th line of a piece ends, whatever ends its lines."""
+    ends = re.finditer(rb"\r\n|\n|\r", piece)
+    return next(match.end() for number, match in enumerate(ends, start=1) if number == n_lines)
 
 
-def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of every row; rows have equal length, and blank lines are no rows."""
-    length, blank, n_read = None, None, 0
-    with _open_text(path) as file:
-        reader = csv.reader(file, delimiter=delimiter)
-        for row in reader:
-            if not row:
-                blank = blank or reader.line_num
-                continue
-            length = length or len(row)
-            if length == 1 and blank:  # in one column, a blank line is an empty cell
-                raise ValueError(f"line {blank} is empty; a value is missing")
-            if len(row) != length:
-                advice = _advice_on(row, delimiter)
-                if n_read == 1 and len(row) == length + 1:
-                    advice = (
-                        "; if the header lacks a name for the names of rows, as R writes it, add "
-                        "one: write.table(..., col.names=NA)"
-                    )
-                raise ValueError(
-                    f"line {reader.line_num} has {len(row)} cells, expected {length} as in the "
-                    f"lines above{advice}"
-                )
-            n_read += 1
-            yield reader.line_num, row
-
-
-def _is_text(rows: list[list[str]]) -> bool:
-    """Whether the first row, or a whole column of several, is text rather than numbers."""
-    if all(map(is_number, rows[0])) or not any(holds_text(cell) for row in rows for cell in row):
-        return False
-    columns = zip(*rows, strict=True)
-    return len(rows[0]) == 1 or any(not any(map(is_number, column)) for column in columns)
-
-
-def _check_one_column(path: Path, delimiter: str, besides: str = "") -> None:
-    """Raise for blank lines, which `loadtxt` skips, and for several columns in each cell."""
-    lines = _lines(path, delimiter)
-    cells = [row[0] for _, row in islice(lines, _FEW_ROWS)]
-    for _ in lines:  # is any blank?
-        pass
-    expected = f"cells separated by {'tabs' if delimiter == TAB else 'commas'}"
-    reject_tables(cells, expected, besides=delimiter + besides)
-
-
-def _numbers(
-    path: Path, delimiter: str, n_skipped: int, columns: list[int] | None = None
-) -> np.ndarray:
-    return np.loadtxt(
-        path,
-        delimiter=delimiter,
-        skiprows=n_skipped,
-        usecols=columns,
-        ndmin=2,
-        comments=None,
-        quotechar='"',
-        encoding="utf-8-sig",
-    )
-
-
-def _raise_for_bad_cell(
-    path: Path, rows: list[tuple[int, list[str]]], names: list[str] | None, header: bool | None
-) -> None:
-    """Raise for the first cell that is not a number; `rows` have their lines, but no header."""
-    for number, (line, row) in enumerate(rows):
-        for column, cell in enumerate(row):
-            if not is_number(cell):
-                name = column if names is None else names[column]
-                is_first = number == 0 and names is None and header is None
-                hint = "; if line 1 is a header, choose header=True (--header yes)"
-                raise ValueError(
-                    bad_cell(cell, number, name, line, file=path) + (hint if is_first else "")
-                ) from None
-
-
-def bad_cell(
-    cell: str,
-    row: int,
-    column: int | str,
-    line: int | None = None,
-    name: Any = None,
-    file: str | Path = "",
-) -> str:
-    """What is wrong with a cell that is not a number, and what to do.
-
-    `name` is the id of its row; `file`, if it is a text, tells how to convert it.
-    """
-    where = cell_in_words(row, column, line=line, name=name)
-    if is_missing(cell):
-        return f"expected a number in {where}, got {cell!r}: {MISSING}"
-    is_text = Path(file).suffix.lower() in (".csv", ".tsv")
-    advice = _advice_on([cell], _delimiter(Path(file)) if is_text else None)
-    return f"expected a number in {where}, got {cell!r}{advice}"
-
-
-def _advice_on(cells: list[str], delimiter: str | None) -> str:
-    """What to do about cells with commas; without `delimiter`, not how to convert the file."""
-    if any(re.fullmatch(r"\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*", cell) for cell in cells):
-        what, option = "write numbers without commas between digits", "thousands"
-        if not any("." in cell or cell.count(",") > 1 for cell in cells):
-            what += ", or decimals with a point"
-    elif any(re.fullmatch(r"\s*[-+]?\d*,\d+\s*|.*\d;\d*", cell) for cell in cells):
-        what, option = "decimals need a point", "decimal"
-    else:
-        return ""
-    if any(";" in cell for cell in cells):  # cut at a decimal comma
-        delimiter = ";"
-    if delimiter is None:
-        return f"; {what}"
-    convert = f"pandas.read_csv(FILE, sep={delimiter!r}, {option}=',').to_csv(NEW, index=False)"
-    if "or decimals" in what:
-        convert += ", with decimal=',' if it separates decimals"
-    return f"; {what}. To convert: {convert}"
-
-
-def _report_header(path: Path, names: list[str]) -> None:
-    warn(
-        f"{path}: line 1 ({few(names)}) is read as a header. If it is a row, choose header=False "
-        "(--header no)."
-    )
-
-
-# ---- decoding ------------------------------------------------------------------------------------
-
-
-def decoded_lines(path: Path) -> list[str]:
-    """The lines of a text in UTF-8, without their ends."""
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(_not_a_text(path)) from None
-    if "\0" in text:
-        raise ValueError(_not_a_text(path))
-    # str.splitlines would split at more characters, such as U+2028 within a text.
-    return [line.rstrip("\n") for line in StringIO(text, newline=None)]
-
-
-@contextmanager
-def _open_text(path: Path) -> Iterator[TextIO]:
-    """An open text in UTF-8, as `csv.reader` takes it."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
+def _decoded(piece: bytes, text: Text, line: int, is_first: bool) -> str:
+    if is_first:
+        piece = piece.removeprefix(b"\xef\xbb\xbf")
+    if (place := piece.find(b"\0")) < 0:
         try:
-            yield file
-        except UnicodeDecodeError:
-            raise ValueError(_not_a_text(path)) from None
-
-
-def _not_a_text(path: Path) -> str:
-    """What a file is that is not text in UTF-8 without zero bytes, and what to do."""
-    content = path.read_bytes()
-    for beginning, (kind, advice) in _BEGINNINGS.items():
-        if content.startswith(beginning):
-            advice = advice or "is a {0} file; give it a name that ends in {0}"
-            return "it " + advice.format(kind, quote(str(path)))
-    marked = (name for mark, name in _WIDE.items() if content.startswith(mark))
-    wide = next(marked, _wide_without_mark(content[:_PIECE]))
-    if wide is not None:
-        return f"expected text in UTF-8, got {wide}; convert it: {_converted(path, wide)}"
-    try:
-        content.decode("utf-8-sig")
-        place, advice = (
-            content.find(b"\0"),
-            f"remove zero bytes: tr -d '\\000' < {quote(str(path))} > NEW",
-        )
-    except UnicodeDecodeError as error:
-        place = error.start
-        advice = f"convert it, for example by {_converted(path, 'WINDOWS-1252')}"
-    line = content.count(b"\n", 0, place) + 1
-    return f"expected text in UTF-8, got the byte {content[place]:#04x} in line {line}; {advice}"
-
-
-def _wide_without_mark(content: bytes) -> str | None:
-    """Which UTF-16 Latin letters are in, every other byte of which is zero."""
-    even, odd = (part.count(0) / max(1, len(part)) for part in (content[::2], content[1::2]))
-    if max(even, odd) < 0.8 or min(even, odd) > 0.2:
-        return None
-    return "UTF-16LE" if odd > even else "UTF-16BE"
-
-
-def _converted(path: Path, encoding: str) -> str:
-    return f"iconv -f {encoding} -t UTF-8 {quote(str(path))} > NEW"
+            decoded = piece.decode()
+            return decoded.replace("\r\n", "\n").replace("\r", "\n") if b"\r" in piece else decoded
+        except UnicodeDecodeError as error:
+            place = error.start
+    where = f"got the byte {piece[place]:#04x} in line {line + piece.count(10, 0, place)}"
+    remedy = "give encoding='cp1252'" if piece[place] else "remove zero bytes: tr -d '\\000'"
+    raise SourceError(f"{text[1]}: {where}; {remedy}")

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mvcca.blocks import SourceError
-from mvcca.machine.written_files import write_npy, write_table
+from mvcca.machine.written_files import write_npy, write_npz, write_table
 from mvcca.statistics.passes._accumulate import watched
 from mvcca.statistics.passes._blocks import row_blocks, row_bytes_of
 from mvcca.statistics.passes._read_ahead import blocks_read_ahead
@@ -40,17 +40,28 @@ class ProjectedRows:
         slices = list(row_blocks(views, row_bytes=row_bytes_of(views) + of_results))
         return watched(self._read_ahead(views, slices), views, slices)
 
-    def write(self, file: BinaryIO, suffix: str, ids: np.ndarray | None = None) -> None:
-        """Write all scores as .npy, .parquet, .arrow (in a column of lists) or .csv."""
+    def write(
+        self, file: BinaryIO, suffix: str, ids: np.ndarray | None = None, id_name: str = "id"
+    ) -> None:
+        """Write all scores and ids, in a column `id_name`.
+
+        .parquet and .arrow hold vectors as lists, .csv holds a column for each component, .npz
+        arrays named rows and ids, and .npy no ids.
+        """
         if suffix == ".npy":
             write_npy(file, self.blocks(), self.shape, self.dtype)
+        elif suffix == ".npz":
+            write_npz(file, self.blocks(), self.shape, self.dtype, ids)
         else:
-            write_table(file, suffix, self._tables(ids, in_lists=suffix != ".csv"))
+            named = None if ids is None else (id_name, ids)
+            write_table(file, suffix, self._tables(named, in_lists=suffix != ".csv"))
 
-    def _tables(self, ids: np.ndarray | None, in_lists: bool) -> Iterator[dict[str, np.ndarray]]:
+    def _tables(
+        self, ids: tuple[str, np.ndarray] | None, in_lists: bool
+    ) -> Iterator[dict[str, np.ndarray]]:
         start = 0
         for block in self.blocks():
-            own = {} if ids is None else {"id": ids[start : start + len(block)]}
+            own = {} if ids is None else {ids[0]: ids[1][start : start + len(block)]}
             start += len(block)
             columns = {f"component{number}": column for number, column in enumerate(block.T)}
             yield own | ({"vector": block} if in_lists else columns)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import SourceError, kind_of, read_array
-from mvcca.blocks.sources import FORMATS, ZERO, lines_of_text, read_names, reject_tables, table_in
+from mvcca.blocks.sources import ZERO, lines_of_text, table_in
 from mvcca.views import Labels
 
 
@@ -19,12 +19,12 @@ def read_labels(name: str, n_rows: int | None = None, header: bool | None = None
     ----------
     name : str
         A ``.txt`` file has one label set per line, separated by commas; an empty line is an object
-        without labels. Other formats, see `mvcca.blocks.read_array`, contain one class per row, an
+        without labels. Other formats, see `mvcca.blocks.read_table`, contain one class per row, an
         indicator matrix or real label vectors.
     n_rows : int, optional
-        Expected number of objects, which decides whether an ambiguous first line is a header.
+        Expected number of objects: a column of words with one row more has a header.
     header : bool, optional
-        Whether the first line of a .csv or .tsv file is a header; see `mvcca.blocks.read_array`.
+        Whether the first line of a table in text is a header.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def read_labels(name: str, n_rows: int | None = None, header: bool | None = None
         if not any(sets):
             raise SourceError(f"{name}: expected one label set per line, found no label")
         return Labels.of(sets)
-    array = read_array(name, n_rows, f".txt, {FORMATS}", header)
+    array = read_array(name, header, n_rows)
     array = array if kind_of(array).is_sparse else np.asarray(array)
     if array.ndim == 2 and array.dtype.kind in "US":
         if array.shape[1] > 1:
@@ -73,7 +73,7 @@ def read_label_vectors(name: str, header: bool | None = None) -> Any:
         as word2vec and GloVe write them; labels may contain spaces, and a first line of two
         integers is skipped. Other formats contain one row per label.
     header : bool, optional
-        Whether the first line of a .csv or .tsv file is a header; see `mvcca.blocks.read_array`.
+        Whether the first line of a table in text is a header.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def read_label_vectors(name: str, header: bool | None = None) -> Any:
         announces.
     """
     if not name.lower().endswith((".txt", ".vec")):
-        return read_array(name, formats=f".txt, .vec, {FORMATS}", header=header)
+        return read_array(name, header)
     lines = {
         number: words
         for number, line in enumerate(lines_of_text(name), start=1)
@@ -132,12 +132,11 @@ def _check_label_sets(name: str, lines: list[str]) -> None:
             f"{len(lines)} lines have semicolons and none has commas"
         )
     mark = table_in(lines)
-    if mark == "," and _are_sets_of_integers(lines):
-        return
-    try:
-        reject_tables(lines, "one label set per line, separated by commas")
-    except ValueError as error:
-        raise SourceError(f"{name}: {error}") from error
+    if mark is not None and not (mark == "," and _are_sets_of_integers(lines)):
+        raise SourceError(
+            f"{name}: expected one label set per line, separated by commas, found a table of "
+            "numbers; give it a name that ends in .csv or .tsv"
+        )
 
 
 def _are_sets_of_integers(lines: list[str]) -> bool:
@@ -170,8 +169,19 @@ def read_ids(name: str, n_rows: int | None = None, header: bool | None = None) -
     SourceError
         If the file cannot be read, or does not contain ids, such as a table of numbers.
     """
-    is_array = name.lower().endswith(".npy")
-    ids = read_array(name) if is_array else read_names(name, n_rows, header)
+    if name.lower().endswith(".npy"):
+        ids = read_array(name)
+    elif name.lower().endswith((".csv", ".tsv", ".xlsx")):
+        ids = read_array(name, header, n_rows, texts=True)
+        if ids.ndim == 2 and ids.shape[1] > 1:
+            raise SourceError(f"{name}: expected one column, got {ids.shape[1]}")
+        ids = ids.ravel()
+    else:
+        lines = lines_of_text(name)
+        if "\t" in "".join(lines) or table_in(lines) not in (None, ","):
+            raise SourceError(f"{name}: expected one id per line, found a table; save its ids as "
+                              "one column of a .csv file")  # fmt: skip
+        ids = np.array(lines)
     if ids.ndim != 1 or ids.dtype.kind not in "iuU":
         raise SourceError(
             f"{name}: expected integers or strings, one per row, got {ids.dtype} {ids.shape}"
@@ -186,10 +196,9 @@ def read_row_numbers(
 ) -> np.ndarray:
     """Read distinct row numbers from 0, one per line; they select from `n_rows` rows.
 
-    `n_numbers`, if known, decides whether an ambiguous first line of a ``.csv`` or ``.tsv`` file is
-    a header, unless `header` does.
+    `n_numbers`, if known, tells whether there is a header, unless `header` does.
     """
-    found = read_array(name, n_numbers, header=header)
+    found = read_array(name, header, n_numbers)
     if kind_of(found).is_sparse or found.dtype.kind not in "iuf" or found.size != max(found.shape):
         raise SourceError(f"{name}: expected one row number per line")
     numbers = found.ravel()

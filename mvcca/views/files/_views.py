@@ -1,63 +1,175 @@
-"""Views in files, with the labels of their objects, checked to belong together."""
+"""Views in files, paired by ids or by the order of rows, with the labels of their objects."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import Block, SourceError, as_block, read_texts
-from mvcca.blocks.checks import FILL_IN, column_labels
-from mvcca.blocks.sources import MISSING, open_or_read, path_and_key
+from mvcca.blocks import SourceError, as_block
+from mvcca.blocks.checks import FILL_IN, are_positions, few
+from mvcca.blocks.sources import FileRows, ReadOptions, path_and_key, read_cells, read_table
 from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
 from mvcca.views.files._checks import check_block, check_numbers
-from mvcca.views.files._identified import common_rows, open_all
 from mvcca.views.files._labels import read_labels
-from mvcca.views.files._tables import read_table
+from mvcca.views.shared_ids import unmatched, why_unmatched
 
 _FEW_ROWS = 1000  # which tell whether a column holds ids
+_MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
+
+Say = Callable[[str], None]  # takes what a file was read as
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+def open_tables(
+    files: Mapping[str, str],
+    reading: Mapping[str, ReadOptions] | ReadOptions | None = None,
+    *,
+    holes: bool = False,
+    say: Say = _silent,
+) -> dict[str, FileRows]:
+    """Open the rows of views, with their ids if their files have some.
+
+    A table whose columns are named by the ids of another file is turned.
+
+    Parameters
+    ----------
+    files : mapping of str to str
+        The file of each view, as for `mvcca.blocks.read_table`.
+    reading : ReadOptions or mapping of str to ReadOptions, optional
+        How to read all files, or that of each view.
+    holes : bool, default=False
+        Whether values may be missing; else they are refused.
+    say : callable, optional
+        Takes what each file was read as.
+
+    Returns
+    -------
+    dict of str to FileRows
+
+    Raises
+    ------
+    SourceError
+        If a file cannot be read, or holds what is neither numbers nor texts.
+    """
+    known = {name: _reading_of(reading, name) for name in files}
+    tables = {name: read_table(file, known[name]) for name, file in files.items()}
+    for name, table in tables.items():
+        others = [tables[other] for other in tables if other != name]
+        wish = known[name].transpose
+        why = next((found for other in others if (found := _why_turned(table, other))), "")
+        if wish or (wish is None and why):
+            tables[name] = _turned(table)
+        say(table.took)
+        if wish is None and why:
+            say(f"{why} (transpose=False: keep it)")
+    for name, table in tables.items():
+        table.check_ids()
+        block = as_block(table.matrix)
+        if table.missing is not None and not holes:
+            raise SourceError(f"{table.file}: {table.missing}. {FILL_IN}")
+        if not block.holds_texts():
+            if table.source is not None:
+                _warn_of_ids(table)
+            check_block(name, table.file, block, ids=table.ids, holes=holes)
+    return tables
+
+
+def _warn_of_ids(table: FileRows) -> None:
+    """Warn of a column that looks like ids and would be learned from."""
+    for number, name in enumerate(table.columns or ()):
+        if not re.search(r"(^|[_ .-])(id|ids|index|key)$|[a-z]I[dD]$", str(name), re.IGNORECASE):
+            continue
+        cells = np.asarray(table.matrix[:_FEW_ROWS])[:, number]
+        if (cells == np.floor(cells)).all() and len(np.unique(cells)) == len(cells):
+            warn(
+                f"{table.file}: column {name!r} is used as a feature. If it names the rows, give "
+                f"it by --id {name}."
+            )
+
+
+def _reading_of(reading: Mapping[str, ReadOptions] | ReadOptions | None, name: str) -> ReadOptions:
+    found = reading.get(name) if isinstance(reading, Mapping) else reading
+    return found or ReadOptions()
+
+
+def _why_turned(table: FileRows, other: FileRows) -> str:
+    """What tells that the columns of a table are the objects of another file; else ""."""
+    if table.columns is None or other.ids is None or are_positions(list(table.columns)):
+        return ""
+    ids = set(other.ids.tolist())
+    n_named = len(ids.intersection(map(str.strip, map(str, table.columns))))
+    n_rows = 0 if table.ids is None else len(ids.intersection(table.ids.tolist()))
+    if n_named <= n_rows or n_named < max(2, len(ids) / 2):
+        return ""
+    return (
+        f"{table.file}: {n_named:,} of its {len(table.columns):,} column names are ids of "
+        f"{other.file}: it is turned, columns are the objects"
+    )
+
+
+def _turned(table: FileRows) -> FileRows:
+    n_bytes = 8 * table.matrix.shape[0] * table.matrix.shape[1]
+    if n_bytes > _MOST_TURNED:
+        raise SourceError(
+            f"{table.file}: its columns are the objects; to turn it would take {n_bytes:,} bytes. "
+            "Write it with a row for each object, such as frame.T.to_parquet(...)"
+        )
+    return table.turned()
 
 
 def read_views(
     files: Mapping[str, str],
     labels: str | Mapping[str, str] | None = None,
     *,
-    header: bool | None = None,
+    reading: Mapping[str, ReadOptions] | ReadOptions | None = None,
     check_finite: bool = False,
     holes: bool = False,
+    say: Say = _silent,
 ) -> tuple[Views, Any]:
-    """Open the matrices of views, and read the labels of their objects.
+    """Open the views in files, and read the labels of their objects.
+
+    Rows are matched by ids if `reading` names the column of ids. Otherwise rows with equal numbers
+    are the same object, and ids that the files have must agree.
 
     Parameters
     ----------
     files : mapping of str to str
-        The file of each view, as for `mvcca.blocks.open_or_read`. Matrices that can be read in
-        blocks are not read yet. A ``.txt`` file has one text per line, in UTF-8; in a folder of
-        them each file is one text.
+        The file of each view, as for `mvcca.blocks.read_table`. Matrices that can be read in
+        blocks are not read yet.
     labels : str or mapping of str to str, optional
-        The file of the labels, see `read_labels`; or one for each view, which are then unpaired.
-    header : bool, optional
-        Whether the first line of .csv and .tsv files is a header; see `mvcca.blocks.read_array`.
+        The file of the labels, see `read_labels`, or with ids a table of ids and classes or
+        numbers; or one for each view, which are then unpaired.
+    reading : ReadOptions or mapping of str to ReadOptions, optional
+        How to read all files, or that of each view.
     check_finite : bool, default=False
         Read all matrices once to check their numbers now.
     holes : bool, default=False
-        Whether NaN, and missing cells of ``.csv`` and ``.tsv`` files, are allowed.
+        Whether values may be missing.
+    say : callable, optional
+        Takes what each file was read as.
 
     Returns
     -------
     views : Views
+        ``views.ids`` are the ids of the objects. An object that is missing from a file is not seen
+        in that view.
     y : Labels, dict of Labels by view, or None
 
     Raises
     ------
     SourceError
-        If a file cannot be read, holds NaN, infinity or text in place of numbers, or has another
-        number of rows than the others.
+        If a file cannot be read, holds NaN, infinity or text in place of numbers, or if rows do
+        not belong together: another number of rows, other ids, or no id in two files.
 
     Examples
     --------
@@ -74,101 +186,206 @@ def read_views(
     >>> views, len(y)
     (Views(4 objects, image: 3, text: 2), 4)
     """
-    matrices = {name: open_view(name, file, header, holes=holes) for name, file in files.items()}
-    heights = {name: matrix.shape[0] for name, matrix in matrices.items()}
+    tables = open_tables(files, reading, holes=holes, say=say)
     if check_finite:
-        for name, matrix in matrices.items():
-            check_numbers(name, files[name], as_block(matrix))
+        for name, table in tables.items():
+            check_numbers(name, table.file, as_block(table.matrix), table.ids)
+    header = next((one.header for name in files if (one := _reading_of(reading, name))), None)
     if isinstance(labels, Mapping):
         y = {
-            name: _labels_of(labels[name], heights[name], f"view {name!r} has", header)
-            for name in files
+            name: _labels_of(labels[name], table.matrix.shape[0], f"view {name!r} has", header)
+            for name, table in tables.items()
         }
-        return Views.unpaired(matrices), y
+        return Views.unpaired({name: table.matrix for name, table in tables.items()}), y
+    ids = next((one.id for name in files if (one := _reading_of(reading, name)).id), None)
+    if ids is None:
+        views = in_order(tables)
+        return views, None if labels is None else _labels_of(
+            labels, len(views), "the views have", header
+        )
+    views = paired(tables)
+    if not (views.seen.sum(axis=1) > 1).any():
+        raise SourceError(nothing_shared(tables, "two"))
+    warn_of_unmatched(tables)
+    if labels is None:
+        return views, None
+    assert views.ids is not None
+    return views, _labels_of_ids(labels, ReadOptions(id=ids), views.ids)
+
+
+def in_order(tables: Mapping[str, FileRows]) -> Views:
+    """Views whose rows with equal numbers are one object.
+
+    Raises
+    ------
+    SourceError
+        If the numbers of rows differ, or the ids of two files.
+    """
+    heights = {name: table.matrix.shape[0] for name, table in tables.items()}
     if len(set(heights.values())) > 1:
-        found = ", ".join(f"{name} {heights[name]} ({file})" for name, file in files.items())
+        found = ", ".join(f"{name} {heights[name]} ({one.file})" for name, one in tables.items())
         raise SourceError(
             f"paired views must have the same number of rows, got {found}. If a column names the "
             "rows, give it by --id COLUMN; for unpaired views, give one file of labels for each"
         )
-    views = Views(matrices)
-    if labels is None:
-        return views, None
-    return views, _labels_of(labels, len(views), "the views have", header)
+    named = [table for table in tables.values() if table.ids is not None]
+    check_same_order(named)
+    views = Views({name: table.matrix for name, table in tables.items()})
+    return views.with_ids(named[0].ids) if named else views
 
 
-def open_view(name: str, file: str, header: bool | None = None, *, holes: bool = False) -> Any:
-    """Open the matrix of a view to be read in blocks if possible, else read and check it.
+def check_same_order(tables: Sequence[FileRows]) -> None:
+    """Raise unless the ids of all tables that have some are the same, in the same order."""
+    named = [table for table in tables if table.ids is not None]
+    for other in named[1:]:
+        first = named[0]
+        assert first.ids is not None
+        assert other.ids is not None
+        if len(first.ids) != len(other.ids) or (first.ids != other.ids).any():
+            row = next(
+                (k for k, pair in enumerate(zip(first.ids, other.ids, strict=False))
+                 if pair[0] != pair[1]), 0
+            )  # fmt: skip
+            raise SourceError(
+                f"row {row + 1} is {str(first.ids[row])!r} in {first.file}, and "
+                f"{str(other.ids[row])!r} in {other.file}: match rows by their ids, "
+                f"id={first.id_name!r}, or leave the ids out, drop={first.id_name!r}"
+            )
 
-    Parameters
-    ----------
-    name : str
-        The view, for error messages.
-    file : str
-        As for `mvcca.blocks.open_or_read`. Texts in a ``.txt`` file, or in the files of a folder,
-        become a column of strings.
-    header : bool, optional
-        Whether the first line of a ``.csv`` or ``.tsv`` file is one; see
-        `mvcca.blocks.read_array`.
-    holes : bool, default=False
-        Whether NaN, and missing cells of a ``.csv`` or ``.tsv`` file, are allowed.
+
+def paired(tables: Mapping[str, FileRows]) -> Views:
+    """Views of the objects of all tables, in order of first occurrence, with their ids."""
+    ids = _ids_of(tables)
+    every = np.concatenate(list(ids.values()))
+    _, first, codes = np.unique(every, return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=int)
+    place[np.argsort(first)] = np.arange(len(first))
+    index = np.full((len(first), len(ids)), -1)
+    start = 0
+    for view, own in enumerate(ids.values()):
+        index[place[codes[start : start + len(own)]], view] = np.arange(len(own))
+        start += len(own)
+    views = Views({name: table.matrix for name, table in tables.items()}, index)
+    return views.with_ids(every[np.sort(first)])
+
+
+def common_rows(
+    tables: Mapping[str, FileRows], counted: Collection[str] | None = None
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Matrices of the objects that are in all files, in the order of the first; and their ids.
+
+    It warns if more than a fifth of the rows of a view are left over: of any view, or of those
+    `counted` if others are meant to hold more.
+
+    Raises
+    ------
+    SourceError
+        If no id is in all files.
     """
-    if file.lower().endswith(".txt") or is_folder_of_texts(file):
-        return read_texts(file)
+    ids = _ids_of(tables)
+    first, *others = ids.values()
+    common = first[np.all([np.isin(first, other) for other in others], axis=0)] if others else first
+    if not len(common):
+        raise SourceError(nothing_shared(tables, "all"))
+    if not others:
+        return {name: table.matrix for name, table in tables.items()}, first
+    warn_of_unmatched(tables, counted=counted, joint=True)
+    return {
+        name: as_block(table.matrix).take(places_of(ids[name], common)).matrix
+        for name, table in tables.items()
+    }, common
+
+
+def places_of(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The row of each wanted id, which must be among the ids."""
+    order = np.argsort(ids)
+    return order[np.searchsorted(ids[order], wanted)]
+
+
+def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: str) -> FileRows:
+    """The other columns of a table, for some ids.
+
+    Raises
+    ------
+    SourceError
+        If one of them is not in the table; `what` says what it lacks.
+    """
+    cells = identified(read_cells(file, reading), reading)
+    assert cells.ids is not None
+    asked = np.asarray(wanted).astype(str)
+    lacks = ~np.isin(asked, cells.ids)
+    if lacks.any():
+        cause = why_unmatched({"the views": asked.tolist(), file: cells.ids.tolist()})
+        raise SourceError(
+            f"{file}: {lacks.sum():,} of {len(asked):,} objects have no {what}, such as "
+            f"{str(asked[lacks][0])!r}; add them to the file, or leave out these rows of the views"
+            + (f". {cause}" if cause else "")
+        )
+    return cells.take(places_of(cells.ids, asked))
+
+
+def identified(cells: FileRows, reading: ReadOptions) -> FileRows:
+    """FileRows whose ids are known, and name every row by another one."""
+    if cells.ids is None:
+        raise SourceError(
+            f"{cells.file}: there is no column {reading.id!r}; its columns are {few(cells.cells)}"
+        )
+    _, first, counts = np.unique(cells.ids, return_index=True, return_counts=True)
+    bad = np.flatnonzero((counts > 1) | (cells.ids[first] == ""))
+    if len(bad):
+        one = cells.ids[first[bad[0]]]
+        rows = [replace(cells, ids=None).row_in_words(int(row))
+                for row in np.flatnonzero(cells.ids == one)[:2]]  # fmt: skip
+        if not one:
+            raise SourceError(f"{cells.file}: {rows[0]} has no id; name it, or leave it out")
+        raise SourceError(
+            f"{cells.file}: id {str(one)!r} is in {' and in '.join(rows)}; keep one of them"
+        )
+    if not cells.cells:
+        raise SourceError(f"{cells.file}: expected columns beside {reading.id!r}")
+    return cells
+
+
+def _labels_of_ids(file: str, reading: ReadOptions, wanted: np.ndarray) -> Labels:
+    """Labels of objects, from a table of ids and classes or numbers."""
+    cells = values_of_ids(file, reading, wanted.tolist(), "label")
+    columns = list(cells.cells.values())
     try:
-        matrix = open_or_read(file, header)
-    except SourceError as error:
-        if not str(error).endswith(MISSING):
-            raise
-        if not holes:
-            raise SourceError(f"{error}. {FILL_IN}") from error
-        matrix = read_table(file).numbers(holes=True)
-    block = as_block(matrix)
-    check_block(name, file, block, holes=holes)
-    _warn_of_ids(file, block)
-    return matrix
+        if len(columns) == 1:
+            return Labels.of(columns[0])
+        return Labels.of(np.column_stack([column.astype(float) for column in columns]))
+    except ValueError as error:
+        raise SourceError(f"{file}: {error}") from error
 
 
-def open_rows(
-    files: Mapping[str, str],
-    ids: str | None = None,
-    header: bool | None = None,
-    *,
-    joint: bool = False,
-) -> tuple[dict[str, Any], dict[str, np.ndarray] | None]:
-    """Open the matrices of views, and with `ids`, a column or array of their files, their ids.
+def _ids_of(tables: Mapping[str, FileRows]) -> dict[str, np.ndarray]:
+    """The ids of all tables."""
+    for name, table in tables.items():
+        if table.ids is None:
+            raise SourceError(
+                f"{table.file}: it names no rows of view {name!r}: expected a table with a column "
+                "of ids, a .npz file with ids beside rows, or a folder of .txt files"
+            )
+    return {name: table.ids for name, table in tables.items() if table.ids is not None}
 
-    Without ids, rows are as in the files; with `joint`, only objects that are in all files.
-    """
-    if ids is None:
-        return {name: open_view(name, file, header) for name, file in files.items()}, None
-    opened = open_all(files, ids)
-    if joint and opened:
-        matrices, common = common_rows(opened, ids)
-        return matrices, dict.fromkeys(matrices, common)
-    return (
-        {name: rows.matrix for name, rows in opened.items()},
-        {name: rows.ids for name, rows in opened.items()},
+
+def nothing_shared(tables: Mapping[str, FileRows], of: str) -> str:
+    """Error message, with the first ids of each file, which show how they differ."""
+    ids = {table.file: own.tolist() for table, own in zip(tables.values(), _ids_of(tables).values(),
+                                                          strict=True)}  # fmt: skip
+    firsts = ", ".join(f"{file} has {few(own[:2])}" for file, own in ids.items())
+    cause = why_unmatched(ids, {table.file: table.columns or () for table in tables.values()})
+    return f"no id is in {of} of the files: {firsts}; ids are compared as text" + (
+        f". {cause}" if cause else ""
     )
 
 
-def is_folder_of_texts(file: str) -> bool:
-    """Whether a view is in a folder of ``.txt`` files, each of which is one text."""
-    return Path(file).is_dir() and not file.rstrip("/\\").lower().endswith(".zarr")
-
-
-def _warn_of_ids(file: str, block: Block) -> None:
-    """Warn of a column that looks like ids and would be learned from."""
-    names = column_labels(block.matrix) or ()
-    for number, name in enumerate(names):
-        if not re.search(r"(^|[_ .-])(id|ids|index|key)$|[a-z]I[dD]$", str(name), re.IGNORECASE):
-            continue
-        cells = block.take(slice(0, _FEW_ROWS)).in_memory().matrix[:, number]
-        if (cells == np.floor(cells)).all() and len(np.unique(cells)) == len(cells):
-            warn(
-                f"{file}: column {name!r} is used as a feature. If it names the rows, give it by "
-                f"--id {name}."
-            )
+def warn_of_unmatched(tables: Mapping[str, FileRows], **options: Any) -> None:
+    """Warn if many rows are left over, or if ids would match more in another spelling."""
+    headers = {name: table.columns or () for name, table in tables.items()}
+    ids = {name: own.tolist() for name, own in _ids_of(tables).items()}
+    if message := unmatched(ids, headers, **options):
+        warn(message)
 
 
 def file_stamp(file: str, block: Any = None) -> Any:

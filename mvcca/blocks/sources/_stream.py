@@ -1,0 +1,244 @@
+"""What a file holds, told by its bytes, and its text as a stream in UTF-8.
+
+The ending of a name decides only where the bytes do not. Compressed files, other encodings and
+workbooks become the same stream, so that one reader serves all of them.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import lzma
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, BinaryIO
+
+from mvcca.blocks.checks import few
+from mvcca.blocks.sources._file import library
+from mvcca.blocks.sources._row_source import SourceError
+
+__all__ = ["Text", "content_of", "is_packed", "open_text", "text_of"]
+
+_PACKED: dict[bytes, Callable[[str], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+    b"\x28\xb5\x2f\xfd": lambda path: library("pyarrow", ".zst").input_stream(path),
+}
+_MAGIC = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".arrow",
+    b"\x89HDF\r\n\x1a\n": ".h5",
+    b"\x93NUMPY": ".npy",
+    b"MATLAB 5.0": ".mat",
+    b"MATLAB 7.3": ".mat",
+    b"PK\x03\x04": ".npz",
+}
+_MARKS = {  # byte-order marks, the longer ones first
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF8: "utf-8-sig",
+}
+_BINARY = (".npy", ".npz", ".h5", ".hdf5", ".h5ad", ".mat", ".parquet", ".arrow")
+_PIECE = 2**20
+_PROBE = 4096  # bytes that tell a kind of file
+_MOST_EMPTY = 10**6  # cells of a worksheet, and ten for each that is not empty
+_MOST_STRINGS = 2**29  # bytes of the strings of a workbook
+_IN_MEMORY = 2**25  # of a worksheet as text; more is in a temporary file
+
+
+Text = tuple[str, str, str, str | None]  # absolute path; file in messages; encoding; worksheet
+
+
+def text_of(path: str, encoding: str | None = None, sheet: str | None = None) -> Text:
+    """The text in a file, whose encoding its first bytes tell if it is not given."""
+    full = os.path.abspath(path)  # a worker may run in another directory
+    if is_workbook(path):
+        return full, path, "utf-8", sheet
+    if sheet is not None:
+        raise SourceError(f"{path}: it has no sheet {sheet!r}, since it is no workbook")
+    with _bytes_of(full) as file:
+        begin = file.read(_PROBE)
+    return full, path, encoding or _encoding_of(begin), None
+
+
+def is_packed(text: Text) -> bool:
+    """Whether a place in a text is reached from its beginning only."""
+    path, _, encoding, _ = text
+    return encoding not in ("utf-8", "utf-8-sig") or _opener(path) is not None
+
+
+def open_text(text: Text, place: int = 0) -> tuple[Any, bytes]:
+    """A text in UTF-8 as a binary file from about a place on, and what was read beyond it."""
+    path, shown, encoding, sheet = text
+    if is_workbook(path):
+        file: Any = _sheet_as_csv(path, shown, sheet)
+    else:
+        file = _bytes_of(path)
+    if not encoding.startswith("utf-8"):
+        file = codecs.EncodedFile(file, "utf-8", encoding)
+    if not is_packed(text):
+        file.seek(place)
+        return file, b""
+    piece = b""
+    while place > 0:
+        piece = file.read(min(_PIECE, place))
+        if not piece:
+            raise EOFError("it ends before its last row")
+        place -= len(piece)
+    return file, piece[len(piece) + place :]  # recoding may give more than asked for
+
+
+def _bytes_of(path: str) -> Any:
+    return (_opener(path) or partial(open, mode="rb"))(path)
+
+
+def content_of(path: str) -> str:
+    """The format of a file as an ending: that of its bytes, else of its name; ".xlsx" and "text".
+
+    Raises
+    ------
+    SourceError
+        If an archive or an old workbook holds nothing that can be read.
+    """
+    suffix = os.path.splitext(path.rstrip("/\\"))[1].lower()
+    if os.path.isdir(path):
+        return ".zarr" if suffix == ".zarr" else "folder"
+    if suffix == ".zarr":
+        raise SourceError(f"{path}: expected a folder, got a file")
+    with open(path, "rb") as file:
+        begin = file.read(16)
+    found = next((kind for mark, kind in _MAGIC.items() if begin.startswith(mark)), None)
+    if found == ".npz" and is_workbook(path):
+        return ".xlsx"
+    if found == ".h5":
+        return suffix if suffix in (".h5ad", ".hdf5", ".mat") else _kind_of_hdf5(path)
+    if begin.startswith(b"\xd0\xcf\x11\xe0"):
+        raise SourceError(f"{path}: it is an old workbook; save it as .xlsx, or a sheet as .csv")
+    if found is not None:
+        return found
+    if suffix in _BINARY:
+        return suffix  # whose reader says what is wrong
+    if _opener(path) is not None:
+        with _bytes_of(path) as file:
+            inner = file.read(16)
+        if kind := next((kind for mark, kind in _MAGIC.items() if inner.startswith(mark)), None):
+            raise SourceError(f"{path}: it is a compressed {kind} file; unpack it")
+    if suffix == ".xlsx":
+        raise SourceError(f"{path}: cannot be read as .xlsx: it is no workbook, or cut off")
+    return "text"
+
+
+def _kind_of_hdf5(path: str) -> str:
+    """An HDF5 file by any other name: ".h5ad" if it has the parts of AnnData."""
+    with library("h5py", ".h5").File(path, "r") as file:
+        return ".h5ad" if {"X", "obs", "var"} <= set(file) else ".h5"
+
+
+def _opener(path: str) -> Callable[[str], Any] | None:
+    with open(path, "rb") as file:
+        begin = file.read(8)
+    return next((opened for mark, opened in _PACKED.items() if begin.startswith(mark)), None)
+
+
+def _encoding_of(begin: bytes) -> str:
+    """The encoding that a byte-order mark names, or UTF-16 by its zero bytes; else UTF-8."""
+    if marked := next((name for mark, name in _MARKS.items() if begin.startswith(mark)), None):
+        return marked
+    even, odd = (part.count(0) / max(1, len(part)) for part in (begin[::2], begin[1::2]))
+    if max(even, odd) < 0.8 or min(even, odd) > 0.2:  # every other byte of Latin letters is zero
+        return "utf-8"
+    return "utf-16-le" if odd > even else "utf-16-be"
+
+
+# ---- workbooks -----------------------------------------------------------------------------------
+
+
+def is_workbook(path: str) -> bool:
+    with open(path, "rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except zipfile.BadZipFile:  # cut off: whichever reader comes next says so
+        return path.lower().endswith((".xlsx", ".xlsm"))
+
+
+def _sheet_as_csv(path: str, shown: str, name: str | None) -> BinaryIO:
+    """The cells of a worksheet as CSV, a line per row; empty rows and columns at the end fall."""
+    openpyxl = library("openpyxl", ".xlsx")
+    with zipfile.ZipFile(path) as archive:
+        sizes = {one.filename: one.file_size for one in archive.infolist()}
+    if sizes.get("xl/sharedStrings.xml", 0) > max(_MOST_STRINGS, 100 * os.path.getsize(path)):
+        raise SourceError(f"{shown}: its strings claim {sizes['xl/sharedStrings.xml']:,} bytes")
+    opened = open(path, "rb")  # noqa: SIM115
+    book = openpyxl.load_workbook(opened, read_only=True, data_only=True)
+    try:
+        rows = _rows_of(shown, _sheet(shown, book, name))
+        with tempfile.TemporaryFile() as kept:
+            width = 0
+            text = io.TextIOWrapper(kept, "utf-8", newline="")
+            writer = csv.writer(text, lineterminator="\n")
+            for row in rows:
+                width = max(width, len(row))
+                writer.writerow(row)
+            text.seek(0)
+            found: Any = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+            full = io.TextIOWrapper(found, "utf-8", newline="")
+            writer = csv.writer(full, lineterminator="\n")
+            for row in csv.reader(text):
+                writer.writerow([*row, *[""] * (width - len(row))] if row else [])
+            full.flush()
+            full.detach()
+            text.detach()
+        found.seek(0)
+        return found
+    finally:
+        book.close()
+        opened.close()
+
+
+def _sheet(path: str, book: Any, name: str | None) -> Any:
+    names = [sheet.title for sheet in book.worksheets]
+    if name is None and len(names) > 1:
+        raise SourceError(f"{path}: it has the sheets {few(names)}; give sheet={names[0]!r}")
+    if name is not None and name not in names:
+        raise SourceError(f"{path}: it has no sheet {name!r}; there are {names}")
+    if not names:
+        raise SourceError(f"{path}: it has no sheet of cells")
+    return book[name or names[0]]
+
+
+def _rows_of(path: str, sheet: Any) -> Iterator[list[str]]:
+    sheet.reset_dimensions()  # which a file may claim at will
+    n_cells, n_empty = 0, 0
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        cells = list(map(_as_text, row))
+        while cells and not cells[-1]:
+            cells.pop()
+        filled = sum(map(bool, cells))
+        n_cells, n_empty = n_cells + filled, n_empty + max(1, len(cells) - filled)
+        if cells and n_empty - 10 * n_cells > _MOST_EMPTY:
+            raise SourceError(
+                f"{path}: the cells up to row {number:,}, column {len(cells):,}, are nearly all "
+                "empty; delete those beyond the table"
+            )
+        yield cells
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return re.sub(r"\s+", " ", str(value))

@@ -1,0 +1,141 @@
+"""Options that say how files are read, for all files or for one of them, as NAME=VALUE."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from mvcca.cli.console import note
+from mvcca.cli.errors import UsageError
+from mvcca.cli.values import add_option
+
+if TYPE_CHECKING:
+    from mvcca.blocks.sources import ReadOptions
+
+_IN = "how files are read"
+_TEXTS = {  # options with the metavariable and the help of each
+    "--columns": ("[NAME=]A,B", "columns to read (default: all)"),
+    "--drop": ("[NAME=]A,B", "columns to leave out"),
+    "--transpose": (
+        "NAME[=no]",
+        "columns are the objects, not rows (default: if they are named by the ids of another file)",
+    ),
+    "--sheet": ("[NAME=]SHEET", "sheet of a workbook"),
+    "--decimal": ("[NAME=]MARK", "what separates decimals (default: as the file tells)"),
+    "--thousands": ("[NAME=]MARK", "what separates groups of digits"),
+    "--skip-lines": ("[NAME=]N", "lines above the table, such as a title"),
+    "--encoding": ("[NAME=]NAME", "encoding of a text (default: UTF-8, or UTF-16 if it is)"),
+    "--as": ("NAME=KIND", "texts or table: what a text holds (default: as the file tells)"),
+}
+_BESIDE = ("confounds", "groups", "labels", "pairs")  # files that are no views
+
+
+def add_id(command: Any, text: str) -> None:
+    """Add ``--id``."""
+    add_option(
+        command,
+        "--id",
+        f"{text}; its name, its number from 1, or index for a first column without a name; "
+        "NAME=COLUMN for one file",
+        "[NAME=]COLUMN",
+        action="append",
+    )
+
+
+def add_reading(command: ArgumentParser, group: Any = None) -> Any:
+    """Add all other options, and return their group."""
+    group = group or command.add_argument_group(_IN)
+    text = "whether the first line of tables in text is a header (default: as the file tells)"
+    add_option(group, "--header", text, choices=("yes", "no"))
+    for flag, (metavar, text) in _TEXTS.items():
+        dest = "kind" if flag == "--as" else flag[2:].replace("-", "_")
+        add_option(group, flag, text, metavar, action="append", dest=dest)
+    return group
+
+
+def header_of(options: Namespace) -> bool | None:
+    """Whether tables in text have a header; None to decide by the file."""
+    header = getattr(options, "header", None)
+    return None if header is None else header == "yes"
+
+
+def readings_of(
+    options: Namespace, names: Iterable[str], others: Iterable[str] = ()
+) -> dict[str, ReadOptions]:
+    """How to read the file of each view; options may name `others`, too."""
+    names = list(names)
+    known = {*names, *others, *_BESIDE}
+    for flag in ("--id", *_TEXTS):
+        for text in getattr(options, _dest(flag), None) or ():
+            name, mark, _ = text.partition("=")
+            if (mark or flag == "--transpose") and name not in known:
+                raise UsageError(
+                    f"{flag} {text}: there is no view {name!r}; the views are {', '.join(names)}"
+                )
+    return {name: reading_of(options, name) for name in names}
+
+
+def reading_of(options: Namespace, name: str) -> ReadOptions:
+    """How to read one file, by the options for all files and for this one."""
+    from mvcca.blocks.sources import ReadOptions  # after --help
+
+    def value(flag: str) -> str | None:
+        found = None
+        for text in getattr(options, _dest(flag), None) or ():
+            first, mark, rest = text.partition("=")
+            if not mark and flag != "--transpose":
+                found = text
+            elif first == name:
+                return rest or "yes"
+        return found
+
+    def words(flag: str) -> tuple[str, ...]:
+        return tuple(word for word in (value(flag) or "").split(",") if word)
+
+    column, header, turned = value("--id"), header_of(options), value("--transpose")
+    if header is False and column is not None and not column.isdecimal():
+        raise UsageError("--id names a column of the header, but --header says that there is none")
+    kind, n_lines = value("--as"), value("--skip-lines") or "0"
+    if kind not in (None, "texts", "table"):
+        raise UsageError(f"--as: expected texts or table, got {kind}")
+    if not n_lines.isdecimal():
+        raise UsageError(f"--skip-lines: expected a number of lines, got {n_lines}")
+    return ReadOptions(
+        id=column,
+        columns=words("--columns"),
+        drop=words("--drop"),
+        header=header,
+        sheet=value("--sheet"),
+        decimal=value("--decimal"),
+        thousands=value("--thousands"),
+        skip_lines=int(n_lines),
+        encoding=value("--encoding"),
+        kind=kind,
+        transpose=None if turned is None else turned != "no",
+    )
+
+
+def reading_words(options: Namespace) -> list[str]:
+    """The options as words of another command."""
+    found: list[str] = []
+    for flag in ("--id", *_TEXTS):
+        for text in getattr(options, _dest(flag), None) or ():
+            found += [flag, text]
+    header = getattr(options, "header", None)
+    return found if header is None else [*found, "--header", header]
+
+
+def ids_in_words(options: Namespace) -> str:
+    """The columns of ids, as in "'sample'"."""
+    return ", ".join(repr(text) for text in options.id)
+
+
+def say(said: Iterable[str]) -> None:
+    """Print what files were read as."""
+    for line in said:
+        note(line)
+
+
+def _dest(flag: str) -> str:
+    return "kind" if flag == "--as" else flag[2:].replace("-", "_")
