@@ -18,7 +18,7 @@ from mvcca.problem._cross_covariance import CrossCovariance
 from mvcca.problem._estimate import Estimate
 from mvcca.problem._maps import Maps, warn_of_fewer_components
 from mvcca.problem._path import MatrixPath
-from mvcca.problem._precision import Exactness, KnownRank, climb
+from mvcca.problem._precision import Exactness, KnownRank, climb, suits_float32
 from mvcca.problem._problem import Problem
 from mvcca.problem._products import ProductPath
 from mvcca.problem._route import (
@@ -67,6 +67,7 @@ __all__ = [
     "reg_of_names",
     "shrinkages",
     "steps_of_products",
+    "suits_float32",
     "warn_of_fewer_components",
 ]
 
