@@ -135,7 +135,7 @@ class DenseBlock(Block):
             return scores * 2.0 ** (power // 2) * 2.0 ** (power - power // 2)
         rounded = mean.astype(self.dtype)
         residue = (mean - rounded) @ weights  # the part of the mean that float32 cannot hold
-        return self.affine(*map(self.placed, (rounded, weights, residue)))
+        return self.affine(*map(self.placed, (rounded, weights, residue)))  # type: ignore[attr-defined]
 
     def affine(self, mean: np.ndarray, weights: np.ndarray, residue: np.ndarray) -> np.ndarray:
         """(X - mean) W - residue, of arguments in the precision of the rows.
