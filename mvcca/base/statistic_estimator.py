@@ -243,7 +243,8 @@ class StatisticEstimator(LinearEstimator):
             rows = rows.read(products=np.dtype(np.float32))
         statistic = self.statistic_of(rows)
         if first:  # in float64, which the statistic of one batch takes little of
-            self._in_float32 = self._suits_float32(rows, statistic)
+            is_exact = self.requires.float64 or self.confounds is not None
+            self._in_float32 = not is_exact and suits_float32(rows, statistic)
         shrinks = self.reg in SHRINKAGES and not self.learns_from_rows
         if shrinks if first else isinstance(self._statistic, Shrunk):
             statistic = Shrunk.of(statistic, rows, self.confounds)
@@ -406,12 +407,6 @@ class StatisticEstimator(LinearEstimator):
             float32=not self.requires.float64 and self.confounds is None,
             decompose=not self.requires.features,
         )
-
-    def _suits_float32(self, rows: Rows, statistic: Any) -> bool:
-        """Whether later batches may be multiplied in float32, judged by the first one."""
-        if self.requires.float64 or self.confounds is not None or rows.reading.units:
-            return False
-        return rows.views.is_paired and suits_float32(rows, statistic)
 
     def _fit_batches(self, rows: Rows, statistic: Any) -> None:
         """Fit to the statistic of all batches; only the last one's rows are available."""

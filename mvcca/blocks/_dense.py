@@ -135,9 +135,9 @@ class DenseBlock(Block):
             return scores * 2.0 ** (power // 2) * 2.0 ** (power - power // 2)
         rounded = mean.astype(self.dtype)
         residue = (mean - rounded) @ weights  # the part of the mean that float32 cannot hold
-        return self.affine(*map(self.placed, (rounded, weights, residue)))  # type: ignore[attr-defined]
+        return self._affine(*map(self.placed, (rounded, weights, residue)))  # type: ignore[attr-defined]
 
-    def affine(self, mean: np.ndarray, weights: np.ndarray, residue: np.ndarray) -> np.ndarray:
+    def _affine(self, mean: np.ndarray, weights: np.ndarray, residue: np.ndarray) -> np.ndarray:
         """(X - mean) W - residue, of arguments in the precision of the rows.
 
         Pieces are centred and multiplied while they are in the cache, so that no copy is kept.

@@ -106,7 +106,7 @@ class DeviceBlock(Block):
 
     project = DenseBlock.project
 
-    def affine(self, mean: Any, weights: Any, residue: Any) -> Any:
+    def _affine(self, mean: Any, weights: Any, residue: Any) -> Any:
         """(X - mean) W - residue, by operators that all libraries have."""
         return (self.matrix - mean) @ weights - residue
 

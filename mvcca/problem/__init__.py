@@ -11,7 +11,6 @@ here knows of estimators.
 from typing import TYPE_CHECKING
 
 from mvcca.machine.on_access import on_access
-from mvcca.problem._bases import Basis
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._cross_covariance import CrossCovariance
@@ -38,7 +37,6 @@ __all__ = [
     "SHRINKAGES",
     "WIDE",
     "Absolute",
-    "Basis",
     "CentredRows",
     "CrossCovariance",
     "Estimate",

@@ -12,8 +12,6 @@ All of it is in coordinates of the rows that add up to zero: in those of all row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import linalg
 
@@ -35,17 +33,8 @@ _FEW_ROWS = 129  # as for `lapack.top_singular`
 _LEAST_SHARE = 1e-10  # of S, below which directions may be rounding
 
 
-@dataclass(frozen=True, eq=False)
-class DualView:
-    """One view: `span` holds L with L Lᵀ = K + c I, and `ridge` c; `share` is S."""
-
-    span: Span
-    ridge: float
-    share: np.ndarray  # (n - 1, n - 1), symmetric
-
-    def solve(self, A: np.ndarray) -> np.ndarray:
-        """(K + c I)⁻¹ A."""
-        return linalg.cho_solve((self.span.factor, True), A, check_finite=False)
+# A view: its `Span` with L Lᵀ = K + c I, c, and S, (n - 1, n - 1) and symmetric.
+_View = tuple[Span, float, np.ndarray]
 
 
 def in_dual(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
@@ -58,16 +47,17 @@ def in_dual(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
         x, y = (_view(X, rows.reg[name]) for name, X in rows.views.items())
         if x is None or y is None:
             return None
-        root, failed = linalg.lapack.dpotrf(x.share, lower=1, clean=1)
+        (span_x, _, share_x), (span_y, ridge_y, share_y) = x, y
+        root, failed = linalg.lapack.dpotrf(share_x, lower=1, clean=1)
         if failed or extreme_eigenvalues(root)[1] < _LEAST_SHARE:
             return None
-        T = linalg.blas.dtrmm(1.0, root, y.share, lower=1, trans_a=1)
+        T = linalg.blas.dtrmm(1.0, root, share_y, lower=1, trans_a=1)
         T = linalg.blas.dtrmm(1.0, root, T, side=1, lower=1)
         squares, V = lapack.top_eigenpairs_and_values((T + T.T) / 2, k)
         a = linalg.blas.dtrmm(1.0, root, V[:, ::-1], lower=1)
-        beta = y.solve(a)
-        of_y = a - y.ridge * beta
-        alpha = x.solve(of_y)
+        beta = linalg.cho_solve((span_y.factor, True), a, check_finite=False)
+        of_y = a - ridge_y * beta
+        alpha = linalg.cho_solve((span_x.factor, True), of_y, check_finite=False)
     rho = np.sqrt(np.maximum(squares[::-1], 0))
     real = rho[rho > 10 * n * _EPS * rho[0]]
     if len(real) < k:
@@ -95,7 +85,7 @@ def _is_dual(rows: Rows) -> bool:
     return is_wide and all(ridges) and not any(isinstance(reg, Shrinkage) for reg in ridges)
 
 
-def _view(X: np.ndarray, reg: float) -> DualView | None:
+def _view(X: np.ndarray, reg: float) -> _View | None:
     """A view, or None if its Gram matrix has too few digits for its ridge."""
     n = len(X)
     X = as_block(X).by_columns()
@@ -114,12 +104,12 @@ def _view(X: np.ndarray, reg: float) -> DualView | None:
     share = inverse + np.tril(inverse, -1).T
     share[np.diag_indices(n - 1)] += 1
     scale = (lengths > 0).astype(float)
-    return DualView(Span(mean, X, None, normal, scale, factor, known), ridge, share)
+    return (Span(mean, X, None, normal, scale, factor, known), ridge, share)
 
 
 def _maps(
     rows: Rows,
-    views: tuple[DualView, DualView],
+    views: tuple[_View, _View],
     dual: tuple[np.ndarray, np.ndarray],
     scores: tuple[np.ndarray, np.ndarray],
     rho: np.ndarray,
@@ -128,26 +118,27 @@ def _maps(
     """Maps of all correlations ρ, weights and scores of the leading ones, with what is expected."""
     names, n, k = rows.views.names, len(rows.views), dual[0].shape[1]
     lifted = {}
-    for name, own, coefficients in zip(names, views, dual, strict=True):
+    spans = {name: own[0] for name, own in zip(names, views, strict=True)}
+    for (name, span), coefficients in zip(spans.items(), dual, strict=True):
         columns = np.hstack([coefficients, *(S / np.sqrt(n - 1) for S in scores)])
-        lifted[name] = np.split(own.span.spread(columns), 3, axis=1)
+        lifted[name] = np.split(span.spread(columns), 3, axis=1)
     ranks = dict.fromkeys(names, n - 1)
     p, q = names
     within = tuple(S.T @ S for S in scores)
     pair = PairCovariance((p, q), scores[0].T @ scores[1], within, float(n))
     maps = Maps(
         weights={name: own[0] for name, own in lifted.items()},
-        means={name: own.span.mean for name, own in zip(names, views, strict=True)},
+        means={name: span.mean for name, span in spans.items()},
         eigenvalues=1 + rho[:k],
         values=rho[:k],
         expected=expected_moments(
             dict.fromkeys(names, np.eye(k)),
             counted([pair], rows.views),
-            {name: float(np.trace(own.share)) for name, own in zip(names, views, strict=True)},
+            {name: float(np.trace(own[2])) for name, own in zip(names, views, strict=True)},
             Spectrum(rho, [1.0, 1.0], [n - 1, n - 1]),
         ),
         ranks=ranks,
-        variances={name: own.span.known for name, own in zip(names, views, strict=True)},
+        variances={name: span.known for name, span in spans.items()},
         bound=n - 1,
     )
     if not with_patterns:

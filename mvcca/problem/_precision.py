@@ -215,7 +215,12 @@ def suits_float32(rows: Rows, statistic: Any) -> bool:
     Later batches may be worse: half the condition number that `climb` allows is accepted.
     """
     dtypes = {block.dtype for block in rows.views.blocks.values()}
-    if not isinstance(statistic, Moments) or dtypes != {_FLOAT32} or rows.views.is_sparse:
+    if (
+        rows.reading.units
+        or not isinstance(statistic, Moments)
+        or dtypes != {_FLOAT32}
+        or rows.views.is_sparse
+    ):
         return False
     if len(rows.views) < _ROWS_PER_FEATURE * max(statistic.widths.values()):
         return False
