@@ -66,7 +66,9 @@ class StatisticEstimator(LinearEstimator):
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
     )
     _statistic: Any  # sums over the batches so far; None after fit
-    _in_float32: bool = False  # whether products of batches after the first one are in float32
+    _in_float32: bool | None = (
+        None  # whether products of batches after the first one are in float32
+    )
     _unsolved: str  # why these batches do not suffice for components; else missing
 
     def statistic_of(self, rows: Rows) -> Any:
