@@ -91,6 +91,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "papers": ("p0 --table 3 --quick --problems captions --solvers CCA PLS", CAPTIONS, ("torch",)),
     "peers": ("--small --tasks a --packages mvcca floor --repeats 1", (), ()),
     "scale.cca_accumulation": ("--threads 1 --repeats 1 --rows 5000", (), ()),
+    "scale.calls": ("--rows 2000 --columns 24 -k 4 --batches 2 --repeats 1", (), ()),
     "scale.compare": ("--folds 2 --repeats 1", (), ()),
     "scale.dask_workers": ("--rows 40000 --rounds 1", (), ("distributed", "zarr")),
     "scale.deep_epoch": ("--rows 800 --repeats 1", (), ("torch",)),

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
 
 from mvcca import CCA, MVCCA, Views, config_context, open_matrix
 from mvcca.blocks import as_block
-from mvcca.problem import _lobpcg, by_products, shrinkages
+from mvcca.problem import Rows, _dual, _lobpcg, by_products, shrinkages
 from mvcca.problem import _route as routing
 from mvcca.statistics.passes import _checkpoint
 
@@ -377,3 +378,49 @@ except KeyboardInterrupt:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert float(done.stdout) < 2, done.stderr
+
+
+@pytest.mark.parametrize("mean", [0.0, 1000.0])
+@pytest.mark.parametrize("reg", [1.0, 1e-2])
+def test_gram_matrices_alone_give_what_bases_of_the_rows_give(monkeypatch, reg, mean):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, 5))
+    X, Y = (Z @ rng.normal(size=(5, p)) + rng.normal(size=(200, p)) + mean for p in (700, 400))
+    monkeypatch.setattr(routing, "operator_route", lambda _: None)
+    found = []
+
+    def in_dual(*args, **options):
+        found.append(_dual.in_dual(*args, **options))
+        return found[-1]
+
+    monkeypatch.setattr(routing, "in_dual", in_dual)
+    fast = CCA(3, reg=reg).fit(X, Y)
+    assert found[0] is not None
+    monkeypatch.setattr(routing, "in_dual", lambda _, **__: None)
+    slow = CCA(3, reg=reg).fit(X, Y)
+    for name in ("canonical_correlations_", "eigenvalues_", "expected_correlations_"):
+        assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-10)
+    for name in ("weights_", "means_", "patterns_", "own_patterns_", "expected_deviations_"):
+        for view, expected in getattr(slow, name).items():
+            largest = np.abs(expected).max()
+            assert_allclose(getattr(fast, name)[view], expected, rtol=0, atol=1e-8 * largest)
+    assert fast.ranks_ == slow.ranks_
+
+
+def test_gram_matrices_without_enough_digits_are_left_to_bases_of_the_rows():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(150, 700)), rng.normal(size=(150, 400))
+    repeated = X.copy()
+    repeated[75:] = X[:75]  # half the directions
+
+    def solved(*views, reg=0.1, **options):
+        rows = Rows(Views(dict(zip("ab", views, strict=True))), reg={"a": reg, "b": reg})
+        return _dual.in_dual(replace(rows, n_components=2, **options))
+
+    assert solved(X, Y) is not None
+    for own in (repeated, np.ones_like(X), X * 1e-160, X * 1e160):
+        with np.errstate(all="ignore"):
+            assert solved(own, Y) is None
+    assert solved(X, Y, reg=0.0) is None
+    assert solved(X, Y, sample_weight=np.ones(150)) is None
+    assert solved(X, Y[:, :50]) is None

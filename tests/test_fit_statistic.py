@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import reduce
+from multiprocessing import get_context
 from operator import add
 
 import numpy as np
@@ -51,6 +53,21 @@ PARTLY = Views(
     np.where(SEEN, np.cumsum(SEEN, axis=0) - 1, -1),
 )
 WEIGHTS = RNG.integers(1, 4, N).astype(float)
+
+
+def test_moments_of_parts_are_a_map_and_a_reduce():
+    views = Views(TWO)
+    parts = [views[start : start + 50] for start in range(0, N, 50)]
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        of_processes = list(pool.map(Moments.of, parts))
+    with ThreadPoolExecutor(2) as pool:
+        of_threads = list(pool.map(Moments.of, parts))
+    found = [CCA(3).fit_statistic(reduce(add, own)) for own in (of_processes, of_threads)]
+    expected = CCA(3).fit(TWO)
+    for model in found:
+        np.testing.assert_array_equal(model.weights_["image"], found[0].weights_["image"])
+        np.testing.assert_allclose(model.weights_["image"], expected.weights_["image"], rtol=1e-8)
+
 
 CASES = {
     "CCA": (CCA(3), TWO, Moments),

@@ -26,6 +26,7 @@ from mvcca import (
     Labels,
     Views,
     load,
+    open_matrix,
     save,
 )
 from mvcca.problem import _precision, _rows
@@ -445,3 +446,25 @@ def test_a_learning_rate_of_cmolrs_that_overflows_is_named(learning_rate):
     model = CMOLRS(2, learning_rate=learning_rate, random_state=0)
     with pytest.raises(ValueError, match=r"learning_rate=1.*e\+308 is too large"):
         model.fit(X, y)
+
+
+def test_a_fit_decodes_hardly_more_rows_of_parquet_than_there_are(tmp_path, monkeypatch):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(0)
+    n, width = 12_000, 150  # as few as are sampled to judge the condition
+    views = {name: rng.normal(size=(n, width)).astype(np.float32) for name in ("x", "y")}
+    for name, X in views.items():
+        lists = pyarrow.FixedSizeListArray.from_arrays(X.ravel(), width)
+        table = pyarrow.table({"embedding": lists})
+        parquet.write_table(table, tmp_path / f"{name}.parquet", row_group_size=n // 2)
+    decoded, iter_batches = [], parquet.ParquetFile.iter_batches
+
+    def counted(self, *args, **options):
+        for batch in iter_batches(self, *args, **options):
+            decoded.append(len(batch))
+            yield batch
+
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", counted)
+    found = CCA(2).fit({name: open_matrix(tmp_path / f"{name}.parquet") for name in views})
+    assert sum(decoded) < 1.15 * 2 * n
+    np.testing.assert_allclose(found.weights_["x"], CCA(2).fit(views).weights_["x"], rtol=1e-3)

@@ -30,7 +30,9 @@ from mvcca.retrieval import (
     score_blocks,
     top_k,
 )
-from mvcca.retrieval.search import exact
+from mvcca.retrieval.search import Gallery, exact
+from mvcca.retrieval.search.gallery import ChunkedRows, RemovedRows
+from mvcca.retrieval.similarity import Cosine, similarity_of
 
 SIMILARITIES = ("cosine", "euclidean", "inner")
 
@@ -168,6 +170,29 @@ def test_inputs_are_not_written_to():
         ranks(queries, gallery, similarity=similarity)
     assert_array_equal(queries, before[0])
     assert_array_equal(gallery, before[1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("similarity", [*SIMILARITIES, Cosine(np.linspace(1, 0.01, 40))])
+def test_a_few_queries_find_what_they_find_among_many_bit_for_bit(similarity, dtype):
+    queries, items = rows(30, 40, dtype=dtype), rows(9000, 40, 1, dtype)
+    items[5000:] = items[:4000]  # ties
+    similarity = similarity_of(similarity).near(items)
+    vectors = similarity.items(items)
+    for removed in (np.arange(1), np.arange(0, 9000, 3)):
+        gallery = Gallery(
+            similarity,
+            ChunkedRows().plus(vectors),
+            similarity.longest(vectors),
+            RemovedRows().plus(removed),
+        )
+        asked = gallery.queries(queries)
+        for k in (1, 20):
+            many = exact.search(gallery, asked, k)
+            assert not np.isin(many[1], removed).any()
+            for n in (1, 4):
+                for few, expected in zip(exact.search(gallery, asked[:n], k), many, strict=True):
+                    assert_array_equal(few, expected[:n])
 
 
 @pytest.mark.parametrize("k", [4, 90])

@@ -30,15 +30,16 @@ def floor(views: Views, task: Task) -> Projection:
 
     One product per pair of views (NumPy saves half of that of a view with itself), a Cholesky
     factorisation per view, the top k of the smaller Gram matrix of the whitened cross product, or
-    of the whole whitened matrix. Of views wider than long, the products are between rows.
+    of the whole whitened matrix. Two views wider than long are solved by their Gram matrices.
     """
     from scipy.linalg import block_diag, eigh
 
     if task.is_pls:
         return _pls_by_operator(views, task)
     ridge = [task.reg * np.vdot(X, X) / X.shape[1] for X in views]
-    sides = [_factor(X @ X.T) if task.is_wide else X for X in views]
-    S = {(p, q): _product(sides, p, q) for q in range(len(views)) for p in range(q + 1)}
+    if task.is_wide:
+        return _in_dual(views, ridge, task.k)
+    S = {(p, q): _product(views, p, q) for q in range(len(views)) for p in range(q + 1)}
     L = [_factor(S[p, p], r) for p, r in enumerate(ridge)]
     white = {(p, q): _solve(L[q], _solve(L[p], S[p, q]).T).T for p, q in S if p != q}
     if len(views) == 2:
@@ -53,11 +54,26 @@ def floor(views: Views, task: Task) -> Projection:
         _, V = eigh(whole, lower=False, subset_by_index=[ends[-1] - task.k, ends[-1] - 1])
         U = np.split(V, ends[1:-1])
     weights = [_solve(factor, u, trans="T") for factor, u in zip(L, U, strict=True)]
-    if task.is_wide:
-        weights = [
-            X.T @ _solve(side, w, trans="T")
-            for X, side, w in zip(views, sides, weights, strict=True)
-        ]
+    return lambda rows: [A @ w for A, w in zip(rows, weights, strict=True)]
+
+
+def _in_dual(views: Views, ridge: list[float], k: int) -> Projection:
+    """Ridge CCA of two views by K (K + c I)⁻¹ = I - c (K + c I)⁻¹ of each, and one eigenproblem."""
+    from scipy.linalg import cho_solve, eigh, lapack
+
+    factors, shares = [], []
+    for X, c in zip(views, ridge, strict=True):
+        factors.append(_factor(X @ X.T, c))
+        inverse, _ = lapack.dpotri(factors[-1], lower=1)
+        shares.append(-c * (np.tril(inverse) + np.tril(inverse, -1).T))
+        shares[-1][np.diag_indices_from(inverse)] += 1
+    root = _factor(shares[0])
+    T = root.T @ shares[1] @ root
+    _, V = eigh(T, subset_by_index=[len(T) - k, len(T) - 1])
+    a = root @ V
+    b = cho_solve((factors[1], True), a)
+    duals = [cho_solve((factors[0], True), a - ridge[1] * b), b]
+    weights = [X.T @ own for X, own in zip(views, duals, strict=True)]
     return lambda rows: [A @ w for A, w in zip(rows, weights, strict=True)]
 
 

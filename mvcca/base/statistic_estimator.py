@@ -39,6 +39,7 @@ from mvcca.problem import (
     climb,
     reg_of_names,
     shrinkages,
+    suits_float32,
 )
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Views
@@ -63,6 +64,9 @@ class StatisticEstimator(LinearEstimator):
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
     )
     _statistic: Any  # sums over the batches so far; None after fit
+    _in_float32: bool | None = (
+        None  # whether products of batches after the first one are in float32
+    )
     _unsolved: str  # why these batches do not suffice for components; else missing
 
     def statistic_of(self, rows: Rows) -> Any:
@@ -202,6 +206,10 @@ class StatisticEstimator(LinearEstimator):
         keeps no statistic, batches start over, with a warning. What is drawn at random from rows
         (label features, feature maps) is drawn from the first batch.
 
+        If the first batch is of float32, and large and well-conditioned enough to tell, products of
+        later batches are in float32, too. Where these turn out to need more digits, a warning says
+        so: pass float64 rows, or set `reg`.
+
         Parameters
         ----------
         X, y, sample_weight
@@ -231,7 +239,12 @@ class StatisticEstimator(LinearEstimator):
             if first:
                 self._unsolved = "no row so far counts: it needs weight, and two views to pair."
             return self
+        if not first and self._in_float32:
+            rows = rows.read(products=np.dtype(np.float32))
         statistic = self.statistic_of(rows)
+        if first:  # in float64, which the statistic of one batch takes little of
+            is_exact = self.requires.float64 or self.confounds is not None
+            self._in_float32 = not is_exact and suits_float32(rows, statistic)
         shrinks = self.reg in SHRINKAGES and not self.learns_from_rows
         if shrinks if first else isinstance(self._statistic, Shrunk):
             statistic = Shrunk.of(statistic, rows, self.confounds)

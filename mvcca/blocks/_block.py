@@ -73,6 +73,11 @@ class Block(ABC):
         return self.dtype.itemsize * self.shape[1]
 
     @property
+    def starts(self) -> tuple[int, ...] | None:
+        """Rows that are read without decoding others; None if any row will do."""
+        return None
+
+    @property
     def boundaries(self) -> tuple[int, ...] | None:
         """Rows from 0 to n_rows between which reading is best split; None if any row will do."""
         return None

@@ -104,7 +104,11 @@ class DeviceBlock(Block):
         low, high = (DeviceBlock(end).on_host().matrix for end in ends)
         return low, high
 
-    project = DenseBlock.project  # by operators that all libraries have
+    project = DenseBlock.project
+
+    def _affine(self, mean: Any, weights: Any, residue: Any) -> Any:
+        """(X - mean) W - residue, by operators that all libraries have."""
+        return (self.matrix - mean) @ weights - residue
 
     def add_by_code(self, sums: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
         lines, added = sums_by_code(self.matrix, codes, weights)

@@ -42,6 +42,11 @@ class SourceBlock(Block):
         return self.matrix.boundaries
 
     @property
+    def starts(self) -> tuple[int, ...] | None:
+        """Rows that are read without decoding others; None if any row will do."""
+        return self.matrix.starts
+
+    @property
     def storage(self) -> str:
         return "file" if self.deferred() is None else "Dask array"
 

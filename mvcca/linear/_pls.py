@@ -25,7 +25,6 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
 from mvcca.problem import (
     WIDE,
-    Basis,
     CentredRows,
     CrossCovariance,
     Maps,
@@ -468,7 +467,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         """Binary exponent of a view, where its columns have the same."""
         return int(self._exponents[name][0]) if name in self._exponents else 0
 
-    def _units(self, variances: np.ndarray, basis: Basis | None, rank: int) -> Scaling:
+    def _units(self, variances: np.ndarray, basis: Any, rank: int) -> Scaling:
         """Weights with wᵀBw = 1; B is the identity, or the variances if columns are scaled.
 
         Constant columns get zero. The basis of a wide view is orthogonal under B.

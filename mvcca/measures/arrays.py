@@ -203,15 +203,19 @@ def merge_parallel(U: np.ndarray) -> np.ndarray:
         U itself if there are no such rows.
     """
     width = _PARALLEL_ULPS * np.finfo(U.dtype).eps
-    # Rows far from their neighbours when sorted by a combination of columns have no parallel; the
-    # few others are sorted by one column after another.
+    # Rows far from their neighbours when sorted by a column have no parallel. Of many rows or equal
+    # entries two columns leave some, which are sorted by a combination of columns, and the few that
+    # are left by one column after another.
     mixed = np.cos(np.arange(1.0, U.shape[1] + 1))
-    keys = [(U @ mixed, width * U.shape[1]), *((column, width) for column in U.T)]
+    keys: list[int | None] = [*range(U.shape[1])]
+    keys.insert(2, None)
     rows, group = np.arange(len(U)), np.zeros(len(U), dtype=np.intp)
-    for key, gap in keys:
-        order = np.lexsort((key[rows], group))
-        rows, group = rows[order], group[order]
-        is_new = (np.diff(group) > 0) | (np.diff(key[rows]) > gap)
+    for column in keys:
+        key = U[rows] @ mixed if column is None else U[rows, column]
+        order = np.lexsort((key, group))
+        rows, group, key = rows[order], group[order], key[order]
+        gap = width * U.shape[1] if column is None else width
+        is_new = (np.diff(group) > 0) | (np.diff(key) > gap)
         group = np.concatenate([[0], np.cumsum(is_new)])
         shared = np.bincount(group)[group] > 1
         rows, group = rows[shared], group[shared]

@@ -11,14 +11,13 @@ here knows of estimators.
 from typing import TYPE_CHECKING
 
 from mvcca.machine.on_access import on_access
-from mvcca.problem._bases import Basis
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._cross_covariance import CrossCovariance
 from mvcca.problem._estimate import Estimate
 from mvcca.problem._maps import Maps, warn_of_fewer_components
 from mvcca.problem._path import MatrixPath
-from mvcca.problem._precision import Exactness, KnownRank, climb
+from mvcca.problem._precision import Exactness, KnownRank, climb, suits_float32
 from mvcca.problem._problem import Problem
 from mvcca.problem._products import ProductPath
 from mvcca.problem._route import (
@@ -38,7 +37,6 @@ __all__ = [
     "SHRINKAGES",
     "WIDE",
     "Absolute",
-    "Basis",
     "CentredRows",
     "CrossCovariance",
     "Estimate",
@@ -67,6 +65,7 @@ __all__ = [
     "reg_of_names",
     "shrinkages",
     "steps_of_products",
+    "suits_float32",
     "warn_of_fewer_components",
 ]
 

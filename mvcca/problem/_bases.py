@@ -26,7 +26,7 @@ from mvcca.problem.whitener import above_rounding, extreme_eigenvalues
 from mvcca.statistics import Moments, column_slices
 
 # Condition numbers up to which a Gram matrix of rows is as good as the rows:
-_WELL_CONDITIONED = 1e3  # of rows with the ridge
+WELL_CONDITIONED = 1e3  # of rows with the ridge
 _ORTHONORMAL = 1e4  # of rows without it, so that their basis is orthonormal
 _EPS = np.finfo(float).eps
 _CONSTANT = 1e-12  # deviation in units of the mean, up to which a column is constant
@@ -179,10 +179,14 @@ class Span:
     def _products(self, W: np.ndarray) -> np.ndarray:
         """(X - mean)ᵀ diag(s) Q L⁻ᵀ W, of shape (d, k)."""
         solved = linalg.solve_triangular(self.factor, W, lower=True, trans="T", check_finite=False)
-        sums = self.turned(solved)
+        return self.spread(solved)
+
+    def spread(self, U: np.ndarray) -> np.ndarray:
+        """(X - mean)ᵀ diag(s) Q U, of shape (d, k)."""
+        sums = self.turned(U)
         if self.weights is not None:
             sums = (np.sqrt(self.weights) * sums.T).T
-        lifted = np.empty((self.n_features, *W.shape[1:]))
+        lifted = np.empty((self.n_features, *U.shape[1:]))
         for columns in _column_blocks(self.rows):
             block = self.rows[:, columns].astype(np.float64, copy=False)
             lifted[columns] = (sums.T @ block).T  # faster than block.T @ sums
@@ -322,15 +326,40 @@ def row_space(
     """
     if not center:  # rows that do not add up to zero have no `Span`
         return _row_space_by_qr(X, weights, equilibrate=equilibrate, center=False)
-    n, d = X.shape
     X = as_block(X).by_columns()
+    mean, lengths, normal, gram = gram_of_rows(X, weights, equilibrate=equilibrate)
+    n = X.shape[0]
+    known = variances_of(lengths, n, weights)
+    with threads_to_factorise(n):
+        factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
+        largest, smallest = (1.0, 0.0) if failed else extreme_eigenvalues(factor)
+    is_orthonormal = largest < _ORTHONORMAL**2 * smallest
+    divisor = (n if weights is None else weights.sum()) - 1  # of the scatter, for covariances
+    held = divisor * ridge_in(ridge, known.mean())
+    scale = _column_scale(lengths, equilibrate)
+    is_real = np.max(rounding_of_rows(mean, n, weights) * scale) ** 2 < smallest
+    is_well_conditioned = largest < WELL_CONDITIONED**2 * (smallest + held)
+    if is_orthonormal and is_real and is_well_conditioned:  # four times as fast as QR
+        span = Span(mean, X, weights, normal, scale, factor, known)
+        return span, _unweighted(span.turned(factor), weights)
+    return _row_space_by_qr(X, weights, equilibrate=equilibrate)
+
+
+def gram_of_rows(
+    X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and lengths of the columns, and Qᵀ X̄ X̄ᵀ Q of the centred rows with the normal of Q.
+
+    Q maps n - 1 coordinates to rows that add up to zero, see `Span`; the lower half of the matrix
+    counts.
+    """
+    n, d = X.shape
     mean, lengths, gram = np.empty(d), np.empty(d), np.zeros((n, n), order="F")
     for columns in _column_blocks(X):  # saves a centred copy of X
         mean[columns], centred, lengths[columns] = centred_rows(X[:, columns], weights)
         if equilibrate:
             centred *= _column_scale(lengths[columns], equilibrate)
         gram = linalg.blas.dsyrk(1.0, centred.T, 1.0, gram, trans=1, lower=1, overwrite_c=1)
-    known = variances_of(lengths, n, weights)
     normal = np.ones(n) if weights is None else np.sqrt(weights)
     normal /= np.linalg.norm(normal)
     normal[-1] += 1  # the Householder reflection of s to the last axis
@@ -340,18 +369,7 @@ def row_space(
         image = linalg.blas.dsymv(1.0, gram, normal, lower=1)
         image -= (normal @ image) / 2 * normal
         gram = linalg.blas.dsyr2(-1.0, normal, image, a=gram, lower=1, overwrite_a=1)
-        factor, failed = linalg.lapack.dpotrf(gram[:-1, :-1], lower=1, clean=1)
-        largest, smallest = (1.0, 0.0) if failed else extreme_eigenvalues(factor)
-    is_orthonormal = largest < _ORTHONORMAL**2 * smallest
-    divisor = (n if weights is None else weights.sum()) - 1  # of the scatter, for covariances
-    held = divisor * ridge_in(ridge, known.mean())
-    scale = _column_scale(lengths, equilibrate)
-    is_real = np.max(rounding_of_rows(mean, n, weights) * scale) ** 2 < smallest
-    is_well_conditioned = largest < _WELL_CONDITIONED**2 * (smallest + held)
-    if is_orthonormal and is_real and is_well_conditioned:  # four times as fast as QR
-        span = Span(mean, X, weights, normal, scale, factor, known)
-        return span, _unweighted(span.turned(factor), weights)
-    return _row_space_by_qr(X, weights, equilibrate=equilibrate)
+    return mean, lengths, normal, gram[:-1, :-1]
 
 
 def _row_space_by_qr(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Explicit, principal_components, within_units
 from mvcca.problem._rows import Rows
 from mvcca.problem._sampled_condition import is_ill_conditioned
-from mvcca.problem.whitener import AnyWhitener, Bidiagonal, rounding_of
-from mvcca.statistics import DigitsLost
+from mvcca.problem.ridge import ridged
+from mvcca.problem.whitener import AnyWhitener, Bidiagonal, Whitener, rounding_of
+from mvcca.statistics import DigitsLost, Moments, column_slices
 
 T = TypeVar("T")
 
@@ -31,7 +32,8 @@ _ERROR = 0.25
 # Allowed error, by the precision of the rows.
 _TOLERANCES = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 _DECOMPOSED_BYTES = 2 * 2**30  # of float64 rows, up to which a view is decomposed itself
-_FLOAT64 = np.dtype(np.float64)
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_ROWS_PER_FEATURE = 2  # of a batch; of fewer, the smallest directions are mostly chance
 _EPS = np.finfo(_FLOAT64).eps
 _BYTES = attrgetter("itemsize")  # of a precision
 _SEEN_ROUNDING = 1e-2  # share of a direction's length above which rounding is worth a warning
@@ -205,3 +207,29 @@ def _warn_of_rounded_rows(name: str, condition: float, noise: float, dtype: np.d
 def _condition_in_words(condition: float) -> str:
     number = f"{condition:.0e}" if np.isfinite(condition) else "beyond what its covariance can tell"
     return f"its condition number is {number}"
+
+
+def suits_float32(rows: Rows, statistic: Any) -> bool:
+    """Whether float32 products suffice for batches like the first one, given its statistic.
+
+    Later batches may be worse: half the condition number that `climb` allows is accepted.
+    """
+    dtypes = {block.dtype for block in rows.views.blocks.values()}
+    if (
+        rows.reading.units
+        or not isinstance(statistic, Moments)
+        or dtypes != {_FLOAT32}
+        or rows.views.is_sparse
+    ):
+        return False
+    if len(rows.views) < _ROWS_PER_FEATURE * max(statistic.widths.values()):
+        return False
+    limit = np.sqrt(_TOLERANCES[_FLOAT32] / (_ERROR * np.finfo(_FLOAT32).eps)) / 2
+    B = statistic.covariance()
+    for name, own in column_slices(statistic.widths).items():
+        B_own, reg = B[own, own], rows.reg.get(name, 0.0)
+        if reg:
+            B_own = ridged(B_own, reg, np.trace(B_own) / len(B_own))
+        if Whitener.of(B_own).condition > limit:
+            return False
+    return True

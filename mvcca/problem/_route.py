@@ -16,6 +16,7 @@ import numpy as np
 from mvcca.blocks import Block
 from mvcca.machine.config import get_config
 from mvcca.machine.memory import available_bytes
+from mvcca.problem._dual import in_dual
 from mvcca.problem._krylov import EXTRA
 from mvcca.problem._maps import Maps
 from mvcca.problem._products import ProductPath
@@ -137,7 +138,7 @@ def by_products(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
     """The maps of ridge CCA of `rows`, if products are the way to find them; else None."""
     route = operator_route(rows)
     if route is None:
-        return None
+        return in_dual(rows, with_patterns=with_patterns)
     is_read = any(X.is_lazy for X in rows.views.blocks.values()) and not route.reads_rows
     if route.reads_rows:
         rows = replace(rows, views=rows.views.in_memory())

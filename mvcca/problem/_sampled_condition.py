@@ -48,7 +48,11 @@ def is_ill_conditioned(
         return False
     if all(X.on_device for X in views.blocks.values()):  # a pass takes less than the sample
         return False
-    sampled = _spread(n_objects, needed, _RUNS if views.is_lazy else needed)
+    starts = next((own for X in views.blocks.values() if (own := X.starts) is not None), None)
+    if starts is not None and views.is_paired:
+        sampled = _from_starts(np.array(starts), n_objects, needed)
+    else:
+        sampled = _spread(n_objects, needed, _RUNS if views.is_lazy else needed)
     sample = views[sampled].in_memory()
     weights = None if sample_weight is None else sample_weight[sampled]
     chosen = _spread(len(sample), _JUDGES, _JUDGES)
@@ -72,6 +76,16 @@ def _spread(n_rows: int, n_sampled: int, n_runs: int) -> np.ndarray:
     length = -(-n_sampled // n_runs)
     starts = np.linspace(0, n_rows - length, n_runs).astype(np.intp)
     return np.unique(np.add.outer(starts, np.arange(length)))
+
+
+def _from_starts(starts: np.ndarray, n_rows: int, n_sampled: int) -> np.ndarray:
+    """Positions of runs of rows from some of `starts` on, evenly spread, if these are enough."""
+    starts = starts[starts < n_rows]
+    chosen = starts[np.unique(np.linspace(0, len(starts) - 1, _RUNS).astype(np.intp))]
+    length = -(-n_sampled // len(chosen))
+    rows = np.unique(np.add.outer(chosen, np.arange(length)))
+    rows = rows[rows < n_rows]
+    return rows if len(rows) >= n_sampled else _spread(n_rows, n_sampled, _RUNS)
 
 
 def _condition(rows: _Weighted, judges: _Weighted, reg: float, dtype: np.dtype) -> float:

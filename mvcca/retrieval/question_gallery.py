@@ -69,12 +69,15 @@ class QuestionGallery(Gallery):
 
     def of_all(self) -> QuestionGallery:
         """The gallery with the numbers of all rows of its base, at the cost of those without."""
-        terms = self.terms
+        terms, longest = self.terms, self.largest_norm
         for part in self.base.rows.parts_from(terms.n):
-            terms = terms.plus(self._terms_of(part))
+            own = self._terms_of(part)
+            longest = max(longest, self.similarity.longest(self.answer.item_vectors(part, own)))
+            terms = terms.plus(own)
         rows = self.base.rows
         vectors = ItemVectors(rows.chunks, rows.n, answer=self.answer, terms=terms)
-        return replace(self, terms=terms, rows=vectors, removed=self.base.removed)
+        removed = self.base.removed
+        return replace(self, terms=terms, rows=vectors, largest_norm=longest, removed=removed)
 
     def _terms_of(self, rows: np.ndarray) -> np.ndarray:
         terms = self.answer.item_terms(rows)

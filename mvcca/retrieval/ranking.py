@@ -206,6 +206,8 @@ class Ranking:
 
     def items(self, rows: Mapping[str, np.ndarray], normalize: bool = False) -> np.ndarray:
         """Rows to rank, from rows of single views."""
+        if self.is_by_target:  # queries have a part for each
+            return np.hstack(list(rows.values()))
         if len(rows) == 1 and not normalize:
             return next(iter(rows.values()))
         return summed(rows, normalize=normalize)
@@ -294,10 +296,6 @@ class LikelihoodRatio(Ranking):
         vectors = {name: self._queries_of(name, own, targets) for name, own in rows.items()}
         return summed(vectors, places, n_queries, normalize)
 
-    def items(self, rows: Mapping[str, np.ndarray], normalize: bool = False) -> np.ndarray:
-        """Item vectors of all target views side by side."""
-        return np.hstack(list(rows.values()))
-
     def _queries_of(self, name: str, rows: np.ndarray, targets: tuple[str, ...]) -> np.ndarray:
         p, n = self.views.index(name), len(self.views)
         parts = []
@@ -379,10 +377,6 @@ class Conditional(Ranking):
             rows = whole
         vectors = self.answer(rows, targets).query_vectors(rows)
         return vectors.astype(np.result_type(*rows.values()), copy=False)
-
-    def items(self, rows: Mapping[str, np.ndarray], normalize: bool = False) -> np.ndarray:
-        """Coordinates of all target views side by side."""
-        return np.hstack(list(rows.values()))
 
     def corrected(
         self,

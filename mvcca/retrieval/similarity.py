@@ -54,6 +54,12 @@ class InnerProduct:
         """Vectors without added components, whose products or distances order a gallery."""
         return vectors[:, : vectors.shape[1] - self.n_added]
 
+    def longest(self, vectors: np.ndarray) -> float:
+        """Largest length of item or query vectors, which bounds the products."""
+        with np.errstate(over="ignore"):  # the caller compares with the largest float
+            squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
+            return float(np.sqrt(squares.max(initial=0)))
+
     def offsets(self, queries: np.ndarray) -> np.ndarray:
         """Column to add to products with query vectors so that they are similarities."""
         return np.zeros((len(queries), 1), queries.dtype)
@@ -99,6 +105,10 @@ class Cosine(InnerProduct):
     def queries(self, rows: np.ndarray) -> np.ndarray:
         """Rows of length 1."""
         return self._of_length_1(unit_rows(rows))
+
+    def longest(self, vectors: np.ndarray) -> float:
+        """1, unless lengths are those of correlations."""
+        return 1.0 if self.correlations is None else super().longest(vectors)
 
     def lengths(self, rows: np.ndarray, items: np.ndarray) -> np.ndarray:
         """Ratio of the largest entry of each row to that of its vector; 0 for a vector of zeros."""

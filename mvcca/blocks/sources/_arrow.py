@@ -260,6 +260,7 @@ class TableFile(FileSource, ArrowRows):
         self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
         self._describe_columns(schema, self._fields, self._edges[-1])
         self._check_claim(len(self) * self.row_bytes)
+        self.starts = tuple(sorted({*self._edges[:-1]} - {self._edges[-1]}))
         self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
 
     def _check_widths(self, schema: Any) -> None:
@@ -290,15 +291,15 @@ class TableFile(FileSource, ArrowRows):
                 number = bisect_right(self._edges, row) - 1
                 first, end = self._edges[number], min(stop, self._edges[number + 1])
                 if group is None or group.number != number or group.row > row - first:
-                    group = _RowGroup(number, self._batches(number))
+                    group = _RowGroup(number, self._batches(number, end - row))
                 group.fill(block[row - start : end - start], row - first)
                 row = end
             yield block
         self._here.group = group
 
-    def _batches(self, group: int) -> Iterator[np.ndarray]:
-        """The rows of a row group, decoded batch by batch."""
-        height = max(1, _BATCH_BYTES // max(1, self.row_bytes))
+    def _batches(self, group: int, n_rows: int) -> Iterator[np.ndarray]:
+        """The rows of a row group, decoded batch by batch, of which `n_rows` are read first."""
+        height = max(1, min(n_rows, _BATCH_BYTES // max(1, self.row_bytes)))
         with _opened(self.path) as file:
             for batch in file.batches(group, height, self._fields):
                 yield self._matrix(batch, self._edges[group], self._edges[group + 1])

@@ -45,8 +45,8 @@ class RowSource(ABC):
     process that reads opens the file. Several threads may read at once.
 
     A subclass for another storage sets `name`, calls `describe`, and defines `blocks` and
-    `identity`; `boundaries`, `columns` and `is_sparse` are optional. Estimators, `Views` and
-    selections of rows work with it as with any file.
+    `identity`; `boundaries`, `starts`, `columns` and `is_sparse` are optional. Estimators, `Views`
+    and selections of rows work with it as with any file.
 
     Attributes
     ----------
@@ -60,6 +60,9 @@ class RowSource(ABC):
         Whether blocks are `csr_array` rather than ndarray.
     boundaries : tuple of int, or None
         Rows from 0 to n_rows between which reading is best split, such as the edges of chunks;
+        None if any row will do.
+    starts : tuple of int, or None
+        Rows before which nothing is decoded to read them, such as the first ones of row groups;
         None if any row will do.
     columns : tuple of str, or None
         Column names, if the file has them.
@@ -86,6 +89,7 @@ class RowSource(ABC):
     ndim = 2
     is_sparse = False
     boundaries: tuple[int, ...] | None = None
+    starts: tuple[int, ...] | None = None
     columns: tuple[str, ...] | None = None
 
     name: str
@@ -239,6 +243,7 @@ class Selection(RowSource):
         self.source, self.rows, self.name = source, rows, f"rows of {source.name}"
         self.is_sparse = source.is_sparse
         self.boundaries = _mapped_boundaries(source.boundaries, rows)
+        self.starts = _mapped_boundaries(source.starts, rows)
         self.columns = source.columns
         self.describe((len(rows), source.shape[1]), dtype or source.dtype)
 

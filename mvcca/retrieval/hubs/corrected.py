@@ -70,7 +70,8 @@ def corrected(
             rows = rows.plus(part)
     else:  # in the chunks of the gallery
         rows = ChunkedRows(tuple(map(padded, added)), len(gallery))
-    return replace(before, rows=rows, removed=gallery.removed, base=gallery)
+    longest = max([before.largest_norm, *map(before.similarity.longest, added)])
+    return replace(before, rows=rows, largest_norm=longest, removed=gallery.removed, base=gallery)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

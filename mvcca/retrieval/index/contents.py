@@ -21,7 +21,6 @@ from mvcca.retrieval.search.gallery import (
     Gallery,
     RemovedRows,
     checked_rows,
-    largest_norm,
 )
 from mvcca.retrieval.similarity import Euclidean, InnerProduct, IntegerCosine
 
@@ -130,7 +129,7 @@ class IndexedView(Gallery):
         return cls(
             similarity,
             ChunkedRows.of_parts(parts),
-            float(largest_norm),
+            float(largest_norm) or similarity.longest(parts[0][:0]),  # 0 of cosines in old files
             ids=ChunkedRows().plus(ids),
             objects=ChunkedRows().plus(objects),
             rows_by_id=SortedKeys().plus(ids, np.arange(len(ids))),
@@ -151,16 +150,14 @@ class IndexedView(Gallery):
         if isinstance(similarity, IntegerCosine) and not similarity.holds(rows):
             return self.of_products().plus(rows, ids, objects)
         vectors = similarity.items(rows)
-        lengths, largest = self.lengths, self.largest_norm
+        lengths = self.lengths
         if similarity.is_cosine:
             lengths = lengths.plus(similarity.lengths(rows, vectors))
-        else:
-            largest = max(largest, largest_norm(similarity, vectors))
         view = replace(
             self,
             similarity=similarity,
             rows=self.rows.plus(vectors),
-            largest_norm=largest,
+            largest_norm=max(self.largest_norm, similarity.longest(vectors)),
             lengths=lengths,
             n_at_origin=self.n_at_origin or len(rows),
             ids=self.ids.plus(ids),
@@ -211,7 +208,7 @@ class IndexedView(Gallery):
 
     def _moved(self, rows: ChunkedRows) -> IndexedView:
         """View with other item vectors."""
-        largest = max(largest_norm(self.similarity, part) for part in rows.parts)
+        largest = max(self.similarity.longest(part) for part in rows.parts)
         return replace(self, rows=rows, largest_norm=largest, lineage=object())
 
     def added_rows(self, positions: np.ndarray) -> np.ndarray:

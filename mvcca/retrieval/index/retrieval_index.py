@@ -59,8 +59,10 @@ class RetrievalIndex(ShownAsTables):
         Correct for hubs, items that are near to many queries, with the rows of `bank`. By default
         as the model was tuned: by the correction of its ``ranking_``, if there is one. See
         `mvcca.retrieval.evaluate_retrieval`.
-        The first search from a view to another one computes terms of all rows and keeps a copy of
-        the gallery with them; later searches only add those of rows added since.
+        The first search from a view to another one multiplies all rows with the bank, and so takes
+        as long as a search for as many queries as the bank has rows; it keeps a copy of the gallery
+        with the results. Later searches only add those of rows added since. Search once before
+        serving queries.
     bank : Views, mapping or list, optional
         Rows that the correction compares with, for the estimator's `transform`: training rows, or
         rows of the gallery that have the views of the queries, too. Only their projections are

@@ -1,7 +1,8 @@
 """Exact search: the k best gallery rows of prepared queries, one block of queries at a time.
 
 BLAS multiplies a block with a tile of the gallery, and a compiled loop keeps the k best while the
-tile is in the cache. Blocks may run in parallel; they share nothing but their input.
+tile is in the cache. Blocks may run in parallel; they share nothing but their input. A few queries
+are multiplied one by one instead, since their time is that of reading the gallery.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import numpy as np
 
 from mvcca import measures
 from mvcca.machine.config import block_slices, get_config
-from mvcca.machine.threads import each
-from mvcca.retrieval.search.gallery import Gallery, padded
+from mvcca.machine.threads import each, n_threads_of_blocks
+from mvcca.retrieval.search.gallery import CHUNK_ROWS, Gallery, padded
 from mvcca.retrieval.search.on_device import DeviceSearch
 
 TILE_ROWS, TILE_COLUMNS = 1024, 2048  # 8 MiB of float32: in a shared cache, and large for BLAS
+_FEW_QUERIES = 4  # up to these, products with single queries are faster than those with a block
 _ROWS_SHARE = 64  # above a 64th of the gallery, whole rows are faster than merged tiles
 
 # (gallery, queries, k, whether they are its rows, which of them) -> products, items
@@ -38,6 +40,8 @@ def search(
         blocks = best.blocks(len(queries))
     elif _ROWS_SHARE * k > n_items:
         best, blocks = best_by_rows, list(row_blocks(gallery, queries, 8))
+    elif 0 < len(queries) <= _FEW_QUERIES and gallery.largest_norm and not exclude_self:
+        best, blocks = _best_of_few, [slice(0, len(queries))]
     else:
         best, blocks = _best_by_tiles, tile_rows(len(queries))
     if not blocks:
@@ -75,8 +79,10 @@ def row_blocks(gallery: Gallery, queries: np.ndarray, n_copies: int) -> Iterator
 
 
 def tile_rows(n_queries: int) -> list[slice]:
-    """Blocks of queries for tiles, small enough to give work to several threads."""
-    size = get_config().block_rows or min(TILE_ROWS, max(64, -(-n_queries // 16)))
+    """Blocks of queries for tiles: several for each thread, but few, as each reads the gallery."""
+    n_threads = n_threads_of_blocks()
+    size = TILE_ROWS if n_threads == 1 else max(256, -(-n_queries // (4 * n_threads)))
+    size = get_config().block_rows or min(TILE_ROWS, size)
     return [slice(i, min(i + size, n_queries)) for i in range(0, n_queries, size)]
 
 
@@ -105,6 +111,50 @@ def _best_by_tiles(
             scores[:] = (kth - np.abs(kth) * precision.eps - precision.tiny)[:, None]
         merge_tile(tile, first, scores, items)
     return scores, items
+
+
+def _best_of_few(
+    gallery: Gallery, queries: np.ndarray, k: int, _: bool, rows: slice
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same for a few queries of another gallery.
+
+    Products of single queries round differently. They say which items may be among the k best;
+    the products of these are those of a block of queries.
+    """
+    block, width = queries[rows], queries.shape[1]
+    precision = np.finfo(gallery.dtype)
+    longest = gallery.similarity.longest(block) * gallery.largest_norm
+    slack = 4 * width * precision.eps * longest  # twice the largest difference of two products
+    bars = [precision.min] * len(block)  # above -inf, the score of removed rows
+    found = [(np.empty(0, gallery.dtype), np.empty(0, np.int64))] * len(block)
+    wide = TILE_COLUMNS if len(block) > 1 else CHUNK_ROWS  # several queries reread the cache
+    for first, columns, n_columns in gallery.tiles(wide):
+        tile = np.stack([columns @ query for query in block])
+        tile = gallery.similarity.of_products(tile, block, columns)[:, :n_columns]
+        tile[:, gallery.removed.within(first, first + n_columns)] = -np.inf
+        for q, scores in enumerate(tile):
+            new = np.flatnonzero(scores >= bars[q])
+            if not len(new):
+                continue
+            scores, items = np.append(found[q][0], scores[new]), np.append(found[q][1], first + new)
+            if len(scores) >= k:
+                bars[q] = max(bars[q], np.partition(scores, -k)[-k] - slack)
+            found[q] = scores[scores >= bars[q]], items[scores >= bars[q]]
+    candidates = np.unique(np.concatenate([items for _, items in found]))
+    products = _products_as_in_tiles(gallery, block, candidates)
+    order = measures.descending_order(products, k)
+    return np.take_along_axis(products, order, axis=1), candidates[order]
+
+
+def _products_as_in_tiles(gallery: Gallery, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+    """Products with some items, rounded as those of tiles: BLAS rounds small products otherwise."""
+    vectors = np.zeros(
+        (max(len(items) + -len(items) % 16, TILE_COLUMNS), queries.shape[1]), queries.dtype
+    )
+    vectors[: len(items)] = gallery.rows.take(items)
+    block = padded(queries)
+    products = gallery.similarity.of_products(block @ vectors.T, block, vectors)
+    return products[: len(queries), : len(items)]
 
 
 def best_by_rows(

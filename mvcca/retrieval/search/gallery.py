@@ -179,7 +179,7 @@ class Gallery:
 
     similarity: InnerProduct
     rows: ChunkedRows = field(default_factory=ChunkedRows)  # item vectors; chunks are padded
-    largest_norm: float = 0.0  # of the item vectors, unless the similarity is a cosine
+    largest_norm: float = 0.0  # of the item vectors; 0 if unknown
     removed: RemovedRows = field(default_factory=RemovedRows)  # rows that are not ranked
     lineage: object = field(default_factory=object)  # another one if rows have moved
     device: Any = None  # array without rows on the device that the rows came from, or None
@@ -204,7 +204,7 @@ class Gallery:
         similarity = similarity.near(rows)
         vectors = similarity.items(rows)
         chunks = ChunkedRows((padded(vectors),), len(vectors))
-        return cls(similarity, chunks, largest_norm(similarity, vectors), device=device)
+        return cls(similarity, chunks, similarity.longest(vectors), device=device)
 
     def __len__(self) -> int:
         return self.rows.n
@@ -229,7 +229,7 @@ class Gallery:
             )
         vectors = self.similarity.queries(rows)
         if self.largest_norm:
-            norm = largest_norm(self.similarity, vectors)
+            norm = self.similarity.longest(vectors)
             if norm * self.largest_norm > np.finfo(vectors.dtype).max:
                 raise ValueError(
                     f"Scores overflow {vectors.dtype}: rescale queries and gallery, or use float64."
@@ -270,12 +270,3 @@ def padded(rows: np.ndarray) -> np.ndarray:
     """
     missing = -len(rows) % _PAD
     return rows if not missing else np.pad(rows, ((0, missing), (0, 0)))
-
-
-def largest_norm(similarity: InnerProduct, vectors: np.ndarray) -> float:
-    """Largest length of vectors; 0 for a cosine, whose products do not overflow."""
-    if similarity.is_cosine:
-        return 0.0
-    with np.errstate(over="ignore"):  # the caller compares with the largest float
-        squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
-        return float(np.sqrt(squares.max(initial=0)))
