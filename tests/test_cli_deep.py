@@ -261,12 +261,12 @@ def test_a_choice_of_starts_is_told_and_resumes(capsys, monkeypatch):
     Path("model.mvcca").unlink()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     err = interrupt(monkeypatch, capsys, *command)
-    assert "start 1 of 3 (features), epoch 2 of 4, loss" in err
+    assert "start 1 of 3 (linear), epoch 2 of 4, loss" in err
     numbers = epochs_trained(monkeypatch)
     _, _, err = run(capsys, *command, "--resume")
     best = undisturbed.best_epoch_
     assert numbers == [3, 4, 1, 2, 3, 4, 1, 2, 3, 4, *range(1, best + 1)]
-    assert "start 3 of 3 (linear), epoch 4 of 4, loss" in err
+    assert "start 3 of 3 (features), epoch 4 of 4, loss" in err
     assert f"), epoch {best} of {best}, loss" not in err  # of all rows, which is no trial
     assert f"epoch {best} of {best}, loss" in err
     assert_same_scores(mvcca.load("model.mvcca").transform(views()), undisturbed.transform(views()))

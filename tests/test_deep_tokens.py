@@ -121,7 +121,7 @@ def test_lists_of_texts_go_through_searches_files_and_comparisons(tmp_path):
     nets = {name: value for name, value in TRAINED.items() if name != "random_state"}
     named = mvcca.compare("msds", views, cv=2, measures="mrr", params=nets | {"max_epochs": 2})
     assert named.successes == ["MSDS"]
-    assert named.fits("MSDS")[0].estimator.tokens == ["text"]
+    assert named.estimators("MSDS")[0].tokens == ["text"]
 
 
 def test_the_initial_vectors_of_words_are_those_of_random_state():

@@ -212,11 +212,10 @@ def test_methods_compared_by_name_see_the_texts_that_a_saved_pipeline_sees():
     texts = [*TEXTS[:100], *["zzz"] * 25, *TEXTS[125:]]
     views = Views({"image": IMAGES, "text": texts})
     cv = [(np.arange(100), np.arange(100, 150))]
-    found = compare(["cca"], views, cv=cv, measures=["r@1", "mrr"])
-    [_, row] = found.measured("CCA")[0].table.rows
-    assert row.query == "text"
-    assert not row.per_query["mrr"][:25].any()
-    assert row.per_query["mrr"][25:].all()
+    found = compare(["cca"], views, cv=cv, measures=["r@1", "mrr"]).per_query("mrr")
+    by_texts = found[found["direction"] == "text -> image"].set_index("object")["value"]
+    assert not by_texts[np.arange(100, 125)].any()
+    assert by_texts[np.arange(125, 150)].all()
 
 
 def test_the_command_writes_no_lines_for_them_and_says_so(tmp_path, capsys, monkeypatch):

@@ -85,9 +85,9 @@ def partly_paired(names):
 class GivenLandmarks(KCCA):
     """KCCA with the features of rows that are no part of the data."""
 
-    def _draw_map(self, name, gamma, X, rng):
+    def _draw_map(self, name, gamma, factors, X, rng):
         given = np.random.default_rng(2).normal(size=(200, X.shape[1]))
-        return super()._draw_map(name, gamma, given, rng)
+        return super()._draw_map(name, gamma, factors, given, rng)
 
 
 def squared_error(model, X):

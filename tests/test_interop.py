@@ -472,7 +472,7 @@ def test_a_column_of_a_parquet_file_is_chosen_by_its_name(tmp_path):
 
     parquet.write_table(table.drop_columns(["text"]), tmp_path / "x.parquet")
     assert_array_equal(np.asarray(open_matrix(tmp_path / "x.parquet", key="image")), X["image"])
-    with pytest.raises(SourceError, match="no column 'sound'; there are id, image"):
+    with pytest.raises(SourceError, match="no column 'sound'; its columns are 'id', 'image'"):
         open_matrix(tmp_path / "x.parquet", key="sound")
 
 

@@ -64,9 +64,7 @@ class StatisticEstimator(LinearEstimator):
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
     )
     _statistic: Any  # sums over the batches so far; None after fit
-    _in_float32: bool | None = (
-        None  # whether products of batches after the first one are in float32
-    )
+    _in_float32: bool = False  # whether products of batches after the first one are in float32
     _unsolved: str  # why these batches do not suffice for components; else missing
 
     def statistic_of(self, rows: Rows) -> Any:
@@ -244,7 +242,8 @@ class StatisticEstimator(LinearEstimator):
         statistic = self.statistic_of(rows)
         if first:  # in float64, which the statistic of one batch takes little of
             is_exact = self.requires.float64 or self.confounds is not None
-            self._in_float32 = not is_exact and suits_float32(rows, statistic)
+            if not is_exact and suits_float32(rows, statistic):
+                self._in_float32 = True
         shrinks = self.reg in SHRINKAGES and not self.learns_from_rows
         if shrinks if first else isinstance(self._statistic, Shrunk):
             statistic = Shrunk.of(statistic, rows, self.confounds)

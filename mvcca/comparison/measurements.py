@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -181,13 +182,14 @@ class Measurements:
         goal = goal if goal in candidate.goals else self._goal(method)
         if (method, goal) not in self._found:
             fits, choice = self.conditions_of_fits, run.choice(goal, candidate)
-            self._found[method, goal] = {
-                fold.number: fits.table(
-                    Ranking.of(fits.model(candidate, fold, choice, goal=goal)), fold
-                )
-                for fold in self.folds
-                if fold.number in run.folds
-            }
+            with warnings.catch_warnings(action="ignore"):  # the first fits gave them
+                self._found[method, goal] = {
+                    fold.number: fits.table(
+                        Ranking.of(fits.model(candidate, fold, choice, goal=goal)), fold
+                    )
+                    for fold in self.folds
+                    if fold.number in run.folds
+                }
         return self._found[method, goal]
 
     @cached_property

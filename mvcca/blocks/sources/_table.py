@@ -154,11 +154,16 @@ class FileRows:
         """Names of the columns, if there are any."""
         return getattr(self.matrix, "columns", None)
 
-    def row_in_words(self, row: int) -> str:
+    def place_of(self, row: int) -> str:
         """A row, by its line if it has one."""
         if self.lines is not None:
             return f"line {self.lines[row]}"
         return row_in_words(row) if self.source is None else f"line {self.source.line_of(row)}"
+
+    def row_in_words(self, row: int) -> str:
+        """A row, by its place and its id."""
+        place = self.place_of(row)
+        return place if self.ids is None else f"{place} ({self.ids[row]})"
 
     def without(self, names: Collection[str]) -> FileRows:
         """The other cells."""
@@ -177,13 +182,13 @@ class FileRows:
             return
         empty = np.flatnonzero(self.ids == "")
         if len(empty):
-            where = self.row_in_words(int(empty[0]))
+            where = self.place_of(int(empty[0]))
             raise SourceError(f"{self.file}: {where} has no id; name it, or leave it out")
         order = np.argsort(self.ids, kind="stable")
         ordered = self.ids[order]
         twice = np.flatnonzero(ordered[1:] == ordered[:-1])
         if len(twice):
-            first, again = (self.row_in_words(int(order[twice[0] + k])) for k in (0, 1))
+            first, again = (self.place_of(int(order[twice[0] + k])) for k in (0, 1))
             raise SourceError(
                 f"{self.file}: id {str(ordered[twice[0]])!r} is in {first} and in {again}; keep "
                 "one of them"
@@ -503,7 +508,7 @@ def _folder(path: Path) -> FileRows:
 
 def _table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) -> FileRows:
     names = feature_names(path)
-    column = column_of_ids(path, reading.id, names)
+    column, ids = _ids_in_arrow(path, reading, names)
     left = {*reading.drop, column}
     wanted = [key] if key is not None else list(reading.columns)
     for one in [*wanted, *reading.drop]:
@@ -521,7 +526,6 @@ def _table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions)
         )
     if not rest:
         raise SourceError(f"{file}: expected columns of numbers beside {column!r}")
-    ids = None if column is None else _as_ids(read_column(path, column))
     if len(rest) == 1 and is_text_column(path, rest[0]):
         matrix: Any = _checked_texts(file, [one or "" for one in read_column(path, rest[0])])
         what = f"{len(matrix):,} texts in column {rest[0]!r}"
@@ -533,6 +537,17 @@ def _table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions)
     what += f"; left out: {few(unread)}" if unread else ""
     name = "id" if column is None or column.startswith("__index_level") else column
     return FileRows(file, matrix, ids, f"{file}: read as a table: {what}", name)
+
+
+def _ids_in_arrow(
+    path: str, reading: ReadOptions, names: list[str]
+) -> tuple[str | None, np.ndarray | None]:
+    """The column of ids, if there is one, and the ids; texts that repeat are categories unasked."""
+    column = column_of_ids(path, reading.id, names)
+    ids = None if column is None else _as_ids(read_column(path, column))
+    if ids is None or (reading.id is None and len(np.unique(ids)) < len(ids)):
+        return None, None
+    return column, ids
 
 
 def _matrix_and_ids(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -330,17 +329,7 @@ def identified(cells: FileRows, reading: ReadOptions) -> FileRows:
         raise SourceError(
             f"{cells.file}: there is no column {reading.id!r}; its columns are {few(cells.cells)}"
         )
-    _, first, counts = np.unique(cells.ids, return_index=True, return_counts=True)
-    bad = np.flatnonzero((counts > 1) | (cells.ids[first] == ""))
-    if len(bad):
-        one = cells.ids[first[bad[0]]]
-        rows = [replace(cells, ids=None).row_in_words(int(row))
-                for row in np.flatnonzero(cells.ids == one)[:2]]  # fmt: skip
-        if not one:
-            raise SourceError(f"{cells.file}: {rows[0]} has no id; name it, or leave it out")
-        raise SourceError(
-            f"{cells.file}: id {str(one)!r} is in {' and in '.join(rows)}; keep one of them"
-        )
+    cells.check_ids()
     if not cells.cells:
         raise SourceError(f"{cells.file}: expected columns beside {reading.id!r}")
     return cells
