@@ -626,7 +626,7 @@ def test_two_workers_give_the_model_of_none(capsys):
         capture_output=True,
         text=True,
     )
-    assert (answer.returncode, answer.stderr) == (0, "")
+    assert (answer.returncode, without_reads(answer.stderr)) == (0, "")
     same_model(mvcca.load("model.mvcca"), alone)
 
 
@@ -1538,9 +1538,10 @@ def test_no_room_for_the_output_is_one_line(command):
             text=True,
         )
     assert answer.returncode == 1
-    assert answer.stderr.startswith("mvcca: error: ")
-    assert answer.stderr.endswith("No space left on device\n")
-    assert answer.stderr.count("\n") == 1
+    err = without_reads(answer.stderr)
+    assert err.startswith("mvcca: error: ")
+    assert err.endswith("No space left on device\n")
+    assert err.count("\n") == 1
 
 
 def test_names_of_files_need_not_be_text(capsys):

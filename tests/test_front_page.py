@@ -110,6 +110,14 @@ def write_files_of_readers(folder: Path) -> None:
 
         array = zarr.create_array(folder / "text.zarr", shape=text.shape, dtype=text.dtype)
         array[:] = text
+    if importlib.util.find_spec("pyarrow") is not None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        for name, vectors in (("store", image), ("sample", image[:200, :10])):
+            keys = [f"item {i}" for i in range(len(vectors))]
+            table = pa.table({"key": keys, "vector": [*vectors]})
+            parquet.write_table(table, folder / f"{name}.parquet")
     for network in ("first_network", "second_network"):
         (folder / network).mkdir()
         for layer in range(2):

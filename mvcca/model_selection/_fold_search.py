@@ -322,7 +322,8 @@ def _with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
         )
     model = clone(estimator).set_params(**params)
     model._validate_params()
-    for own in dict.fromkeys(["reg", *searched(model)]):
+    names = dict.fromkeys(["reg", *searched(model)])
+    for own in sorted(names, key=lambda name: getattr(model, name, None) != "cv"):
         if isinstance(value := getattr(model, own, None), str):
             raise ValueError(
                 f"FoldSearchCV needs values of {own}, got {value!r}, which chooses one from the "

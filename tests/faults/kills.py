@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from commands import without_reads
 
 import mvcca
 from mvcca.cli import main as command
@@ -135,7 +136,8 @@ class Trial:
         if code:
             faults.append(f"{arguments[-1]}: exit code {code}: {err}")
         expected = ("mvcca: nothing to resume in", "mvcca: warning: ")
-        lines = [line for line in err.splitlines() if not line.startswith(expected)]
+        lines = without_reads(err).splitlines()
+        lines = [line for line in lines if not line.startswith(expected)]
         if lines:
             faults.append(f"said {lines}")
         return faults + self._finished(name, output), f"{name} {was}"
