@@ -190,6 +190,7 @@ def test_the_wheel_ships_its_data_with_their_licence(wheel):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_picture_is_as_right_as_its_caption_says(wheel, tmp_path):
     copy = tmp_path / "docs" / "picture.py"
     (tmp_path / "docs" / "_static").mkdir(parents=True)
