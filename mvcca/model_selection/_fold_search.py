@@ -30,7 +30,7 @@ from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.machine.warnings import warn
 from mvcca.model_selection._fold_statistics import Models, Parts, one_left_out
 from mvcca.model_selection._search import Setting, Variant, search
-from mvcca.model_selection._spaces import searched
+from mvcca.model_selection._spaces import SEARCHED, searched
 from mvcca.model_selection.folds import splits_by
 from mvcca.problem import MatrixPath, Rows
 from mvcca.retrieval.bank import bank_of, bank_rows
@@ -323,7 +323,7 @@ def _with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
     model = clone(estimator).set_params(**params)
     model._validate_params()
     names = dict.fromkeys(["reg", *searched(model)])
-    for own in sorted(names, key=lambda name: getattr(model, name, None) != "cv"):
+    for own in sorted(names, key=lambda name: getattr(model, name, None) != SEARCHED):
         if isinstance(value := getattr(model, own, None), str):
             raise ValueError(
                 f"FoldSearchCV needs values of {own}, got {value!r}, which chooses one from the "

@@ -540,7 +540,7 @@ def _table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions)
 
 
 def _ids_in_arrow(
-    path: str, reading: ReadOptions, names: list[str]
+    path: str, reading: ReadOptions, names: Sequence[str]
 ) -> tuple[str | None, np.ndarray | None]:
     """The column of ids, if there is one, and the ids; texts that repeat are categories unasked."""
     column = column_of_ids(path, reading.id, names)
