@@ -40,6 +40,7 @@ _NUMBERS_IN_DOUBT = 0.6  # between spaces, which sentences have too, and in one 
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*", re.ASCII)
+_SIGNS = {*"+-0123456789"}  # that begin an integer in any spelling
 
 
 @dataclass(frozen=True)
@@ -275,9 +276,14 @@ def _is_word(cell: str, mark: str) -> bool:
 
 def _is_textual(cells: Iterator[str]) -> bool:
     """Whether most cells of a column that are not missing are texts."""
-    known = [holds_text(cell) and not _THOUSANDS.fullmatch(cell) for cell in cells
-             if not is_missing(cell)]  # fmt: skip
-    return sum(known) > len(known) / 2
+    n_texts = n_values = 0
+    for cell in cells:
+        if is_number(cell):
+            n_values += 1
+        elif not is_missing(cell):
+            is_text = not (_DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell))
+            n_texts, n_values = n_texts + is_text, n_values + (not is_text)
+    return n_texts > n_values
 
 
 def _has_header(
@@ -324,7 +330,7 @@ def _has_header(
 def _is_spelled(cell: str) -> bool:
     """Whether a cell is a number in another spelling than decimal digits, such as 0x10."""
     with suppress(ValueError):
-        return not is_number(cell) and int(cell, 0) is not None
+        return cell.strip()[:1] in _SIGNS and not is_number(cell) and int(cell, 0) is not None
     return False
 
 
