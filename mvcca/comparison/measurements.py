@@ -210,12 +210,14 @@ class Measurements:
         return next(iter(self.ranked_for(what)), None)
 
     def is_worse(self, method: str, what: str) -> bool:
-        """Whether a test finds a method worse than the best one for a goal or by a measure.
+        """Whether a method was found worse than the best one for a goal or by a measure.
 
-        The corrected resampled t-test over folds or, with one split, a paired t-test over objects;
-        both at the 5 % level.
+        By the corrected resampled t-test over folds or, with one split, a paired t-test over
+        objects, both at the 5 % level; or because two folds showed that it cannot be the best.
         """
         best = self.ranked_for(what)[0]
+        if what in self.goals and self.runs[method].is_dropped:
+            return method != best
         share = float(np.mean([len(fold.test) / len(fold.train) for fold in self.folds]))
         own = self.standing(method, what)
         return method != best and own.is_worse(self.standing(best, what), share)
