@@ -348,7 +348,8 @@ def _table_in_text(file: str, text: Text, reading: ReadOptions) -> FileRows:
     if dialect is None:
         return _texts(file, text)
     _reject_title(file, lines, dialect, reading)
-    if len(dialect.first_cells) == all(dialect.textual) and dialect.width > 1:
+    n_first = len(dialect.first_cells)
+    if dialect.width > 1 and (n_first == 0 or (n_first == 1 and all(dialect.textual))):
         raise SourceError(f"{file}: it has no rows under its header")
     place = _place_of_ids(file, dialect, reading)
     places = _places(file, dialect, reading, place)
