@@ -269,3 +269,20 @@ def test_the_temperature_of_clip_is_trained_and_bounded():
     )
     model = small("CLIP", n_components=3).fit(VIEWS)
     assert isinstance(model, CLIP)
+
+
+@pytest.mark.parametrize("start", ["view", "features"])
+def test_networks_that_win_over_linear_cca_keep_nothing_of_it(start, monkeypatch):
+    chosen = []
+
+    def wins(values, others):
+        chosen.append(start)
+        return len(chosen) == ["linear", "view", "features"].index(start) + 1
+
+    monkeypatch.setattr("mvcca.deep._bases.started.are_clearly_larger", wins)
+    model = LearnedRanking(4, max_epochs=2, learning_rate=1e-2, **TINY).fit(VIEWS)
+    assert model.start_ == start
+    assert model.maps_ is None
+    for name, scores in model.transform(VIEWS).items():
+        np.testing.assert_array_equal(scores, model.encode(VIEWS)[name])
+    assert model.retrieval_ranking == ("transform", "cosine")

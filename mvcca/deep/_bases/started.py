@@ -242,7 +242,7 @@ class StartedNetworks(NetworkEstimator):
 
     def _note(self, start: str) -> None:
         """Forget what an earlier fit chose."""
-        for name in (*_CHOSEN, *_OF_SOLUTION):
+        for name in _CHOSEN:
             self.__dict__.pop(name, None)
         self.start_ = start
 
@@ -303,6 +303,8 @@ class StartedNetworks(NetworkEstimator):
         return self._ending() if solution is None else LinearSolution(solution)
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
+        for name in _OF_SOLUTION:
+            self.__dict__.pop(name, None)
         super()._finish(trainer, views)
         if getattr(self, "ranking_", "").endswith(CORRECTED):
             self.bank_ = bank_of(self, views)
