@@ -275,7 +275,7 @@ def test_the_temperature_of_clip_is_trained_and_bounded():
 def test_networks_that_win_over_linear_cca_keep_nothing_of_it(start, monkeypatch):
     chosen = []
 
-    def wins(values, others):
+    def wins(*_):
         chosen.append(start)
         return len(chosen) == ["linear", "view", "features"].index(start) + 1
 
