@@ -49,8 +49,7 @@ def add_reading(command: ArgumentParser, group: Any = None) -> Any:
     text = "whether the first line of tables in text is a header (default: as the file tells)"
     add_option(group, "--header", text, choices=("yes", "no"))
     for flag, (metavar, text) in _TEXTS.items():
-        dest = "kind" if flag == "--as" else flag[2:].replace("-", "_")
-        add_option(group, flag, text, metavar, action="append", dest=dest)
+        add_option(group, flag, text, metavar, action="append", dest=_dest(flag))
     return group
 
 
@@ -138,4 +137,5 @@ def say(said: Iterable[str]) -> None:
 
 
 def _dest(flag: str) -> str:
+    """The attribute of the parsed options that holds the values of a flag."""
     return "kind" if flag == "--as" else flag[2:].replace("-", "_")
