@@ -32,6 +32,7 @@ import mvcca
 from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.blocks import read_array
 from mvcca.comparison.registry import METHODS
+from mvcca.machine.archive import read_archive, write_archive
 from mvcca.retrieval import top_k
 from mvcca.statistics.passes import ProjectedRows, _checkpoint
 from mvcca.views.files import read_ids, read_labels
@@ -942,6 +943,41 @@ def test_info_says_what_was_fitted(capsys, model):
     first, second = model.canonical_correlations_
     assert re.search(rf"^canonical correlations +{first:.3f} {second:.3f}$", out, re.M)
     assert re.search(r"^parameters +.*n_components=2, reg=0.01", out, re.M)
+
+
+@pytest.mark.usefixtures("model")
+def test_info_needs_no_scikit_learn():
+    program = (
+        "import sys\nfrom mvcca.cli import main\nmain(['info', 'model.mvcca'])\n"
+        "assert not {'sklearn', 'scipy', 'numba', 'pandas', 'joblib'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.usefixtures("model")
+def test_info_reads_files_of_versions_that_kept_no_description(capsys):
+    arrays, content = read_archive("model.mvcca")
+    del content["description"]
+    write_archive("other.mvcca", arrays, content)
+    said = [succeed(capsys, "info", f"{name}.mvcca").splitlines() for name in ("model", "other")]
+    new, old = (
+        [line for line in lines if "mvcca" not in line and "bytes" not in line] for lines in said
+    )
+    assert new == old
+    assert len(new) > 4
+
+
+@pytest.mark.parametrize("said", ["null", "[]", "{}", "3", "{", '{"method": "CCA", "views": 3}'])
+@pytest.mark.usefixtures("model")
+def test_info_refuses_a_file_that_does_not_say_what_it_holds(capsys, said):
+    arrays, content = read_archive("model.mvcca")
+    write_archive("forged.mvcca", arrays, content | {"description": said})
+    assert "does not say what it holds" in fail(capsys, "info", "forged.mvcca")
+
+
+def test_info_names_long_parameters_by_their_size(capsys):
+    mvcca.save(CCA(2, reg={f"view {i}": 0.1 for i in range(500)}), "many.mvcca")
+    assert "reg='dict of 500'" in succeed(capsys, "info", "many.mvcca")
 
 
 def test_info_says_what_an_index_holds(capsys, model):

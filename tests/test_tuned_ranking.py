@@ -222,9 +222,12 @@ def test_a_file_keeps_how_a_model_and_an_index_rank(tmp_path, ranking):
 
 
 @pytest.mark.parametrize("ranking", ["likelihod", "cosine+mutual", "likelihood+csls"])
-def test_a_file_whose_ranking_cannot_be_is_refused(tmp_path, ranking):
+def test_a_file_whose_ranking_cannot_be_is_refused(tmp_path, ranking, monkeypatch):
     model, _ = tuned("likelihood")
     model.ranking_ = ranking  # without a bank
+    with pytest.raises(ValueError, match=r"weighting"):
+        save(model, tmp_path / "model.mvcca")
+    monkeypatch.setattr("mvcca.persistence._models.described", lambda _: {})
     save(model, tmp_path / "model.mvcca")
     with pytest.raises(ModelFileError, match=r"weighting"):
         load(tmp_path / "model.mvcca")

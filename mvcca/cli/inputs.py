@@ -14,6 +14,7 @@ import numpy as np
 from mvcca.blocks.sources import ReadOptions, path_and_key
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.model_files import model_file
 from mvcca.cli.reading import header_of, ids_in_words, reading_of, readings_of, say
 from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
@@ -158,14 +159,6 @@ def warn_of_ids(output: Path, ids: np.ndarray | None) -> None:
 def checked_output(name: str, inputs: Iterable[str]) -> Path:
     """The path of an output that can be written and is none of the inputs."""
     return check_writable(Path(name), [path_and_key(file)[0] for file in inputs])
-
-
-def model_file(name: str) -> str:
-    """The name of a model file that is there."""
-    path = Path(name)
-    if not path.is_file():
-        raise CommandError(f"{path}: not a file" if path.exists() else f"{path}: no such file")
-    return name
 
 
 def load_model(name: str) -> Any:

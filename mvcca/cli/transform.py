@@ -19,9 +19,9 @@ from mvcca.cli.inputs import (
     checked_output,
     configured,
     load_model,
-    model_file,
     warn_of_ids,
 )
+from mvcca.cli.model_files import model_file
 from mvcca.cli.reading import header_of, readings_of, say
 from mvcca.cli.signatures import chosen
 from mvcca.machine.archive import kind_of

@@ -1,23 +1,15 @@
-"""Description of model files."""
+"""Description of model files, which `save` writes and `describe` reads."""
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
-import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
-
-from mvcca.machine.archive import read_archive
+from mvcca.machine.archive import not_ours, read_archive
 from mvcca.machine.printable import in_one_line
-from mvcca.model_selection import MEASURES, Choice, choice_of, goal_of
-from mvcca.persistence._models import load
-from mvcca.retrieval import RetrievalIndex
-from mvcca.retrieval.ranking import Ranking
 
-_SPECTRA = ("canonical_correlations_", "eigenvalues_")
+SPECTRA = ("canonical_correlations_", "eigenvalues_")
 
 
 class Description(dict[str, Any]):
@@ -46,7 +38,7 @@ class Description(dict[str, Any]):
             lines["tuned"] = _in_words(self["tuned"])
         if "epochs" in self:
             lines["epochs"] = f"{self['epochs']}, weights of epoch {self['best_epoch']}"
-        spectrum = next((s.rstrip("_") for s in _SPECTRA if s.rstrip("_") in self), None)
+        spectrum = next((s.rstrip("_") for s in SPECTRA if s.rstrip("_") in self), None)
         if spectrum is not None:
             lines[spectrum.replace("_", " ")] = _numbers(self[spectrum])
         lines["size"] = f"{self['bytes']:,} bytes"
@@ -86,55 +78,22 @@ def describe(path: str | os.PathLike[str]) -> Description:
     >>> describe(path)["method"]
     'CCA'
     """
-    model = load(path)
     _, content = read_archive(path)
     found = Description(
-        file=os.fspath(path),
-        bytes=os.path.getsize(path),
-        written_by=content.get("written by", {}),
-        method=type(model).__name__,
+        file=os.fspath(path), bytes=os.path.getsize(path), written_by=content.get("written by")
     )
-    if isinstance(model, RetrievalIndex):
-        made_with = {"similarity": model.similarity, "backend": model.backend}
-        rows = {view: held.n_ranked for view, held in model._contents.views.items()}
-        found |= {"parameters": made_with, "estimator": repr(model.estimator), "rows": rows}
-        found["ranking"] = str(model._ranking)
+    if "description" not in content:  # of an earlier version, or no model
+        from mvcca.persistence._described import described
+        from mvcca.persistence._models import load
+
+        found |= described(load(path))
         return found
-    params = model.get_params(deep=False)
-    found["parameters"] = {key: _plain(value) for key, value in params.items()}
-    if hasattr(model, "best_estimator_"):
-        found["best_estimator"] = repr(model.best_estimator_)
-        model = model.best_estimator_
-    if isinstance(model, Pipeline):
-        found["steps"] = {name: type(step).__name__ for name, step in model.steps}
-        model = next((step for _, step in model.steps if hasattr(step, "n_components_")), model)
-    found["fitted"] = _is_fitted(model)
-    if hasattr(model, "view_names_") and hasattr(model, "n_components_"):
-        found["views"] = {name: model._widths[name] for name in model.view_names_}
-        found["n_components"] = model.n_components_
-        found["ranking"] = str(Ranking.of(model))
-        choice = choice_of(model)
-        if choice is not None:
-            found["tuned"] = _tuned(model, choice)
-    if hasattr(model, "best_epoch_"):
-        found["epochs"] = len(model.history_["epoch"])
-        found["best_epoch"] = model.best_epoch_
-    for spectrum in _SPECTRA:
-        if hasattr(model, spectrum):
-            found[spectrum.rstrip("_")] = _plain(getattr(model, spectrum))
+    try:
+        found |= json.loads(content["description"])
+        str(found)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        not_ours(path, "does not say what it holds")
     return found
-
-
-def _tuned(model: Any, choice: Choice) -> dict[str, Any]:
-    """The settings that folds chose, and how good they were on held-out rows."""
-    return {
-        "chosen": _plain({**choice.params, "n_components": choice.n_components}),
-        "ranking": choice.ranking,
-        "at_edge": list(choice.at_edge),
-        "n_folds": choice.n_folds,
-        "measure": MEASURES[goal_of(model)],
-        "value": choice.value,
-    }
 
 
 def _in_words(tuned: dict[str, Any]) -> str:
@@ -148,24 +107,6 @@ def _in_words(tuned: dict[str, Any]) -> str:
     return f"{', '.join(settings)}, chosen by {tuned['n_folds']} folds: {tuned['measure']} {value}"
 
 
-def _is_fitted(model: Any) -> bool:
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True
-
-
 def _numbers(values: list[float]) -> str:
     first = " ".join(f"{value:.3f}" for value in values[:8])
     return first if len(values) <= 8 else f"{first} ... {values[-1]:.3f}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, bool | int | float | str | None) else repr(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from importlib.metadata import version
@@ -9,6 +10,7 @@ from typing import Any
 
 from mvcca.machine.archive import ModelFileError, not_ours, read_archive, write_archive
 from mvcca.persistence._classes import CLASSES, models_in, with_deep
+from mvcca.persistence._described import described
 from mvcca.persistence._estimators import NotStorable
 from mvcca.persistence._given import Given
 from mvcca.persistence._sklearn import Classes
@@ -86,6 +88,7 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
         "format": _FORMAT,
         "written by": _versions(deep),
         "deep": deep,
+        "description": json.dumps(described(model)),  # JSON of its own: it may hold NaN
         "model": root,
     }
     write_archive(path, writer.arrays, content)
