@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from mvcca import CCA, KCCA, MVCCA, Views, config_context, evaluate_retrieval
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_nonlinear_views
 from mvcca.kernel import _kcca
+from mvcca.kernel.exact import exact_maps
 from mvcca.kernel.held_out import HeldOut, HeldOutFeatures, fold_of, keys_of
 from mvcca.kernel.kernels import Kernel, features_at, greedy_landmarks, median_gamma
 from mvcca.linear.features import FourierFeatures
@@ -54,6 +56,54 @@ def assert_same_functions(model: KCCA, expected: KCCA, rows: Views, tol: float) 
 
 
 # ---- the problem that is solved ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reg"), [("rbf", 0.01), ("poly", {"view0": 0.1, "view1": 1}), ("precomputed", 0.05)]
+)
+def test_exact_maps_by_kernel_matrices_are_those_by_features(kernel, reg, monkeypatch):
+    rows = random_views(300, (30, 20))
+    views = new = rows
+    if kernel == "precomputed":
+        views = rows.replace({n: pairwise_kernels(X, metric="rbf") for n, X in rows.items()})
+        new = views[:20]
+    found, solved = [], []
+    for by_kernels in (exact_maps, lambda *_: None):
+        monkeypatch.setattr(
+            _kcca, "exact_maps", lambda *a, f=by_kernels: solved.append(f(*a)) or solved[-1]
+        )
+        found.append(KCCA(3, kernel=kernel, reg=reg).fit(views))
+    assert solved[0] is not None
+    fast, slow = found
+    assert_same_functions(fast, slow, new, 1e-10)
+    for name in views.names:  # signs are the same, too
+        scale = np.abs(slow.weights_[name]).max()
+        np.testing.assert_allclose(fast.weights_[name], slow.weights_[name], atol=1e-9 * scale)
+        np.testing.assert_allclose(fast.means_[name], slow.means_[name], rtol=1e-10)
+    for attribute in ("canonical_correlations_", "expected_correlations_"):
+        np.testing.assert_allclose(getattr(fast, attribute), getattr(slow, attribute), atol=1e-10)
+    np.testing.assert_allclose(
+        fast.expected_correlations_by_pair_, slow.expected_correlations_by_pair_, atol=1e-10
+    )
+
+
+def test_views_that_the_dual_does_not_solve_exactly_are_left_to_features():
+    views, weights = random_views(200), np.ones(200)
+    maps = KCCA(2).fit(views).feature_maps_
+    rows = KCCA(2, reg=0.01).open_rows(views, None, None)
+
+    def by_kernels(**changes: object) -> object:
+        return exact_maps(maps, replace(rows, **changes))
+
+    assert by_kernels() is not None
+    no_ridge, little = ({"view0": 0.01, "view1": r} for r in (0.0, 1e-6))
+    assert by_kernels(reg=no_ridge) is None
+    assert by_kernels(reg=little) is None
+    assert by_kernels(sample_weight=weights) is None
+    assert by_kernels(n_components=60) is None
+    assert by_kernels(n_components=None) is None
+    repeated = views[np.r_[:199, 0]]
+    assert KCCA(2).fit(repeated).feature_maps_["view0"].n_features == 199
 
 
 @pytest.mark.parametrize("reg", [0.5, 0.01])
@@ -235,7 +285,7 @@ def test_batches_after_the_first_add_up_to_what_blocks_of_one_fit_do(approximati
     model.partial_fit(views[:50]).partial_fit(views[50:51]).partial_fit(views[51:])
     maps = model.feature_maps_
     features = Views({name: maps[name](X) for name, X in views.items()})
-    expected = MVCCA(3, reg=1e-2).fit(features)
+    expected = MVCCA(3, reg=1e-2, scale=False).fit(features)
     np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=1e-9)
     for name, scores in model.transform(views).items():
         assert_same_up_to_sign(scores, expected.transform(features)[name], 1e-7)
@@ -249,6 +299,7 @@ def test_frequencies_and_landmarks_are_drawn_from_the_first_batch_alone():
         assert model.partial_fit(views[50:]).feature_maps_["view0"] is once
 
 
+@pytest.mark.filterwarnings("ignore:Unlike units")
 def test_partly_paired_views_give_mvcca_of_their_features():
     views, n = random_views(widths=(5, 4, 3)), 80
     index = np.tile(np.arange(n)[:, None], 3)
@@ -260,7 +311,7 @@ def test_partly_paired_views_give_mvcca_of_their_features():
             model.fit(partly)
         maps = model.feature_maps_
         features = partly.replace({name: maps[name](X) for name, X in partly.items()})
-        expected = MVCCA(2, reg=1e-2).fit(features).eigenvalues_
+        expected = MVCCA(2, reg=1e-2, scale=False).fit(features).eigenvalues_
         np.testing.assert_allclose(model.eigenvalues_, expected, atol=1e-7)
 
 

@@ -19,7 +19,8 @@ from mvcca.base.standardizing import STANDARDIZED, column_factors
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.blocks import as_block, namespace, stack
 from mvcca.blocks.checks import of_view
-from mvcca.kernel.held_out import HeldOut, HeldOutFeatures, features_of
+from mvcca.kernel.exact import exact_maps
+from mvcca.kernel.held_out import HeldOut, HeldOutFeatures, features_of, with_expected
 from mvcca.kernel.kernels import (
     NAMES,
     Kernel,
@@ -32,7 +33,7 @@ from mvcca.kernel.kernels import (
 from mvcca.linear.features import FeatureMap, FourierFeatures
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
 from mvcca.problem import Exactness, KnownRank, Maps, Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 from mvcca.statistics.passes import accumulate
@@ -389,15 +390,20 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         """Whether a fit with fewer components is the first components of a fit with more."""
         return True
 
+    def _learn_rows(self, rows: Rows) -> None:
+        if self.approximation is None and not searched(self):
+            maps = exact_maps(self.feature_maps_, rows)
+            if maps is not None:
+                self._keep(maps.checked(rows.n_components))
+                return
+        super()._learn_rows(rows)
+
     def learn(self, rows: Rows, statistic: HeldOut) -> None:
         maps = self.problem(rows, statistic.total).solve(rows.n_components)
         assert maps.values is not None
         with warnings.catch_warnings(action="ignore"):  # the same as of all rows
             expected = statistic.expected(partial(self.problem, rows), len(maps.values))
-        if expected is not None and maps.expected is not None:
-            # No objects of a rare view may be held out.
-            deviations = maps.expected.deviations | expected.deviations
-            maps = replace(maps, expected=replace(expected, deviations=deviations))
+        maps = with_expected(maps, expected)
         assert maps.variances is not None
         # MVCCA of the features, and its weights as weights of the kernel values:
         weights, means, sizes = {}, {}, {}

@@ -8,8 +8,8 @@ rest, and its scores of the held-out objects are correlated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from math import ceil
@@ -18,7 +18,7 @@ import numpy as np
 
 from mvcca.blocks.row_hashes import scrambled
 from mvcca.linear.features import FeatureMap, LandmarkFeatures
-from mvcca.problem import Problem
+from mvcca.problem import Maps, Problem
 from mvcca.problem.expected import Expected, expected_moments
 from mvcca.statistics import (
     DigitsLost,
@@ -140,10 +140,26 @@ class HeldOut:
                 found[name] = np.pad(U, ((0, 0), (0, n_components - U.shape[1])))
             scores.append(features.replace(found))
             weights.append(own)
-        if not scores:
-            return None
-        pairs = _covariances(Views.concatenate(scores), np.concatenate(weights))
-        return expected_moments(dict.fromkeys(sample.features.names, np.eye(n_components)), pairs)
+        return expected_of_scores(scores, weights)
+
+
+def expected_of_scores(scores: Sequence[Views], weights: Sequence[np.ndarray]) -> Expected | None:
+    """Moments of the scores that folds gave to the objects that they held out; None of no folds."""
+    if not scores:
+        return None
+    views = Views.concatenate(scores)
+    pairs = _covariances(views, np.concatenate(weights))
+    n_components = next(iter(views.widths.values()))
+    return expected_moments(dict.fromkeys(views.names, np.eye(n_components)), pairs)
+
+
+def with_expected(maps: Maps, expected: Expected | None) -> Maps:
+    """Maps with what held-out objects tell of their scores, if they tell something."""
+    if expected is None or maps.expected is None:
+        return maps
+    # No objects of a rare view may be held out.
+    deviations = maps.expected.deviations | expected.deviations
+    return replace(maps, expected=replace(expected, deviations=deviations))
 
 
 def features_of(maps: Mapping[str, FeatureMap], views: Views) -> Views:

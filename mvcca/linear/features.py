@@ -132,7 +132,8 @@ class LandmarkFeatures:
     # Landmarks that add nothing beyond rounding (repeated rows, say) are left out. Always float64.
 
     kernel: Callable[[Any, Any], np.ndarray]  # kernel(X, Z) is the matrix of k(x, z)
-    landmarks: Any  # (n_features, width) in pivot order, moved by -origin; or positions of columns
+    landmarks: Any  # (n_features, width), moved by -origin, or positions of columns; if some are
+    # left out, in the order of pivots
     factor: np.ndarray  # L, (n_features, n_features), lower triangular
     origin: np.ndarray | None  # (width,), if the kernel sees only differences
     width: int  # of the rows
@@ -152,6 +153,9 @@ class LandmarkFeatures:
         size = np.abs(K).max()
         with np.errstate(under="ignore"):
             least = ROUNDING * len(K) * max(K.diagonal().max(), 0)
+        factor, failed = linalg.lapack.dpotrf(K, lower=1, clean=1)
+        if not failed and (factor.diagonal() ** 2 > least).all():
+            return cls(kernel, landmarks, np.ascontiguousarray(factor), origin, width)
         factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=least, lower=1)
         order = pivots - 1
         factor = np.tril(factor)[:, :rank]
@@ -198,7 +202,11 @@ class LandmarkFeatures:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights and mean of k(x, z), of which φ = L⁻¹ k, and sizes in any order of landmarks."""
         inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)
-        variance = np.clip(variances.sum(), *_SQUARED)  # only signs depend on it
-        sizes = np.full(self.n_features, variance**2)
+        sizes = sizes_in_any_order(variances.sum(), self.n_features)
         with np.errstate(under="ignore"):
             return inverse.T @ weights, self.factor @ mean, sizes
+
+
+def sizes_in_any_order(variance: float, n_features: int) -> np.ndarray:
+    """Variances of basis functions, for signs that do not depend on the order of landmarks."""
+    return np.full(n_features, np.clip(variance, *_SQUARED) ** 2)

@@ -14,6 +14,7 @@ from mvcca.machine.on_access import on_access
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._cross_covariance import CrossCovariance
+from mvcca.problem._dual import in_dual_of_kernels
 from mvcca.problem._estimate import Estimate
 from mvcca.problem._maps import Maps, warn_of_fewer_components
 from mvcca.problem._path import MatrixPath
@@ -61,6 +62,7 @@ __all__ = [
     "check_variance",
     "climb",
     "components_to_search",
+    "in_dual_of_kernels",
     "mean_and_variance",
     "reg_of_names",
     "shrinkages",

@@ -160,15 +160,9 @@ class Span:
     def inverse(self) -> np.ndarray:
         """The pseudo-inverse as a matrix, which takes as long as finding L."""
         centred = centred_rows(self.rows, self.weights)[1] * self.scale
-        turned = centred[:-1] - np.outer(self.normal[:-1], self.normal @ centred)
-        matrix = linalg.blas.dtrsm(1.0, self.factor, turned.T, side=1, lower=1, trans_a=1)
+        rows = centred[:-1] - np.outer(self.normal[:-1], self.normal @ centred)
+        matrix = linalg.blas.dtrsm(1.0, self.factor, rows.T, side=1, lower=1, trans_a=1)
         return np.asarray(matrix.T) * reciprocal(self.scale)
-
-    def turned(self, U: np.ndarray) -> np.ndarray:
-        """QU, of shape (n, k)."""
-        turned = np.multiply.outer(self.normal, -(self.normal[:-1] @ U))
-        turned[:-1] += U
-        return turned
 
     def lift(self, W: np.ndarray) -> np.ndarray:
         return (self.scale**2 * self._products(W).T).T
@@ -183,7 +177,7 @@ class Span:
 
     def spread(self, U: np.ndarray) -> np.ndarray:
         """(X - mean)ᵀ diag(s) Q U, of shape (d, k)."""
-        sums = self.turned(U)
+        sums = turned(self.normal, U)
         if self.weights is not None:
             sums = (np.sqrt(self.weights) * sums.T).T
         lifted = np.empty((self.n_features, *U.shape[1:]))
@@ -341,7 +335,7 @@ def row_space(
     is_well_conditioned = largest < WELL_CONDITIONED**2 * (smallest + held)
     if is_orthonormal and is_real and is_well_conditioned:  # four times as fast as QR
         span = Span(mean, X, weights, normal, scale, factor, known)
-        return span, _unweighted(span.turned(factor), weights)
+        return span, _unweighted(turned(span.normal, factor), weights)
     return _row_space_by_qr(X, weights, equilibrate=equilibrate)
 
 
@@ -360,16 +354,35 @@ def gram_of_rows(
         if equilibrate:
             centred *= _column_scale(lengths[columns], equilibrate)
         gram = linalg.blas.dsyrk(1.0, centred.T, 1.0, gram, trans=1, lower=1, overwrite_c=1)
+    normal, gram = without_mean(gram, weights)
+    return mean, lengths, normal, gram
+
+
+def without_mean(
+    gram: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The normal of Q and QᵀGQ of a Gram matrix, of which the lower half counts; see `Span`.
+
+    The rows of G need not be centred: Q is orthogonal to their mean.
+    """
+    n = len(gram)
     normal = np.ones(n) if weights is None else np.sqrt(weights)
     normal /= np.linalg.norm(normal)
     normal[-1] += 1  # the Householder reflection of s to the last axis
     normal /= np.sqrt(normal[-1])
     with threads_to_factorise(n):
-        # QᵀGQ is a symmetric update of rank two; its last row is zero, since rows are centred.
+        # QᵀGQ is a symmetric update of rank two; of centred rows its last row is zero.
         image = linalg.blas.dsymv(1.0, gram, normal, lower=1)
         image -= (normal @ image) / 2 * normal
         gram = linalg.blas.dsyr2(-1.0, normal, image, a=gram, lower=1, overwrite_a=1)
-    return mean, lengths, normal, gram[:-1, :-1]
+    return normal, gram[:-1, :-1]
+
+
+def turned(normal: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """QU, of shape (n, k), with the normal of Q."""
+    image = np.multiply.outer(normal, -(normal[:-1] @ U))
+    image[:-1] += U
+    return image
 
 
 def _row_space_by_qr(

@@ -1,4 +1,4 @@
-"""Ridge CCA of two wide views by the Gram matrices of their rows alone.
+"""Ridge CCA of two wide views, or of two kernels, by the Gram matrices of their rows alone.
 
 With K_p the Gram matrix of the centred rows of view p, c_p its ridge on the scatter, and
 S_p = K_p (K_p + c_p I)⁻¹ = I - c_p (K_p + c_p I)⁻¹ = R_p R_pᵀ, the squared correlations are the
@@ -12,13 +12,17 @@ All of it is in coordinates of the rows that add up to zero: in those of all row
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, Self
+
 import numpy as np
 from scipy import linalg
 
 from mvcca.blocks import as_block
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem._bases import WELL_CONDITIONED, Span, gram_of_rows
+from mvcca.problem._bases import WELL_CONDITIONED, Span, gram_of_rows, turned, without_mean
 from mvcca.problem._centring import variances_of
 from mvcca.problem._estimate import counted
 from mvcca.problem._maps import Maps
@@ -27,121 +31,192 @@ from mvcca.problem.expected import Spectrum, expected_moments
 from mvcca.problem.ridge import Shrinkage, ridge_in
 from mvcca.problem.whitener import extreme_eigenvalues
 from mvcca.statistics import PairCovariance
+from mvcca.views import Views
 
 _EPS = np.finfo(float).eps
 _FEW_ROWS = 129  # as for `lapack.top_singular`
+_LEAST_RIDGE = 1e-7  # on the scatter of a kernel; others warn of less
 _LEAST_SHARE = 1e-10  # of S, below which directions may be rounding
 
 
-# A view: its `Span` with L Lᵀ = K + c I, c, and S, (n - 1, n - 1) and symmetric.
-_View = tuple[Span, float, np.ndarray]
+class _Lift(Protocol):
+    """What maps of rows, or of a kernel's values, are made of."""
+
+    @property
+    def mean(self) -> np.ndarray: ...  # of the columns
+
+    @property
+    def known(self) -> np.ndarray: ...  # variances of the columns
+
+    def spread(self, U: np.ndarray) -> np.ndarray: ...  # X̄ᵀQU
+
+
+@dataclass(frozen=True, eq=False)
+class _OfKernel:
+    """Maps of the values k(x, z) of the training rows z: their coefficients, QU."""
+
+    mean: np.ndarray
+    known: np.ndarray
+    normal: np.ndarray
+
+    def spread(self, U: np.ndarray) -> np.ndarray:
+        return turned(self.normal, U)
+
+
+class _View(NamedTuple):
+    lift: _Lift
+    factor: np.ndarray  # L, (n - 1, n - 1), with LLᵀ = K + c I
+    ridge: float  # c
+    share: np.ndarray  # S, (n - 1, n - 1), symmetric
+
+    @classmethod
+    def of(cls, gram: np.ndarray, ridge: float, lift: Callable[[np.ndarray], _Lift]) -> Self | None:
+        """The view of a Gram matrix, which is lost; None if it has too few digits for the ridge."""
+        diagonal = np.diag_indices_from(gram)
+        gram[diagonal] += ridge
+        factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
+        if failed or not np.isfinite(np.diag(factor)).all():
+            return None
+        largest, smallest = extreme_eigenvalues(factor)
+        if not largest < WELL_CONDITIONED**2 * smallest:
+            return None
+        inverse, _ = linalg.lapack.dpotri(factor, lower=1)
+        inverse *= -ridge
+        share = inverse + np.tril(inverse, -1).T
+        share[diagonal] += 1
+        return cls(lift(factor), factor, ridge, share)
 
 
 def in_dual(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
     """The maps of ridge CCA of two wide views; None where others are, or another way is exact."""
-    if not _is_dual(rows):
+    views, k = rows.views, rows.n_components
+    if rows.reading.units or not rows.reading.center or not _suits(rows, len(views)):
         return None
-    n, k = len(rows.views), rows.n_components
-    assert k is not None
+    if not all(isinstance(X, np.ndarray) and X.shape[0] < X.shape[1] for _, X in views.items()):
+        return None
+    with threads_to_factorise(len(views)):
+        sides = [_view_of_rows(X, rows.reg[name]) for name, X in views.items()]
+        return _maps(views, sides, k, with_patterns)
+
+
+def in_dual_of_kernels(
+    rows: Rows, kernels: Mapping[str, np.ndarray], kept: np.ndarray | None = None
+) -> Maps | None:
+    """The maps of ridge CCA of two kernels, whose weights are coefficients of training rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        Rows of two views, with a ridge in units of the mean variance of all features.
+    kernels : mapping of str to ndarray, shape (n, n)
+        k of all pairs of rows of each view, not centred; each is positive definite.
+    kept : ndarray of positions, optional
+        The training rows, if others are held out.
+
+    Returns
+    -------
+    Maps or None
+        None if the ridge is too small for exact results, or many components are asked for.
+    """
+    n = len(rows.views) if kept is None else len(kept)
+    if not _suits(rows, n):
+        return None
+    views = rows.views if kept is None else rows.views[kept]
     with threads_to_factorise(n):
-        x, y = (_view(X, rows.reg[name]) for name, X in rows.views.items())
-        if x is None or y is None:
-            return None
-        (span_x, _, share_x), (span_y, ridge_y, share_y) = x, y
-        root, failed = linalg.lapack.dpotrf(share_x, lower=1, clean=1)
-        if failed or extreme_eigenvalues(root)[1] < _LEAST_SHARE:
-            return None
-        T = linalg.blas.dtrmm(1.0, root, share_y, lower=1, trans_a=1)
-        T = linalg.blas.dtrmm(1.0, root, T, side=1, lower=1)
-        squares, V = lapack.top_eigenpairs_and_values((T + T.T) / 2, k)
-        a = linalg.blas.dtrmm(1.0, root, V[:, ::-1], lower=1)
-        beta = linalg.cho_solve((span_y.factor, True), a, check_finite=False)
-        of_y = a - ridge_y * beta
-        alpha = linalg.cho_solve((span_x.factor, True), of_y, check_finite=False)
-    rho = np.sqrt(np.maximum(squares[::-1], 0))
-    real = rho[rho > 10 * n * _EPS * rho[0]]
-    if len(real) < k:
-        return None
-    rho, unit = real[:k], np.sqrt(n - 1)
-    dual = alpha * unit / rho**2, beta * unit / rho
-    scores = a, of_y / rho  # times √(n - 1), so that products are covariances
-    return _maps(rows, (x, y), dual, scores, real, with_patterns)
+        sides = [
+            _view_of_kernel(K if kept is None else K[np.ix_(kept, kept)], rows.reg[name], len(K))
+            for name, K in kernels.items()
+        ]
+        return _maps(views, sides, rows.n_components, False)
 
 
-def _is_dual(rows: Rows) -> bool:
-    """Whether these are two paired wide views in host memory, with ridges.
+def _suits(rows: Rows, n: int) -> bool:
+    """Whether these are two paired views without weights, with ridges, of which few maps are asked.
 
     Of few rows, bases of these give all components.
     """
     views, k = rows.views, rows.n_components
-    if k is None or len(views.names) != 2 or not views.is_paired:
+    if k is None or n <= _FEW_ROWS or 4 * k >= n - 1:
         return False
-    if len(views) <= _FEW_ROWS or 4 * k >= len(views) - 1:
+    if len(views.names) != 2 or not views.is_paired or rows.sample_weight is not None:
         return False
-    if rows.sample_weight is not None or not rows.reading.center or rows.reading.units:
-        return False
-    is_wide = all(isinstance(X, np.ndarray) and X.shape[0] < X.shape[1] for _, X in views.items())
     ridges = rows.reg.values()
-    return is_wide and all(ridges) and not any(isinstance(reg, Shrinkage) for reg in ridges)
+    return all(ridges) and not any(isinstance(reg, Shrinkage) for reg in ridges)
 
 
-def _view(X: np.ndarray, reg: float) -> _View | None:
-    """A view, or None if its Gram matrix has too few digits for its ridge."""
+def _view_of_rows(X: np.ndarray, reg: float) -> _View | None:
     n = len(X)
     X = as_block(X).by_columns()
     mean, lengths, normal, gram = gram_of_rows(X)
     known = variances_of(lengths, n, None)
-    ridge = (n - 1) * ridge_in(reg, known.mean())
-    gram[np.diag_indices(n - 1)] += ridge
-    factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
-    if failed or not np.isfinite(np.diag(factor)).all():
-        return None
-    largest, smallest = extreme_eigenvalues(factor)
-    if not largest < WELL_CONDITIONED**2 * smallest:
-        return None
-    inverse, _ = linalg.lapack.dpotri(factor, lower=1)
-    inverse *= -ridge
-    share = inverse + np.tril(inverse, -1).T
-    share[np.diag_indices(n - 1)] += 1
     scale = (lengths > 0).astype(float)
-    return (Span(mean, X, None, normal, scale, factor, known), ridge, share)
+    return _View.of(
+        gram,
+        (n - 1) * ridge_in(reg, known.mean()),
+        lambda factor: Span(mean, X, None, normal, scale, factor, known),
+    )
+
+
+def _view_of_kernel(K: np.ndarray, reg: float, n_features: int) -> _View | None:
+    mean = K.mean(axis=0)
+    normal, gram = without_mean(np.array(K, order="F"))
+    scatter = float(np.trace(gram))
+    ridge = ridge_in(reg, scatter / n_features)
+    if ridge < _LEAST_RIDGE * scatter:
+        return None
+    known = np.full(len(K), scatter / len(gram))
+    return _View.of(gram, ridge, lambda _: _OfKernel(mean, known, normal))
 
 
 def _maps(
-    rows: Rows,
-    views: tuple[_View, _View],
-    dual: tuple[np.ndarray, np.ndarray],
-    scores: tuple[np.ndarray, np.ndarray],
-    rho: np.ndarray,
-    with_patterns: bool,
-) -> Maps:
-    """Maps of all correlations ρ, weights and scores of the leading ones, with what is expected."""
-    names, n, k = rows.views.names, len(rows.views), dual[0].shape[1]
+    views: Views, sides: Sequence[_View | None], k: int | None, with_patterns: bool
+) -> Maps | None:
+    """Maps with all correlations ρ, and with what is expected of the leading ones."""
+    x, y = sides
+    if x is None or y is None or k is None:
+        return None
+    n = len(x.share) + 1
+    root, failed = linalg.lapack.dpotrf(x.share, lower=1, clean=1)
+    if failed or extreme_eigenvalues(root)[1] < _LEAST_SHARE:
+        return None
+    T = linalg.blas.dtrmm(1.0, root, y.share, lower=1, trans_a=1)
+    T = linalg.blas.dtrmm(1.0, root, T, side=1, lower=1)
+    squares, V = lapack.top_eigenpairs_and_values((T + T.T) / 2, k)
+    a = linalg.blas.dtrmm(1.0, root, V[:, ::-1], lower=1)
+    beta = linalg.cho_solve((y.factor, True), a, check_finite=False)
+    of_y = a - y.ridge * beta
+    alpha = linalg.cho_solve((x.factor, True), of_y, check_finite=False)
+    rho = np.sqrt(np.maximum(squares[::-1], 0))
+    rho = rho[rho > 10 * n * _EPS * rho[0]]
+    if len(rho) < k:
+        return None
+    leading, unit = rho[:k], np.sqrt(n - 1)
+    dual = alpha * unit / leading**2, beta * unit / leading
+    scores = a, of_y / leading  # times √(n - 1), so that products are covariances
+    of_view = dict(zip(views.names, (x, y), strict=True))
     lifted = {}
-    spans = {name: own[0] for name, own in zip(names, views, strict=True)}
-    for (name, span), coefficients in zip(spans.items(), dual, strict=True):
-        columns = np.hstack([coefficients, *(S / np.sqrt(n - 1) for S in scores)])
-        lifted[name] = np.split(span.spread(columns), 3, axis=1)
-    ranks = dict.fromkeys(names, n - 1)
-    p, q = names
+    for coefficients, (name, own) in zip(dual, of_view.items(), strict=True):
+        columns = [coefficients, *(S / unit for S in scores if with_patterns)]
+        lifted[name] = np.split(own.lift.spread(np.hstack(columns)), len(columns), axis=1)
     within = tuple(S.T @ S for S in scores)
+    p, q = views.names
     pair = PairCovariance((p, q), scores[0].T @ scores[1], within, float(n))
     maps = Maps(
         weights={name: own[0] for name, own in lifted.items()},
-        means={name: span.mean for name, span in spans.items()},
-        eigenvalues=1 + rho[:k],
-        values=rho[:k],
+        means={name: own.lift.mean for name, own in of_view.items()},
+        eigenvalues=1 + leading,
+        values=leading,
         expected=expected_moments(
-            dict.fromkeys(names, np.eye(k)),
-            counted([pair], rows.views),
-            {name: float(np.trace(own[2])) for name, own in zip(names, views, strict=True)},
+            dict.fromkeys(views.names, np.eye(k)),
+            counted([pair], views),
+            {name: float(np.trace(own.share)) for name, own in of_view.items()},
             Spectrum(rho, [1.0, 1.0], [n - 1, n - 1]),
         ),
-        ranks=ranks,
-        variances={name: span.known for name, span in spans.items()},
+        ranks=dict.fromkeys(views.names, n - 1),
+        variances={name: own.lift.known for name, own in of_view.items()},
         bound=n - 1,
     )
     if not with_patterns:
         return maps
-    images = {name: lifted[name][1 + i] for i, name in enumerate(names)}
+    images = {name: lifted[name][1 + i] for i, name in enumerate(views.names)}
     return maps.with_patterns(images, {p: lifted[p][2], q: lifted[q][1]})
