@@ -11,7 +11,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.model_selection import MEASURES, Choice, choice_of, goal_of
-from mvcca.persistence._description import SPECTRA
 from mvcca.retrieval import RetrievalIndex
 from mvcca.retrieval.ranking import Ranking
 
@@ -47,9 +46,9 @@ def described(model: Any) -> dict[str, Any]:
     if hasattr(model, "best_epoch_"):
         found["epochs"] = len(model.history_["epoch"])
         found["best_epoch"] = model.best_epoch_
-    for spectrum in SPECTRA:
-        if hasattr(model, spectrum):
-            found[spectrum.rstrip("_")] = _plain(getattr(model, spectrum))
+    for spectrum in ("canonical_correlations", "eigenvalues"):
+        if hasattr(model, f"{spectrum}_"):
+            found[spectrum] = _plain(getattr(model, f"{spectrum}_"))
     return found
 
 

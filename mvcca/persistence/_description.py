@@ -9,7 +9,7 @@ from typing import Any
 from mvcca.machine.archive import not_ours, read_archive
 from mvcca.machine.printable import in_one_line
 
-SPECTRA = ("canonical_correlations_", "eigenvalues_")
+_SPECTRA = ("canonical_correlations", "eigenvalues")
 
 
 class Description(dict[str, Any]):
@@ -38,7 +38,7 @@ class Description(dict[str, Any]):
             lines["tuned"] = _in_words(self["tuned"])
         if "epochs" in self:
             lines["epochs"] = f"{self['epochs']}, weights of epoch {self['best_epoch']}"
-        spectrum = next((s.rstrip("_") for s in SPECTRA if s.rstrip("_") in self), None)
+        spectrum = next((name for name in _SPECTRA if name in self), None)
         if spectrum is not None:
             lines[spectrum.replace("_", " ")] = _numbers(self[spectrum])
         lines["size"] = f"{self['bytes']:,} bytes"

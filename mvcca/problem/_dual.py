@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
@@ -39,18 +39,6 @@ _LEAST_RIDGE = 1e-7  # on the scatter of a kernel; others warn of less
 _LEAST_SHARE = 1e-10  # of S, below which directions may be rounding
 
 
-class _Lift(Protocol):
-    """What maps of rows, or of a kernel's values, are made of."""
-
-    @property
-    def mean(self) -> np.ndarray: ...  # of the columns
-
-    @property
-    def known(self) -> np.ndarray: ...  # variances of the columns
-
-    def spread(self, U: np.ndarray) -> np.ndarray: ...  # X̄ᵀQU
-
-
 @dataclass(frozen=True, eq=False)
 class _OfKernel:
     """Maps of the values k(x, z) of the training rows z: their coefficients, QU."""
@@ -63,8 +51,11 @@ class _OfKernel:
         return turned(self.normal, U)
 
 
+_Lift = Span | _OfKernel
+
+
 class _View(NamedTuple):
-    lift: _Lift
+    lift: _Lift  # what maps are made of
     factor: np.ndarray  # L, (n - 1, n - 1), with LLᵀ = K + c I
     ridge: float  # c
     share: np.ndarray  # S, (n - 1, n - 1), symmetric
