@@ -172,9 +172,16 @@ def test_inputs_are_not_written_to():
     assert_array_equal(gallery, before[1])
 
 
+def rounds_by_place(dtype):
+    """Whether the BLAS here rounds products of equal rows differently, by where they stand."""
+    row = rows(1, 40, dtype=dtype)
+    return len(np.unique(np.repeat(row, 48, axis=0) @ np.repeat(row, 96, axis=0).T)) > 1
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("similarity", [*SIMILARITIES, Cosine(np.linspace(1, 0.01, 40))])
 def test_a_few_queries_find_what_they_find_among_many_bit_for_bit(similarity, dtype):
+    is_exact = not rounds_by_place(dtype)
     queries, items = rows(30, 40, dtype=dtype), rows(9000, 40, 1, dtype)
     items[5000:] = items[:4000]  # ties
     similarity = similarity_of(similarity).near(items)

@@ -177,13 +177,14 @@ def parametric_tests(
     with np.errstate(divide="ignore"):  # correlations of 1
         ratios = squares / (1 - squares)
         wilks, bartlett = _wilks(squares, n, p, q)
+        pillai = _pillai(squares.sum(), n, p, q)
     return ParametricTests(
         correlations,
         n,
         (p, q),
         wilks,
         bartlett,
-        _pillai(squares.sum(), n, p, q),
+        pillai,
         _HOTELLING_LAWLEY[approximation](ratios.sum(), n, p, q),
         _roy(ratios[0], n, p, q),
         pair.coding,

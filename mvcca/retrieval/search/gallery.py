@@ -266,7 +266,8 @@ def padded(rows: np.ndarray) -> np.ndarray:
     """Rows, and zero rows up to a multiple of 16.
 
     BLAS rounds the last rows and columns of a product differently from the rest. With padding,
-    equal rows have equal scores wherever they stand.
+    equal rows have equal scores wherever they stand; but for float32 on processors without AVX-512,
+    where OpenBLAS also rounds by the place among every twelve rows.
     """
     missing = -len(rows) % _PAD
     return rows if not missing else np.pad(rows, ((0, missing), (0, 0)))
