@@ -528,16 +528,57 @@ def test_views_whose_matrices_do_not_fit_are_refused_before_any_work(which, monk
         estimator.fit(wide_views(), np.arange(200) % 3)
 
 
+def peak_of(function):
+    tracemalloc.start()
+    function()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
 @pytest.mark.parametrize("estimator", [model for model, _ in REFUSED.values()], ids=repr)
 @pytest.mark.filterwarnings("ignore")  # of few rows
 def test_no_fit_is_refused_that_would_have_taken_less_memory_than_counted(estimator):
     views, y = wide_views(), np.arange(200) % 3
-    tracemalloc.start()
-    clone(estimator).fit(views, y)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = peak_of(lambda: clone(estimator).fit(views, y))
     counted = estimator._bytes_of_matrices(Views(views))
     assert counted <= peak
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        CCA(3, reg=0.1),
+        CCA(3, reg="auto"),
+        CCA(3, missing="pairwise", reg=0.1),
+        CCA(3, confounds="sound"),
+        MVCCA(3, reg=0.1, scale=True),
+        PLS(3),
+        MLCCA(3, reg=0.1),
+        MVMLCCA(3, reg=0.1),
+        AffineMap(reg=0.1, scale=True),
+        KCCA(3, approximation="nystroem", n_landmarks=50, random_state=0),
+    ],
+    ids=repr,
+)
+def test_rows_in_memory_are_not_copied(estimator):
+    rng = np.random.default_rng(0)
+    latent = rng.standard_normal((60_000, 3), dtype=np.float32)
+    views = {
+        name: latent @ rng.standard_normal((3, width), dtype=np.float32)
+        + rng.standard_normal((len(latent), width), dtype=np.float32)
+        for name, width in (("image", 60), ("text", 50), ("sound", 2))
+    }
+    if getattr(estimator, "confounds", None) is None:
+        del views["sound"]
+    labels = np.arange(len(latent)) % 10
+    peaks = []
+    with config_context(block_rows=1_000):
+        for n in (1_000, 20_000, 60_000):  # the first one imports and compiles
+            part = {name: X[:n] for name, X in views.items()}
+            peaks.append(peak_of(lambda part=part, n=n: estimator.fit(part, labels[:n])))
+    rows = 40_000 * sum(X.shape[1] for X in views.values()) * 4
+    assert peaks[2] - peaks[1] < rows / 4
 
 
 def test_products_with_rows_and_sums_by_label_need_no_matrices(monkeypatch):

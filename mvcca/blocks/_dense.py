@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ __all__ = ["DenseBlock"]
 
 _FLOAT32_POWERS = 100  # of 126
 _MANY_BYTES = 2**26  # which one thread checks slowly
-_PIECE_BYTES, _FEWEST_PIECE_ROWS = 2**20, 64  # of rows that are projected: they stay in cache
+_PIECE_BYTES, _FEWEST_PIECE_ROWS = 2**20, 64  # of rows whose copies stay in the cache
 _SAMPLED_ROWS, _MORE_ROWS = 256, 4096  # which tell the sizes of columns
 
 
@@ -109,10 +109,14 @@ class DenseBlock(Block):
         return products + np.outer(rounded - mean, U.sum(axis=0))
 
     def centred_squares(self, mean: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        centred = self.matrix - mean
-        if weights is None:
-            return np.einsum("ij,ij->j", centred, centred)
-        return np.einsum("i,ij,ij->j", weights, centred, centred)
+        squares = np.zeros(self.shape[1])
+        for rows in self._pieces():
+            centred = self.matrix[rows] - mean
+            if weights is None:
+                squares += np.einsum("ij,ij->j", centred, centred)
+            else:
+                squares += np.einsum("i,ij,ij->j", weights[rows], centred, centred)
+        return squares
 
     def gram(self, weights: np.ndarray) -> np.ndarray:
         scaled = self.matrix * np.sqrt(weights)
@@ -125,8 +129,16 @@ class DenseBlock(Block):
         return np.asarray((self.matrix**2).sum(axis=1))
 
     def squared_norms(self, mean: np.ndarray) -> np.ndarray:
-        parts = ((block.matrix - mean) ** 2 for block in self.row_blocks())
-        return np.concatenate([np.empty(0), *(part.sum(axis=1) for part in parts)])
+        norms = np.empty(len(self.matrix))
+        for rows in self._pieces():
+            centred = self.matrix[rows] - mean
+            np.einsum("ij,ij->i", centred, centred, out=norms[rows])
+        return norms
+
+    def _pieces(self) -> Iterator[slice]:
+        """Rows whose copies in float64 stay in the cache."""
+        size = max(_FEWEST_PIECE_ROWS, _PIECE_BYTES // max(1, 8 * self.shape[1]))
+        return (slice(i, i + size) for i in range(0, len(self.matrix), size))
 
     def project(self: Block, mean: np.ndarray, weights: np.ndarray) -> Any:
         power = _power_beyond_float32(weights) if self.dtype == np.float32 else 0

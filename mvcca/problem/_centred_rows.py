@@ -154,9 +154,9 @@ class CentredRows:
 
 def _float64_blocks(block: Block) -> Iterator[tuple[Any, slice]]:
     """Rows in host memory as float64, and where they are; a copy of a bounded number at a time."""
-    start = 0
-    for part in block.row_blocks():
-        rows = as_block(part.matrix).promoted(_FLOAT64)
+    start, copies = 0, 2 * _FLOAT64.itemsize // block.dtype.itemsize  # promoted, and centred
+    for part in block.in_pieces(copies * block.row_bytes):
+        rows = as_block(part.plain().matrix).promoted(_FLOAT64)
         yield rows, slice(start, start + rows.shape[0])
         start += rows.shape[0]
 
