@@ -97,7 +97,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "scale.deep_epoch": ("--rows 800 --repeats 1", (), ("torch",)),
     "scale.fold_search": ("--small --repeats 1", (), ()),
     "scale.gpu": ("--rows 100000 --repeats 1", ("coco2014_labels.npz",), ()),
-    "scale.growth": ("--share 0.02 --repeats 1", (), ()),
+    "scale.growth": ("--share 0.1 --repeats 1 --only 'rows, transform' 'views, MVCCA'", (), ()),
     "scale.index_updates": ("--rows 4000 --columns 8 --added 10 --adds 10", (), ()),
     "scale.jrl_wide": ("--rows 150 --features 300 --views 2 --small 100 200 2 --repeats 1", (), ()),
     "scale.kernels": ("--repeats 1", (), ()),
