@@ -184,7 +184,7 @@ def test_a_noise_view_is_left_out_and_costs_nothing(tuned):
     assert "without noise" in text
 
 
-def test_what_is_chosen_is_the_best_of_all_ridges(tuned):
+def test_what_is_chosen_is_the_best_of_all_ridges():
     noise = np.random.default_rng(7).standard_normal((len(TRAIN), 30))
     model = MVCCA(None, reg="cv").fit(Views({**dict(TRAIN.items()), "noise": noise}))
     questions = model.questions_

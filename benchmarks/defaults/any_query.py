@@ -175,19 +175,19 @@ def of_labels(
     parts: tuple[Views, Views], labels: tuple[Labels, Labels], query: tuple[str, ...], target: str
 ) -> tuple[float, float]:
     """mAP@50 of MVMLCCA, and of MLCCA with the query views side by side."""
+    tuned = {"n_components": None, "reg": "cv", "cv_goal": "class"}
+    train, test = (side_by_side(own, query, target) for own in parts)
     found = []
-    for model, asked, (train, test) in (
-        (MVMLCCA(None, reg="cv", cv_goal="class"), query, parts),
-        (
-            MLCCA(None, reg="cv", cv_goal="class"),
-            ("query",),
-            [side_by_side(own, query, target) for own in parts],
-        ),
+    for model, (learned, searched), direction in (
+        (MVMLCCA(**tuned), parts, (query, target)),
+        (MLCCA(**tuned), (train, test), ("query", "target")),
     ):
-        directions = [(asked, test.names[-1] if asked == ("query",) else target)]
-        model.fit(train, labels[0])
         table = evaluate_retrieval(
-            test, labels[1], estimator=model, directions=directions, measures="map@50"
+            searched,
+            labels[1],
+            estimator=model.fit(learned, labels[0]),
+            directions=[direction],
+            measures="map@50",
         )
         found.append(float(table.mean()["map@50"]))
     return found[0], found[1]
@@ -207,9 +207,9 @@ def print_labels() -> None:
                 found = []
                 for seed in range(OPTIONS.seeds):
                     order = np.random.RandomState(seed).permutation(len(views))
-                    rows = [np.sort(order[:n_rows]), np.sort(order[n_rows : n_rows + HELD_OUT])]
-                    parts = views[rows[0]], views[rows[1]]
-                    found.append(of_labels(parts, (labels[rows[0]], labels[rows[1]]), query, target))
+                    train, test = order[:n_rows], order[n_rows : n_rows + HELD_OUT]
+                    parts, own = (views[train], views[test]), (labels[train], labels[test])
+                    found.append(of_labels(parts, own, query, target))
                 values = " | ".join(f"{value:.3f}" for value in np.mean(found, axis=0))
                 print(f"| {name} {'+'.join(query)} -> {target} | {n_rows} | {values} |", flush=True)
 

@@ -251,8 +251,8 @@ class Questions:
     def choice(self, query: Names, target: Names, ranking: str = "") -> Evidence | None:
         """What folds choose, query views that hurt left out; None if there are none to choose by.
 
-        Views are left out one after another, while the mean over the folds rises by .005. Which one,
-        is decided with the best ridge of the views that are left and its two neighbours.
+        Views are left out one after another, while the mean over the folds rises by .005. What is
+        left is first tried with three ridges: the best one before, and those beside it.
         """
         key = query, target, ranking
         if key in self.chosen or not self.parts:
@@ -278,7 +278,7 @@ class Questions:
         return max(found, key=_value, default=None)
 
     def _neighbours(self, query: Names, target: Names, ranking: str) -> Ridges:
-        """The best ridge of these query views side by side, the next smaller and the next larger."""
+        """The best ridge of these query views side by side, and those beside it."""
         found = {own.kind: own for own in self.best_of_each_kind(query, target, ranking)}
         if JOINT not in found:
             return RIDGES
