@@ -11,15 +11,15 @@ from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import common_width, targets_of
-from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
+from mvcca.deep._bases.labelled import LabelNetworks, common_width, targets_of
+from mvcca.deep._bases.mlp_estimator import SIGMOID
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import CCLLoss
 from mvcca.deep.trainer import Objective
 
 
-class CCL(NetworkEstimator):
+class CCL(LabelNetworks):
     r"""Cross-modal correlation learning, simplified to its second stage on given features [1]_.
 
     .. math::
@@ -38,7 +38,7 @@ class CCL(NetworkEstimator):
     test rows, which is left out here. Published figures are therefore no target for it.
 
     Parameters and attributes that are not listed here are those of
-    `mvcca.deep.bases.NetworkEstimator`.
+    `mvcca.deep.bases.LabelNetworks`.
 
     Parameters
     ----------
@@ -48,6 +48,8 @@ class CCL(NetworkEstimator):
         Weight β of the labels within views.
     margin : float, default=1.0
         Margin m of the distance.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
+        Widths of the hidden layers, for all views or by view: linear → sigmoid, as is the output.
     batch_size : int, default=80
         Rows per batch; all rows if there are fewer.
     max_epochs : int or "auto", default=200
@@ -58,8 +60,6 @@ class CCL(NetworkEstimator):
         Learning rate of the optimizer, for all views or by view.
     monitor : str or callable, default="valid_map"
         Quantity compared across epochs on the validation rows.
-    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
-        Widths of the hidden layers, for all views or by view: linear → sigmoid, as is the output.
 
     Notes
     -----
@@ -99,7 +99,7 @@ class CCL(NetworkEstimator):
     learning_rate: float | Mapping[str, float] = 3e-3
     monitor: Any = "valid_map"
 
-    requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
+    requires = replace(LabelNetworks.requires, labels=True, pairs=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "inter_weight": [Interval(Real, 0, None, closed="left")],
         "intra_weight": [Interval(Real, 0, None, closed="left")],

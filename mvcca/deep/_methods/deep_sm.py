@@ -11,14 +11,13 @@ import torch
 from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import targets_of
-from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.labelled import LabelNetworks, targets_of
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import LabelLoss, PosteriorLoss
 from mvcca.deep.trainer import Objective
 
 
-class DeepSM(NetworkEstimator):
+class DeepSM(LabelNetworks):
     r"""Deep semantic matching: a classifier per view, whose posteriors are compared [1]_.
 
     Use it to find items with the same label; pairs are not needed.
@@ -33,16 +32,10 @@ class DeepSM(NetworkEstimator):
     posteriors. There is a component for each label.
 
     Parameters and attributes that are not listed here are those of
-    `mvcca.deep.bases.NetworkEstimator`.
+    `mvcca.deep.bases.LabelNetworks`.
 
     Parameters
     ----------
-    batch_size : int, default=100
-        Rows per batch; all rows if there are fewer.
-    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
-        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
-    monitor : str or callable, default="valid_map"
-        Quantity compared across epochs on the validation rows.
     hidden_layer_sizes : sequence of int, mapping of str to sequence, or "auto", default="auto"
         Widths of the hidden layers, for all views or by view. "auto" is (256, 256) for fewer than
         10,000 training rows and (800, 800) for more. Each hidden layer is linear → batch
@@ -54,6 +47,12 @@ class DeepSM(NetworkEstimator):
         classes or `torch.nn.Sigmoid` for label sets: it keeps its gradient where a posterior rounds
         to 0 or 1. `fit` trains copies. They replace the networks of `hidden_layer_sizes`, which
         must then be left at its default.
+    batch_size : int, default=100
+        Rows per batch; all rows if there are fewer.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
+    monitor : str or callable, default="valid_map"
+        Quantity compared across epochs on the validation rows.
 
     References
     ----------
@@ -76,7 +75,7 @@ class DeepSM(NetworkEstimator):
     optimizer: Any = "adam"
     monitor: Any = "valid_map"
 
-    requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
+    requires = replace(LabelNetworks.requires, labels=True, pairs=False)
 
     def _n_scores(self) -> int:
         return targets_of(self._labels).shape[1]
