@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -40,8 +40,12 @@ Names = tuple[str, ...]
 Ridges = tuple[float, ...]
 Rows = dict[str, np.ndarray]  # (n_rows, r_v) by view
 Ratios = Mapping[str, tuple[Ratio, ...]]  # by ranking
+# Rows of a question that a training part does not know: sides by fold, and others that correct for
+# hubs, if there are some.
+_Sides = tuple[Rows, np.ndarray, tuple[np.ndarray, np.ndarray]]
+_HeldOut = tuple[dict[int, _Sides], Rows | None]
 # What evidence of one training part compares, rankings to try, and the rows that it ranks.
-_Model = tuple[Ratios, list[str], "_HeldOut"]
+_Model = tuple[Ratios, list[str], _HeldOut]
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,25 +334,6 @@ def _value(evidence: Evidence) -> float:
     return evidence.value
 
 
-class _HeldOut(NamedTuple):
-    """Rows of a question that a training part does not know, less the means of that part."""
-
-    sides: dict[int, tuple[Rows, np.ndarray, tuple[np.ndarray, np.ndarray]]]  # by fold, see _sides
-    bank: Rows | None  # training rows, which correct for hubs
-
-    @classmethod
-    def of(
-        cls, samples: tuple[Views, ...], query: Names, target: Names, part: TrainingCovariance
-    ) -> Self:
-        """Rows of query views and a target, all settings of which rank the same ones."""
-        sides = {fold: _sides(samples[fold], query, target, part.means) for fold in part.left_out}
-        others = [own for n, own in enumerate(samples) if n not in part.left_out]
-        each = -(-BANK_ROWS // max(len(others), 1))
-        rows = [_rows_of(own[:each], query, part.means) for own in others]
-        bank = {n: np.concatenate([own[n] for own in rows]) for n in query} if rows else None
-        return cls(sides, bank)
-
-
 @dataclass(frozen=True, eq=False)
 class _FromQuestions:
     """Evidence that is learned from the training part of each fold."""
@@ -369,7 +354,7 @@ class _FromQuestions:
         """What each evidence compares, but evidence of views that share no rows."""
         questions = self.questions
         [part] = [own for own in questions.parts if own.left_out == left_out]
-        held_out = _HeldOut.of(questions.samples, settings[0]["evidence"].query, self.target, part)
+        held_out = self._held_out(part, settings[0]["evidence"].query)
         for number, setting in enumerate(settings):
             evidence: Evidence = setting["evidence"]
             try:
@@ -383,10 +368,19 @@ class _FromQuestions:
                 names = [name for name in names if name == self.ranking]
             yield number, (ratios, names, held_out)
 
+    def _held_out(self, part: TrainingCovariance, query: Names) -> _HeldOut:
+        """Rows of query views and the target, less the means of a training part."""
+        samples, means = self.questions.samples, part.means
+        sides = {fold: _sides(samples[fold], query, self.target, means) for fold in part.left_out}
+        others = [own for n, own in enumerate(samples) if n not in part.left_out]
+        each = -(-BANK_ROWS // max(len(others), 1))
+        rows = [_rows_of(own[:each], query, means) for own in others]
+        return sides, {n: np.concatenate([own[n] for own in rows]) for n in query} if rows else None
+
     def values(self, model: _Model, fold: int) -> Iterator[tuple[str, None, Value]]:
         """Values by ranking; none on a fold without objects that show all of the views."""
-        by_ranking, rankings, held_out = model
-        queries, items, pairs = held_out.sides[fold]
+        by_ranking, rankings, (sides, bank) = model
+        queries, items, pairs = sides[fold]
         if not len(pairs[0]):
             return
         for plain, ratios in by_ranking.items():
@@ -396,8 +390,8 @@ class _FromQuestions:
             similarities = _single(answer.query_vectors(queries)) @ vectors
             if plain in names:
                 yield plain, None, _mrr(similarities, pairs)
-            if f"{plain}{CORRECTED}" in names and held_out.bank is not None:
-                terms = hub_terms(_single(answer.query_vectors(held_out.bank)) @ vectors)
+            if f"{plain}{CORRECTED}" in names and bank is not None:
+                terms = hub_terms(_single(answer.query_vectors(bank)) @ vectors)
                 if terms is not None:
                     yield f"{plain}{CORRECTED}", None, _mrr(similarities - terms, pairs)
 
@@ -423,9 +417,7 @@ def _rows_at(
     return {n: views[n][places[n]] - means[n] for n in names}
 
 
-def _sides(
-    views: Views, query: Names, target: Names, means: Mapping[str, np.ndarray]
-) -> tuple[Rows, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+def _sides(views: Views, query: Names, target: Names, means: Mapping[str, np.ndarray]) -> _Sides:
     """Rows of the queries that have an item, those of all items, and positions of both."""
     seen = dict(zip(views.names, views.seen.T, strict=True))
     items = np.flatnonzero(np.all([seen[name] for name in target], axis=0))

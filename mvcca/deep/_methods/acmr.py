@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import LabelNetworks, common_width, targets_of
-from mvcca.deep._bases.mlp_estimator import TANH
+from mvcca.deep._bases.labelled import common_width, targets_of
+from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.layers import linear
@@ -21,7 +21,7 @@ from mvcca.deep.objectives import ACMRLoss
 from mvcca.deep.trainer import Objective
 
 
-class ACMR(LabelNetworks):
+class ACMR(NetworkEstimator):
     r"""Adversarial cross-modal retrieval: scores that tell labels, but not views [1]_.
 
     .. math::
@@ -44,7 +44,7 @@ class ACMR(LabelNetworks):
     classifier keeps its random weights, and one hinge is taken of the sum over a batch.
 
     Parameters and attributes that are not listed here are those of
-    `mvcca.deep.bases.LabelNetworks`.
+    `mvcca.deep.bases.NetworkEstimator`.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class ACMR(LabelNetworks):
 
     _gain = 4.0
     _is_scheduled = True  # the weight of the reversed gradient
-    requires = replace(LabelNetworks.requires, labels=True, pairs=False)
+    requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "triplet_weight": [Interval(Real, 0, None, closed="left")],
         "label_weight": [Interval(Real, 0, None, closed="left")],

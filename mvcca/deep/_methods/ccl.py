@@ -11,15 +11,15 @@ from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import LabelNetworks, common_width, targets_of
-from mvcca.deep._bases.mlp_estimator import SIGMOID
+from mvcca.deep._bases.labelled import common_width, targets_of
+from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import CCLLoss
 from mvcca.deep.trainer import Objective
 
 
-class CCL(LabelNetworks):
+class CCL(NetworkEstimator):
     r"""Cross-modal correlation learning, simplified to its second stage on given features [1]_.
 
     .. math::
@@ -38,7 +38,7 @@ class CCL(LabelNetworks):
     test rows, which is left out here. Published figures are therefore no target for it.
 
     Parameters and attributes that are not listed here are those of
-    `mvcca.deep.bases.LabelNetworks`.
+    `mvcca.deep.bases.NetworkEstimator`.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class CCL(LabelNetworks):
     learning_rate: float | Mapping[str, float] = 3e-3
     monitor: Any = "valid_map"
 
-    requires = replace(LabelNetworks.requires, labels=True, pairs=False)
+    requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "inter_weight": [Interval(Real, 0, None, closed="left")],
         "intra_weight": [Interval(Real, 0, None, closed="left")],

@@ -11,13 +11,14 @@ import torch
 from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import LabelNetworks, targets_of
+from mvcca.deep._bases.labelled import targets_of
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import LabelLoss, PosteriorLoss
 from mvcca.deep.trainer import Objective
 
 
-class DeepSM(LabelNetworks):
+class DeepSM(NetworkEstimator):
     r"""Deep semantic matching: a classifier per view, whose posteriors are compared [1]_.
 
     Use it to find items with the same label; pairs are not needed.
@@ -32,7 +33,7 @@ class DeepSM(LabelNetworks):
     posteriors. There is a component for each label.
 
     Parameters and attributes that are not listed here are those of
-    `mvcca.deep.bases.LabelNetworks`.
+    `mvcca.deep.bases.NetworkEstimator`.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class DeepSM(LabelNetworks):
     optimizer: Any = "adam"
     monitor: Any = "valid_map"
 
-    requires = replace(LabelNetworks.requires, labels=True, pairs=False)
+    requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
 
     def _n_scores(self) -> int:
         return targets_of(self._labels).shape[1]

@@ -13,8 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import LabelNetworks
-from mvcca.deep._bases.mlp_estimator import TANH
+from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
 from mvcca.deep._losses.scheduled_margins import Centroids, ScheduledMarginLoss
 from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import Callback
@@ -23,7 +22,7 @@ from mvcca.deep.trainer import Objective, Trainer
 from mvcca.views import Views
 
 
-class SAM(LabelNetworks):
+class SAM(NetworkEstimator):
     r"""Cross-modal subspace with scheduled adaptive margins, learned from class labels [1]_.
 
     Trains one network f_p per view to rank the counterpart of a row above all rows n of the batch
@@ -53,7 +52,7 @@ class SAM(LabelNetworks):
     The scores are the networks' outputs, ranked by cosine.
 
     Parameters and attributes that are not listed here are those of
-    `mvcca.deep.bases.LabelNetworks`.
+    `mvcca.deep.bases.NetworkEstimator`.
 
     Parameters
     ----------
@@ -139,7 +138,7 @@ class SAM(LabelNetworks):
     weight_decay: float = 0.0
     monitor: Any = "valid_map"
 
-    requires = replace(LabelNetworks.requires, labels=True, pairs=False)
+    requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
     _gain = 4.0
     _is_scheduled = True  # the margins
     _network_parameters = ("hidden_layer_sizes", "dropout")
