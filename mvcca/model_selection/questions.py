@@ -34,7 +34,7 @@ from mvcca.views import Views
 
 MOST_FEATURES = 3000  # of all views, above which covariances of folds are not kept unasked
 JOINT, PAIRS, SHARED = "joint", "pairs", "shared"
-_GAIN = 0.005  # of the mean over folds, above which a query view is left out
+_GAIN = 0.005  # in what is missing to a mean reciprocal rank of 1, for which a view is kept
 
 Names = tuple[str, ...]
 Ridges = tuple[float, ...]
@@ -255,21 +255,24 @@ class Questions:
     def choice(self, query: Names, target: Names, ranking: str = "") -> Evidence | None:
         """What folds choose, query views that hurt left out; None if there are none to choose by.
 
-        Views are left out one after another, while the mean over the folds rises by .005. What is
-        left is first tried with three ridges: the best one before, and those beside it.
+        Views are left out one after another, while the mean over the folds is at most half a
+        percent further from 1 than the largest one. What is left is first tried with three ridges:
+        the best one before, and those beside it.
         """
         key = query, target, ranking
         if key in self.chosen or not self.parts:
             return self.chosen.get(key)
         best = self._best(query, target, ranking)
+        most = -np.inf if best is None else best.value
         while best is not None and len(best.query) > 1:
             fewer = [tuple(n for n in best.query if n != name) for name in best.query]
             near = self._neighbours(best.query, target, ranking)
             found = [self._best(own, target, ranking, near) for own in fewer]
             rival = max((own for own in found if own is not None), key=_value, default=best)
-            if rival.value <= best.value + _GAIN:
+            if rival is best or rival.value < most - _GAIN * (1 - most):
                 break
             best = self._best(rival.query, target, ranking)
+            most = max(most, rival.value)
         if best is not None:
             self.chosen[key] = best
         return best
