@@ -9,10 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import linalg
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from mvcca import CCA, MVCCA, RetrievalIndex, Views, evaluate_retrieval, load, save
+from mvcca.problem.question import _share_of
+from mvcca.problem.whitener import Whitener
 from mvcca.retrieval import CSLS, retrieval_vectors
 from mvcca.statistics import Moments
 
@@ -179,6 +182,30 @@ def test_a_noise_view_is_left_out_and_costs_nothing(tuned):
     assert model.query_views_used_[query, TARGET] == ("a", "b")
     text = str(evaluate_retrieval(test, estimator=model, directions=[(query, TARGET)]))
     assert "without noise" in text
+
+
+def test_what_is_chosen_is_the_best_of_all_ridges():
+    noise = np.random.default_rng(7).standard_normal((len(TRAIN), 30))
+    model = MVCCA(None, reg="cv").fit(Views({**dict(TRAIN.items()), "noise": noise}))
+    questions = model.questions_
+    chosen = questions.choice(("a", "b", "c", "noise"), (TARGET,))
+    assert "noise" not in chosen.query
+    best = max(questions.best_of_each_kind(chosen.query, (TARGET,)), key=lambda own: own.value)
+    assert chosen == best
+
+
+@pytest.mark.parametrize("reg", [{}, {"a": 0.3, "b": 0.01}])
+def test_a_ridge_takes_degrees_of_freedom_of_both_query_views(tuned, reg):
+    gaussian = tuned.questions_.gaussian
+    reg = {**dict.fromkeys(NAMES, 0.1), **reg}
+    blocks = [reg[n] * gaussian.units[n] * gaussian.ridges[n] for n in ("a", "b")]
+    ridge = linalg.block_diag(*blocks)
+    k = len(ridge)
+    within = gaussian.covariance[:k, :k] + ridge
+    white = Whitener.of(within)
+    assert_allclose(white.weights().T @ within @ white.weights(), np.eye(k), atol=1e-10)
+    assert_allclose(_share_of(blocks, white), np.trace(np.linalg.solve(within, ridge)), rtol=1e-10)
+    assert_allclose(white.squared_norm(), np.trace(np.linalg.inv(within)), rtol=1e-10)
 
 
 def test_questions_beat_the_shared_space(tuned):

@@ -36,7 +36,7 @@ from mvcca.model_selection import Trials
 from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.model_selection._goals import Value
 from mvcca.model_selection._search import Variant
-from mvcca.model_selection._sources import FromProducts
+from mvcca.model_selection._sources import FromProducts, FromStatistic
 from mvcca.model_selection._spaces import Scales
 from mvcca.persistence import _estimators
 from mvcca.statistics import CellMoments, Moments
@@ -488,17 +488,23 @@ def test_halves_keep_the_units_that_all_rows_decide():
         assert_array_equal(found.weights[name], weights)
 
 
-def test_folds_by_products_are_standardized_by_their_own_deviations():
+@pytest.mark.parametrize("by", [FromProducts, FromStatistic])
+def test_folds_of_wide_views_keep_the_units_of_all_rows(by):
     rng = np.random.default_rng(2)
     blocks = {n: sp.csr_array(sp.random_array((300, 600), density=0.05, rng=rng)) for n in "ab"}
     units = 10 ** rng.uniform(-3, 3, 600)
     views = Views({n: sp.csr_array(X.multiply(units)) for n, X in blocks.items()})
     folds = InnerFolds.of(views, None)
     model = CCA(4, reg=3.0, scale=True)
-    source = FromProducts.of(model, model.open_rows(views, None, None), folds, "object")
+    rows = model.open_rows(views, None, None)
+    rows = rows if by is FromProducts else rows.in_row_space()
+    source = by.of(model, rows, folds, "object")
     ((_, found),) = source.solved((0,), [{"reg": 3.0}])
-    part = clone(model).fit(views[folds.without((0,))])
-    scores, sample = found[0]
-    for name, Z in part.variates(sample.views).items():
+    deviations = {n: views[n].toarray().std(axis=0, ddof=1) for n in "ab"}
+    in_units = Views({n: views[n].toarray() / deviations[n] for n in "ab"})
+    part = CCA(4, reg=3.0, scale=False).fit(in_units[folds.without((0,))])
+    scores, _ = found[0]
+    held_out = np.setdiff1d(np.arange(300), folds.without((0,)))
+    for name, Z in part.variates(in_units[held_out]).items():
         own = scores.scores[name]
         assert_allclose(np.abs(np.sum(own * Z, axis=0)), np.sum(Z**2, axis=0), rtol=1e-3)

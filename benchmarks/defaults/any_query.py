@@ -8,8 +8,12 @@ last two with every query view. With --noise, each query has one more view, of s
 numbers. With --missing, objects lack each view with this probability, but have two at least. Emoji
 names need the package `emoji`.
 
+With --labels: mAP@50 by labels, of methods that learn from these. The space of MVMLCCA, in which
+projections of query views are added, against MLCCA of the query views side by side and the target.
+
     MVCCA_DATA=../shared/data python -m benchmarks.defaults.any_query
         [emoji multi30k mfeat scene coco] [--rows 300 800] [--seeds 1] [--noise] [--missing .3]
+        [--labels]
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1, help="splits of the rows")
     parser.add_argument("--noise", action="store_true", help="one more query view")
     parser.add_argument("--missing", type=float, default=0.0, help="probability")
+    parser.add_argument("--labels", action="store_true", help="of mfeat and scene, by class")
     return parser.parse_args()
 
 
@@ -42,7 +47,7 @@ from sklearn.pipeline import make_pipeline
 from benchmarks._arguments import names_in
 from benchmarks._measure import machine
 from benchmarks.real import fetch_coco_captions, fetch_mfeat, fetch_multi30k, fetch_scene
-from mvcca import MVCCA, Views, evaluate_retrieval
+from mvcca import MLCCA, MVCCA, MVMLCCA, Labels, Views, evaluate_retrieval
 
 HELD_OUT = 500
 WIDTH = 100  # of texts
@@ -162,8 +167,58 @@ def in_line(found: list[dict[str, object]]) -> str:
     return f"{numbers} | {used} | {seconds[0]:.1f} + {seconds[1]:.1f}"
 
 
+def side_by_side(views: Views, query: tuple[str, ...], target: str) -> Views:
+    return Views({"query": np.hstack([views[name] for name in query]), "target": views[target]})
+
+
+def of_labels(
+    parts: tuple[Views, Views], labels: tuple[Labels, Labels], query: tuple[str, ...], target: str
+) -> tuple[float, float]:
+    """mAP@50 of MVMLCCA, and of MLCCA with the query views side by side."""
+    tuned = {"n_components": None, "reg": "cv", "cv_goal": "class"}
+    train, test = (side_by_side(own, query, target) for own in parts)
+    found = []
+    for model, (learned, searched), direction in (
+        (MVMLCCA(**tuned), parts, (query, target)),
+        (MLCCA(**tuned), (train, test), ("query", "target")),
+    ):
+        table = evaluate_retrieval(
+            searched,
+            labels[1],
+            estimator=model.fit(learned, labels[0]),
+            directions=[direction],
+            measures="map@50",
+        )
+        found.append(float(table.mean()["map@50"]))
+    return found[0], found[1]
+
+
+def print_labels() -> None:
+    """A line per question of mfeat and scene, with each view as the target."""
+    print("| question | rows | MVMLCCA | MLCCA, side by side |")
+    print("|---|---|---|---|")
+    for name, data in (("mfeat", fetch_mfeat()), ("scene", fetch_scene().train)):
+        if OPTIONS.data and name not in OPTIONS.data:
+            continue
+        views, labels = DATA[name][0](), Labels.of(data.labels)
+        for target in views.names:
+            query = tuple(own for own in views.names if own != target)
+            for n_rows in OPTIONS.rows or (300, 800):
+                found = []
+                for seed in range(OPTIONS.seeds):
+                    order = np.random.RandomState(seed).permutation(len(views))
+                    train, test = order[:n_rows], order[n_rows : n_rows + HELD_OUT]
+                    parts, own = (views[train], views[test]), (labels[train], labels[test])
+                    found.append(of_labels(parts, own, query, target))
+                values = " | ".join(f"{value:.3f}" for value in np.mean(found, axis=0))
+                print(f"| {name} {'+'.join(query)} -> {target} | {n_rows} | {values} |", flush=True)
+
+
 def main() -> None:
     print(machine(1))
+    if OPTIONS.labels:
+        print_labels()
+        return
     print(
         "| question | rows | shared | joint | pairs | joint or pairs | all three | used | CPU s |"
     )

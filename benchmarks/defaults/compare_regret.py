@@ -2,14 +2,15 @@
 
     MVCCA_DATA=../shared/data python -m benchmarks.defaults.compare_regret
         [--data digits scene ...] [--rows 300 600] [--compared default] [--methods cca nkcca ...]
-        [--cache FOLDER]
+        [--gallery fresh] [--cache FOLDER]
 
 `compare("default")`, or of the methods `--compared`, sees the training rows only. The method that
 it recommends for a goal is fitted to all of these with the settings for that goal, and searches 900
 to 1,500 fresh rows (fewer, if there are no more). So does every other method, with the settings
 that its own folds choose. The figure is the mean reciprocal rank of the same object, and mAP@50 by
 shared labels without the query's own counterpart; means of both directions. `--cache` keeps the
-figures of all methods.
+figures of all methods. With `--gallery fresh` the comparison is told how many rows will be searched
+(`gallery_size`), instead of taking the number of training rows for it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, nargs="+", default=[300, 600], help="to learn from")
     parser.add_argument("--compared", nargs="+", default=["default"], help="methods, by name")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="best of")
+    parser.add_argument("--gallery", choices=("train", "fresh"), default="train")
     parser.add_argument("--cache", type=Path, help="folder for the figures of all methods")
     return parser.parse_args()
 
@@ -54,9 +56,13 @@ FRESH = 1_500  # rows at most
 LEAST_FRESH = 250
 
 
-def recommended(compared: list[str], train: Pair) -> dict[str, tuple[str, Any]]:
+def recommended(
+    compared: list[str], train: Pair, gallery_size: int | None
+) -> dict[str, tuple[str, Any]]:
     """The method that a comparison recommends for each goal, and the fitted estimator."""
-    result = mvcca.compare(compared, train.views, train.labels, budget=None)
+    result = mvcca.compare(
+        compared, train.views, train.labels, budget=None, gallery_size=gallery_size
+    )
     best = {goal: result.best_for(goal) for goal in result.goals}
     return {goal: (name, result.refit(name, goal)) for goal, name in best.items()}
 
@@ -135,7 +141,8 @@ def measured(name: str, n_rows: int, options: argparse.Namespace) -> dict[str, f
         return {}
     train, fresh = parts
     start = time.process_time()
-    chosen = recommended(options.compared, train)
+    n_fresh = len(fresh.views) if options.gallery == "fresh" else None
+    chosen = recommended(options.compared, train, n_fresh)
     seconds = time.process_time() - start
     regrets = {}
     for goal, values in figures(f"{name}-{n_rows}", train, fresh, options).items():

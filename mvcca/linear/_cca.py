@@ -379,9 +379,10 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     with its own ridge, which is right if query views are independent given the target; the ridge;
     the likelihood and the profile likelihood of `retrieval_scores`, corrected for hubs or not; and
     for "auto" the shared space. Then they leave out query views, one after another, while the mean
-    reciprocal rank rises by more than .005. A number as `reg` is the ridge of CCA, and rows are
-    ranked by the profile likelihood. Several target views are ranked in the shared space, and so is
-    a view that is asked about itself (``benchmarks/defaults/any_query.py``).
+    reciprocal rank is at most half a percent further from 1 than the best one. A number as `reg` is
+    the ridge of CCA, and rows are ranked by the profile likelihood. Several target views are ranked
+    in the shared space, and so is a view that is asked about itself
+    (``benchmarks/defaults/any_query.py``).
 
     References
     ----------

@@ -128,7 +128,8 @@ class FoldSearchCV(BaseSearchCV):
     `GridSearchCV` draws them from each training part: scores are equal for given ones only, and
     slightly optimistic. Candidates without a ridge, and those with too small a one for
     ill-conditioned views, are solved from the rows of each training part instead, which are then
-    read once for all of them.
+    read once for all of them. ``scale="auto"`` is decided once, by all rows, where `GridSearchCV`
+    decides it anew by each training part.
 
     A candidate that cannot be fitted raises an error, which names the split: there is no
     ``error_score``.

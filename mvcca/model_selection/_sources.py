@@ -33,7 +33,6 @@ from mvcca.model_selection._goals import (
 from mvcca.model_selection._search import Setting, Trials, search
 from mvcca.model_selection._spaces import Space, space_of
 from mvcca.problem import Maps, MatrixPath, ProductPath, Rows, reg_of_names
-from mvcca.problem.units import units_of_rows
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -223,7 +222,8 @@ class FromProducts(_OfRidges):
 
     def solved(self, left_out: tuple[int, ...], settings: Sequence[Setting]) -> Solved:
         """Models of ridges, the largest first, down to one that fits the rows almost exactly."""
-        rows = self._part(left_out)
+        rows = self.rows.take(self.folds.without(left_out))
+        rows = rows.standardized() if rows.reading.units else rows  # in the units of all rows
         path = ProductPath(rows, refuses=True)
         ridges = enumerate(self._ridges(settings))
         for number, reg in sorted(ridges, key=lambda own: -max(own[1].values())):
@@ -237,12 +237,6 @@ class FromProducts(_OfRidges):
                 bank = bank_of_others(self.samples, left_out, project)
             found = {fold: project(self.samples[fold].views) for fold in left_out}
             yield number, self._held_out(found, bank, maps)
-
-    def _part(self, left_out: tuple[int, ...]) -> Rows:
-        """Rows to learn from, standardized by their own deviations."""
-        rows = self.rows.take(self.folds.without(left_out))
-        asked = dict.fromkeys(rows.reading.units or {}, True)
-        return rows.read(units=units_of_rows(rows, asked)).standardized() if asked else rows
 
 
 def _projected(maps: Maps, views: Views) -> Scores:

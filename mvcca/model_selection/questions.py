@@ -34,13 +34,18 @@ from mvcca.views import Views
 
 MOST_FEATURES = 3000  # of all views, above which covariances of folds are not kept unasked
 JOINT, PAIRS, SHARED = "joint", "pairs", "shared"
-_GAIN = 0.005  # of the mean over folds, above which a query view is left out
+_GAIN = 0.005  # in what is missing to a mean reciprocal rank of 1, for which a view is kept
 
 Names = tuple[str, ...]
+Ridges = tuple[float, ...]
 Rows = dict[str, np.ndarray]  # (n_rows, r_v) by view
 Ratios = Mapping[str, tuple[Ratio, ...]]  # by ranking
-# What evidence of one training part compares: the query views, and rankings to try.
-_Model = tuple["TrainingCovariance", Names, Ratios, list[str]]
+# Rows of a question that a training part does not know: sides by fold, and others that correct for
+# hubs, if there are some.
+_Sides = tuple[Rows, np.ndarray, tuple[np.ndarray, np.ndarray]]
+_HeldOut = tuple[dict[int, _Sides], Rows | None]
+# What evidence of one training part compares, rankings to try, and the rows that it ranks.
+_Model = tuple[Ratios, list[str], _HeldOut]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +131,7 @@ class Questions:
     samples: tuple[Views, ...] = ()
     is_given: bool = False
     chosen: dict[tuple[Names, Names, str], Evidence] = field(default_factory=dict)
-    _searches: dict[tuple[Names, Names, str], list[Evidence]] = field(
+    _searches: dict[tuple[Names, Names, str, Ridges], list[Evidence]] = field(
         default_factory=dict, init=False, repr=False
     )
     _answers: dict[tuple[Names, Names, str], RatioSum] = field(
@@ -250,32 +255,52 @@ class Questions:
     def choice(self, query: Names, target: Names, ranking: str = "") -> Evidence | None:
         """What folds choose, query views that hurt left out; None if there are none to choose by.
 
-        Views are left out one after another, while the mean over the folds rises by .005.
+        Views are left out one after another, while the mean over the folds is at most half a
+        percent further from 1 than the largest one. What is left is first tried with three ridges:
+        the best one before, and those beside it.
         """
         key = query, target, ranking
         if key in self.chosen or not self.parts:
             return self.chosen.get(key)
         best = self._best(query, target, ranking)
+        most = -np.inf if best is None else best.value
         while best is not None and len(best.query) > 1:
             fewer = [tuple(n for n in best.query if n != name) for name in best.query]
-            found = [self._best(own, target, ranking) for own in fewer]
+            near = self._neighbours(best.query, target, ranking)
+            found = [self._best(own, target, ranking, near) for own in fewer]
             rival = max((own for own in found if own is not None), key=_value, default=best)
-            if rival.value <= best.value + _GAIN:
+            if rival is best or rival.value < most - _GAIN * (1 - most):
                 break
-            best = rival
+            best = self._best(rival.query, target, ranking)
+            most = max(most, rival.value)
         if best is not None:
             self.chosen[key] = best
         return best
 
-    def _best(self, query: Names, target: Names, ranking: str) -> Evidence | None:
+    def _best(
+        self, query: Names, target: Names, ranking: str, ridges: Ridges = RIDGES
+    ) -> Evidence | None:
         """The best evidence of all of these query views; None if folds hold no such objects."""
-        return max(self.best_of_each_kind(query, target, ranking), key=_value, default=None)
+        found = self.best_of_each_kind(query, target, ranking, ridges)
+        return max(found, key=_value, default=None)
 
-    def best_of_each_kind(self, query: Names, target: Names, ranking: str = "") -> list[Evidence]:
+    def _neighbours(self, query: Names, target: Names, ranking: str) -> Ridges:
+        """The best ridge of these query views side by side, and those beside it."""
+        found = {own.kind: own for own in self.best_of_each_kind(query, target, ranking)}
+        if JOINT not in found:
+            return RIDGES
+        place = RIDGES.index(found[JOINT].reg[query[0]])
+        return RIDGES[max(place - 1, 0) : place + 2]
+
+    def best_of_each_kind(
+        self, query: Names, target: Names, ranking: str = "", ridges: Ridges = RIDGES
+    ) -> list[Evidence]:
         """The best evidence of each kind; of equally good kinds, the first is better."""
-        key = query, target, ranking
+        # One view alone is searched with all ridges: several questions ask for it.
+        ridges = ridges if len(query) > 1 else RIDGES
+        key = query, target, ranking, ridges
         if key not in self._searches:
-            evidence = [Evidence(query, JOINT, dict.fromkeys(query, reg)) for reg in RIDGES]
+            evidence = [Evidence(query, JOINT, dict.fromkeys(query, reg)) for reg in ridges]
             if len(query) > 1:
                 of_each = [self.best_of_each_kind((name,), target, ranking) for name in query]
                 if all(of_each):
@@ -332,6 +357,7 @@ class _FromQuestions:
         """What each evidence compares, but evidence of views that share no rows."""
         questions = self.questions
         [part] = [own for own in questions.parts if own.left_out == left_out]
+        held_out = self._held_out(part, settings[0]["evidence"].query)
         for number, setting in enumerate(settings):
             evidence: Evidence = setting["evidence"]
             try:
@@ -343,17 +369,23 @@ class _FromQuestions:
                 names = [questions.ranking]
             if self.ranking:
                 names = [name for name in names if name == self.ranking]
-            yield number, (part, evidence.query, ratios, names)
+            yield number, (ratios, names, held_out)
+
+    def _held_out(self, part: TrainingCovariance, query: Names) -> _HeldOut:
+        """Rows of query views and the target, less the means of a training part."""
+        samples, means = self.questions.samples, part.means
+        sides = {fold: _sides(samples[fold], query, self.target, means) for fold in part.left_out}
+        others = [own for n, own in enumerate(samples) if n not in part.left_out]
+        each = -(-BANK_ROWS // max(len(others), 1))
+        rows = [_rows_of(own[:each], query, means) for own in others]
+        return sides, {n: np.concatenate([own[n] for own in rows]) for n in query} if rows else None
 
     def values(self, model: _Model, fold: int) -> Iterator[tuple[str, None, Value]]:
         """Values by ranking; none on a fold without objects that show all of the views."""
-        samples, (part, query, by_ranking, rankings) = self.questions.samples, model
-        queries, items, pairs = _sides(samples[fold], query, self.target, part.means)
+        by_ranking, rankings, (sides, bank) = model
+        queries, items, pairs = sides[fold]
         if not len(pairs[0]):
             return
-        others = [own for n, own in enumerate(samples) if n not in part.left_out]
-        each = -(-BANK_ROWS // max(len(others), 1))
-        bank = [_rows_of(own[:each], query, part.means) for own in others]
         for plain, ratios in by_ranking.items():
             names = [name for name in rankings if name.removesuffix(CORRECTED) == plain]
             answer = RatioSum(ratios, plain)
@@ -361,9 +393,8 @@ class _FromQuestions:
             similarities = _single(answer.query_vectors(queries)) @ vectors
             if plain in names:
                 yield plain, None, _mrr(similarities, pairs)
-            if f"{plain}{CORRECTED}" in names and bank:
-                of_bank = np.concatenate([_single(answer.query_vectors(rows)) for rows in bank])
-                terms = hub_terms(of_bank @ vectors)
+            if f"{plain}{CORRECTED}" in names and bank is not None:
+                terms = hub_terms(_single(answer.query_vectors(bank)) @ vectors)
                 if terms is not None:
                     yield f"{plain}{CORRECTED}", None, _mrr(similarities - terms, pairs)
 
@@ -389,9 +420,7 @@ def _rows_at(
     return {n: views[n][places[n]] - means[n] for n in names}
 
 
-def _sides(
-    views: Views, query: Names, target: Names, means: Mapping[str, np.ndarray]
-) -> tuple[Rows, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+def _sides(views: Views, query: Names, target: Names, means: Mapping[str, np.ndarray]) -> _Sides:
     """Rows of the queries that have an item, those of all items, and positions of both."""
     seen = dict(zip(views.names, views.seen.T, strict=True))
     items = np.flatnonzero(np.all([seen[name] for name in target], axis=0))

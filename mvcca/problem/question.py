@@ -234,11 +234,9 @@ class JointGaussian:
         ridged, whiteners, freedom = {}, {}, {}
         for side, names in sides.items():
             added = [ridge_in(reg[n], self.units[n]) * self.ridges[n] for n in names]
-            ridge = linalg.block_diag(*added)
-            ridged[side] = within[side] + ridge
+            ridged[side] = within[side] + linalg.block_diag(*added)
             white = whiteners[side] = Whitener.of(ridged[side])
-            lost = np.trace(white.project(white.project(ridge).T)) if ridge.any() else 0.0
-            freedom[side] = max(white.rank - float(lost), 0.0) if lost else white.rank
+            freedom[side] = max(white.rank - _share_of(added, white), 0.0)
         n_all = min(ridged[_Q].shape[0], ridged[_T].shape[0])
         # Of pairwise covariances a correlation may exceed 1; what to expect of it is clipped.
         found = canonical_directions({(_Q, _T): between}, whiteners, n_all, is_joint=False)
@@ -372,6 +370,18 @@ def rows_in_coordinates(
     """Rows of each view in these coordinates, less the means and what confounds explain."""
     about = problem.about
     return rows_in(views, maps, about.means, about.recovered, about.regression)
+
+
+def _share_of(ridges: Sequence[np.ndarray], white: Whitener) -> float:
+    """tr(WᵀRW): how many degrees of freedom a ridge takes, with R of these diagonal blocks."""
+    if not any(own.any() for own in ridges):
+        return 0.0
+    W, start, share = white.weights(), 0, 0.0
+    for own in ridges:
+        part = W[start : start + len(own)]
+        share += float(np.vdot(part, own @ part))
+        start += len(own)
+    return share
 
 
 def _turned(C: np.ndarray, V: np.ndarray, W: np.ndarray) -> np.ndarray:

@@ -122,13 +122,18 @@ class Whitener:
         weights[self.columns] = lifted * self.scale[self.columns, None]
         return weights
 
+    def weights(self) -> np.ndarray:
+        """W, of shape (d, rank)."""
+        if not self.is_triangular:
+            return self.lift(np.eye(self.rank))
+        inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)  # a third of solving for I
+        weights = np.zeros((len(self.scale), self.rank))
+        weights[self.columns] = inverse.T * self.scale[self.columns, None]
+        return weights
+
     def squared_norm(self) -> float:
         """‖W‖² (Frobenius), which is tr B⁻¹ if no direction was left out."""
-        weights = self.factor
-        if self.is_triangular:
-            weights, _ = linalg.lapack.dtrtri(self.factor, lower=1)  # W = D L⁻ᵀ
-            weights = weights.T
-        return float(np.einsum("ij,ij->i", weights, weights) @ self.scale[self.columns] ** 2)
+        return float(np.sum(self.weights() ** 2))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,13 +17,20 @@ from torch import Generator, nn
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.identity import identity
+from mvcca.deep._training.rows import Sample
+from mvcca.deep._training.start import FEWEST_OBJECTS, held_out
+from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.trainer import Trainer
+from mvcca.retrieval import evaluate_retrieval
 from mvcca.views.by_view import value_by_view
 
 # Options of `mlp` for layers, the last one too, that end in an activation and have no batch norm.
 _NO_NORMS: dict[str, Any] = {"batch_norm": False, "normalize_output": False}
 TANH = _NO_NORMS | {"activation": nn.Tanh, "output_activation": nn.Tanh}
 SIGMOID = _NO_NORMS | {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
+
+_SCALES: tuple[bool | str, ...] = (True, "view")  # of equally good ones, the first
 
 
 class NetworkEstimator(DeepEstimator):
@@ -41,6 +50,18 @@ class NetworkEstimator(DeepEstimator):
         Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
         to scores of shape (n_rows, n_scores). `fit` trains copies. They replace the networks of
         `hidden_layer_sizes`, which must then be left at its default.
+    standardize : bool, "view" or "auto", default="auto"
+        How rows are scaled, as in `mvcca.deep.bases.DeepEstimator`. "auto" is True, but where a
+        method requires labels it trains on four fifths of the objects with True and with "view",
+        and on all of them with what has the larger mAP@50 on the other fifth, at most 1,000
+        objects. Validation rows of your own judge instead, and the better networks are kept as
+        they are. Nothing is chosen for fewer than 200 objects, unpaired views, `partial_fit`, and
+        labels that hardly repeat. Custom `encoders` get rows as they are.
+
+    Attributes
+    ----------
+    standardize_ : bool or "view"
+        How "auto" scales the rows; only if there was a choice.
     """
 
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] | str = "auto"
@@ -91,6 +112,62 @@ class NetworkEstimator(DeepEstimator):
                 with torch.no_grad():
                     next(network.parameters()).mul_(self._gain)  # weights of the first layer
         return Encoders(networks)
+
+    def _trained(
+        self, sample: Sample, validation: Sample | None
+    ) -> tuple[Trainer, Sample, Sample | None]:
+        self.__dict__.pop("standardize_", None)
+        if not self._chooses_scale(sample):
+            return super()._trained(sample, validation)
+        is_given = validation is not None or self.validation_fraction is not None
+        divides = self._divided if is_given else held_out
+        seeds, found = Training.of(self).seeds, []
+        for number, scale in enumerate(_SCALES, 1):
+            self.standardize_ = scale
+            trial = replace(Training.of(self, seeds), title=f"scale {number} of {len(_SCALES)}")
+            training, checkpoint = self._resumed(trial, sample, validation)
+            seeds[:] = training.seeds  # those of the checkpoint, for the fits that follow, too
+            train, held = divides(sample, validation, training)
+            assert held is not None
+            trainer = self._train(training, train, held if is_given else None, checkpoint)
+            found.append((self._precision(trainer, train, held), scale, trainer))
+        _, self.standardize_, trainer = max(found, key=lambda own: own[0])
+        if is_given:
+            return trainer, train, held
+        training, checkpoint = self._resumed(Training.of(self, seeds), sample, None)
+        return self._train(training, sample, None, checkpoint), sample, None
+
+    def _chooses_scale(self, sample: Sample) -> bool:
+        """Whether held-out rows choose how rows are scaled."""
+        if not self.requires.labels or not sample.views.is_paired:
+            return False
+        if self.standardize != "auto" or self.encoders is not None:
+            return False
+        n_objects, labels = len(sample.views), self._labels
+        return n_objects >= FEWEST_OBJECTS and labels is not None and 2 * len(labels) < n_objects
+
+    def _precision(self, trainer: Trainer, train: Sample, held: Sample) -> float:
+        """mAP@50 of held-out rows."""
+        assert self._labels is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the final model gives the same warnings
+            self._finish(trainer, train.views)
+            labels = self._labels[held.labels[held.views.names[0]]]
+            table = evaluate_retrieval(held.views, labels, estimator=self, measures="map@50")
+        return float(np.mean(list(table.mean().values())))
+
+    def _begin_partial(self, is_first: bool) -> None:
+        if is_first:
+            self.__dict__.pop("standardize_", None)
+
+    def _has_one_scale(self) -> bool:
+        if self.standardize != "auto":
+            return super()._has_one_scale()
+        return getattr(self, "standardize_", True) == "view"
+
+    def _decisive_params(self) -> dict[str, Any]:
+        chosen = {"scale": self.standardize_} if hasattr(self, "standardize_") else {}
+        return super()._decisive_params() | chosen
 
     def _views_of_words(self) -> list[str]:
         """Views whose networks need to know the size of their vocabulary."""

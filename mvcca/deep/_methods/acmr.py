@@ -56,14 +56,14 @@ class ACMR(NetworkEstimator):
         Weight γ of the adversary.
     margin : float, default=0.1
         Margin m of the triplets.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(512, 100)
+        Widths of the hidden layers, for all views or by view: linear → tanh, as is the output.
     batch_size : int, default=64
         Rows per batch; all rows if there are fewer.
     optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
         Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     monitor : str or callable, default="valid_map"
         Quantity compared across epochs on the validation rows.
-    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(512, 100)
-        Widths of the hidden layers, for all views or by view: linear → tanh, as is the output.
 
     References
     ----------

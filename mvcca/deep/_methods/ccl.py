@@ -48,6 +48,8 @@ class CCL(NetworkEstimator):
         Weight β of the labels within views.
     margin : float, default=1.0
         Margin m of the distance.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
+        Widths of the hidden layers, for all views or by view: linear → sigmoid, as is the output.
     batch_size : int, default=80
         Rows per batch; all rows if there are fewer.
     max_epochs : int or "auto", default=200
@@ -58,8 +60,6 @@ class CCL(NetworkEstimator):
         Learning rate of the optimizer, for all views or by view.
     monitor : str or callable, default="valid_map"
         Quantity compared across epochs on the validation rows.
-    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
-        Widths of the hidden layers, for all views or by view: linear → sigmoid, as is the output.
 
     Notes
     -----

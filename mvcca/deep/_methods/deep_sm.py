@@ -37,12 +37,6 @@ class DeepSM(NetworkEstimator):
 
     Parameters
     ----------
-    batch_size : int, default=100
-        Rows per batch; all rows if there are fewer.
-    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
-        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
-    monitor : str or callable, default="valid_map"
-        Quantity compared across epochs on the validation rows.
     hidden_layer_sizes : sequence of int, mapping of str to sequence, or "auto", default="auto"
         Widths of the hidden layers, for all views or by view. "auto" is (256, 256) for fewer than
         10,000 training rows and (800, 800) for more. Each hidden layer is linear → batch
@@ -54,6 +48,12 @@ class DeepSM(NetworkEstimator):
         classes or `torch.nn.Sigmoid` for label sets: it keeps its gradient where a posterior rounds
         to 0 or 1. `fit` trains copies. They replace the networks of `hidden_layer_sizes`, which
         must then be left at its default.
+    batch_size : int, default=100
+        Rows per batch; all rows if there are fewer.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
+    monitor : str or callable, default="valid_map"
+        Quantity compared across epochs on the validation rows.
 
     References
     ----------
