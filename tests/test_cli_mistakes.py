@@ -126,7 +126,8 @@ MISTAKES = {
     ),
     "ids of another form": (
         fit("a=whole.csv", "b=b.csv", more=ID),
-        "no id is in two of the files: whole.csv has '0', '1', b.csv has 'n",
+        "none of the 50 ids are in both whole.csv and b.csv; 50 would be if a beginning did not "
+        "differ: '10' in whole.csv, 'n10' in b.csv. Give --match-ids beginning",
     ),
     "a file without ids": (
         fit("a=a.npy", "b=b.csv", more=ID),

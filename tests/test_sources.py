@@ -916,7 +916,7 @@ def test_a_damaged_zarr_chunk_is_an_error_that_names_the_folder(tmp_path):
             ["a", "b", "c"],
             "got (large_)?string in 'b'.*or give drop='b', or id='b' if it names",
         ),
-        ([1, 2, 3], [1, None, 3], "values are missing in column 'b', rows 0 to 3. Fill them in"),
+        ([1, 2, 3], [1, None, 3], "values are missing in column 'b', first in row 1. Fill them in"),
     ],
 )
 def test_arrow_columns_must_be_numbers_and_integers_complete(first, column, message):
@@ -1033,8 +1033,8 @@ def test_an_arrow_file_that_changes_or_is_none_is_named(tmp_path):
     ("lists", "message"),
     [
         ([[1.0, 2.0], [3.0], [4.0, 5.0]], "expected lists of 2 numbers in column 'b', as in row 0"),
-        ([[1.0, 2.0], None, [4.0, 5.0]], "values are missing in column 'b', rows 0 to 3"),
-        ([[1.0, 2.0], [3.0, None], [4.0, 5.0]], "values are missing in column 'b', rows 0 to 3"),
+        ([[1.0, 2.0], None, [4.0, 5.0]], "values are missing in column 'b', first in row 1"),
+        ([[1.0, 2.0], [3.0, None], [4.0, 5.0]], "values are missing in column 'b', first in row 1"),
         (
             [["1", "2"], ["3", "4"], ["5", "6"]],
             "numbers or of lists of numbers, got .* in 'b'",

@@ -13,13 +13,13 @@ from mvcca.blocks.sources import FileRows
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import ROWS_IN, checked_output, configured, warn_of_ids
-from mvcca.cli.reading import header_of, ids_in_words, readings_of, say
+from mvcca.cli.reading import header_of, ids_in_words, opened
 from mvcca.cli.signatures import chosen
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.statistics.passes import ProjectedRows
-from mvcca.views.files import check_same_order, common_rows, open_tables, read_row_numbers
+from mvcca.views.files import check_same_order, common_rows, read_row_numbers
 
 
 def run(options: Namespace) -> None:
@@ -34,9 +34,7 @@ def run(options: Namespace) -> None:
     files = [options.old, options.new, *([options.sample] if options.sample else [])]
     output = checked_output(options.output, files)
     names = {"old": options.old, "new": options.new}
-    said: list[str] = []
-    tables = open_tables(names, readings_of(options, names), say=said.append)
-    say(said)
+    tables = opened(names, options)
     old = tables["old"].matrix
     sample = _sample(options, tables) if options.id is None else _matched(options, tables)
     with configured(options):

@@ -16,12 +16,19 @@ from mvcca.blocks.sources import FileRows, NamedColumns, is_missing, read_cells
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import checked_output, configured, groups_of_ids
-from mvcca.cli.reading import reading_of, readings_of, say
+from mvcca.cli.reading import opened, reading_of
 from mvcca.cli.signatures import chosen
 from mvcca.inspection import study
 from mvcca.views import Views
 from mvcca.views.coding import coding_of
-from mvcca.views.files import common_rows, identified, in_order, open_tables, places_of, read_ids
+from mvcca.views.files import (
+    common_rows,
+    identified,
+    in_order,
+    places_of,
+    read_ids,
+    with_agreeing_ids,
+)
 
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow")
 _LEAVE_OUT = "Leave out the column or these rows"
@@ -60,14 +67,7 @@ def _matched(
 ) -> tuple[Views, np.ndarray | None, FileRows | None, int]:
     """Variables, ids and confounds of the same subjects, and the rows of the longest file."""
     first, second = list(files)[:2]
-    said: list[str] = []
-    tables = open_tables(
-        {name: files[name] for name in (first, second)},
-        readings_of(options, files),
-        holes=True,
-        say=said.append,
-    )
-    say(said)
+    tables = opened({name: files[name] for name in (first, second)}, options, holes=True)
     tables = {name: _named_in_memory(table) for name, table in tables.items()}
     for table in tables.values():
         if table.missing is not None and options.missing == "error":
@@ -93,6 +93,9 @@ def _matched(
         cells = identified(cells, reading_of(options, "confounds"))
         rows = np.arange(len(cells), dtype=float)[:, None]
         matched[options.confounds] = FileRows(cells.file, rows, cells.ids)
+        if how := reading_of(options, "confounds").match_ids:
+            matched = with_agreeing_ids(matched, how)
+            cells = replace(cells, ids=matched[options.confounds].ids)
     matrices, common = common_rows(matched)
     n_most = max(table.matrix.shape[0] for table in matched.values())
     if len(common) < n_most:

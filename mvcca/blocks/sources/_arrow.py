@@ -98,8 +98,8 @@ class ArrowRows(RowSource):
                 f"a table in memory, select it.{of_ids}"
             )
 
-    def _matrix(self, table: Any, start: int, stop: int) -> np.ndarray:
-        """The numbers of a table or a record batch, which is among these rows."""
+    def _matrix(self, table: Any, start: int) -> np.ndarray:
+        """The numbers of a table or a record batch, whose first row is row `start`."""
         block = np.empty((len(table), self.shape[1]), dtype=self.dtype)
         at = 0
         for name, width in self._widths.items():
@@ -108,26 +108,32 @@ class ArrowRows(RowSource):
                 column = column.combine_chunks()
             numbers = column if width is None else column.flatten()
             # pandas writes NaN as a missing value, which becomes NaN again: estimators name it.
-            holds_nan = width is None and self.dtype.kind == "f"
-            if (column.null_count or numbers.null_count) and not holds_nan:
-                raise SourceError(
-                    f"{self.name}: values are missing in column {name!r}, rows {start} to {stop}. "
-                    "Fill them in, or leave out these rows."
-                )
-            if width is not None and not _are_of_length(column, width):
+            if column.null_count and not (width is None and self.dtype.kind == "f"):
+                raise self._misses(name, start + _first(column.is_null()))
+            if width is not None and len(numbers) != width * len(table):
+                lengths = np.asarray(column.value_lengths())
+                row = int(np.flatnonzero(lengths != width)[0])
                 raise SourceError(
                     f"{self.name}: expected lists of {width} numbers in column {name!r}, as in "
-                    f"row 0; rows {start} to {stop} hold others."
+                    f"row 0; row {start + row} has {lengths[row]}; shorten it, or leave it out."
                 )
+            if width is not None and numbers.null_count:
+                raise self._misses(name, start + _first(numbers.is_null()) // width)
             values = numbers.to_numpy(zero_copy_only=False).reshape(len(table), width or 1)
             block[:, at : at + values.shape[1]] = values
             at += values.shape[1]
         return block
 
+    def _misses(self, name: str, row: int) -> SourceError:
+        return SourceError(
+            f"{self.name}: values are missing in column {name!r}, first in row {row}. Fill them "
+            "in, or leave out these rows."
+        )
 
-def _are_of_length(lists: Any, width: int) -> bool:
-    is_fixed = hasattr(lists.type, "list_size")
-    return is_fixed or bool(np.all(np.asarray(lists.value_lengths()) == width))
+
+def _first(mask: Any) -> int:
+    """The place of the first true value of an Arrow array."""
+    return int(np.flatnonzero(mask.to_numpy(zero_copy_only=False))[0])
 
 
 class ArrowTable(ArrowRows):
@@ -146,7 +152,7 @@ class ArrowTable(ArrowRows):
 
     def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         for start, stop in ranges:
-            yield self._matrix(self._slice(start, stop), start, stop)
+            yield self._matrix(self._slice(start, stop), start)
 
     def identity(self) -> tuple[Any, ...]:
         places = np.linspace(0, max(0, len(self) - 1), 64, dtype=int)
@@ -254,7 +260,7 @@ class TableFile(FileSource, ArrowRows):
         if self.key is not None:
             if self.key not in self._fields:
                 raise SourceError(
-                    f"{self.path}: no column {self.key!r}; there are {', '.join(self._fields)}."
+                    f"{self.shown}: no column {self.key!r}; there are {', '.join(self._fields)}."
                 )
             self._fields = (self.key,)
         self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
@@ -269,7 +275,7 @@ class TableFile(FileSource, ArrowRows):
             width = getattr(schema.field(name).type, "list_size", 0)
             if width > max(_MOST_FEATURES, self._stamp[0]):
                 raise SourceError(
-                    f"{self.path}: column {name!r} claims lists of {width:,} numbers in a file of "
+                    f"{self.shown}: column {name!r} claims lists of {width:,} numbers in a file of "
                     f"{self._stamp[0]:,} bytes; it is damaged."
                 )
 
@@ -300,9 +306,11 @@ class TableFile(FileSource, ArrowRows):
     def _batches(self, group: int, n_rows: int) -> Iterator[np.ndarray]:
         """The rows of a row group, decoded batch by batch, of which `n_rows` are read first."""
         height = max(1, min(n_rows, _BATCH_BYTES // max(1, self.row_bytes)))
+        start = self._edges[group]
         with _opened(self.path) as file:
             for batch in file.batches(group, height, self._fields):
-                yield self._matrix(batch, self._edges[group], self._edges[group + 1])
+                yield self._matrix(batch, start)
+                start += len(batch)
 
 
 class _RowGroup:

@@ -31,6 +31,7 @@ class FileSource(RowSource):
     """A matrix in a file: `path`, and `key` if the file may hold several."""
 
     def __init__(self, path: str | os.PathLike[str], key: str | None = None) -> None:
+        self.shown = os.fspath(path)  # in messages
         self.path = os.path.abspath(path)  # a worker may run in another directory
         self.key = key
         self._stamp = self._current_stamp()
@@ -52,7 +53,7 @@ class FileSource(RowSource):
     @property
     def name(self) -> str:  # type: ignore[override]
         """The path, and the key if there is one."""
-        return self.path if self.key is None else f"{self.path}, {self.key!r}"
+        return self.shown if self.key is None else f"{self.shown}, {self.key!r}"
 
     def identity(self) -> tuple[Any, ...]:
         return (self.path, self.key, self._stamp, self._sampled)
@@ -80,13 +81,13 @@ class FileSource(RowSource):
         """Set the key to one of these arrays; by default to the only matrix."""
         if None in shapes:  # the file is the array
             if self.key is not None:
-                raise SourceError(f"{self.path} is one array; it has no {self.key!r}.")
+                raise SourceError(f"{self.shown} is one array; it has no {self.key!r}.")
         elif self.key is None:
             matrices = [key for key, shape in shapes.items() if len(shape) == 2]
             if len(matrices) != 1:
                 found = ", ".join(map(repr, matrices)) or f"none among {list(shapes)}"
                 raise SourceError(
-                    f"{self.path}: expected one matrix, found {found}. Name the one you mean: "
+                    f"{self.shown}: expected one matrix, found {found}. Name the one you mean: "
                     "open_matrix(path, key=...)."
                 )
             [self.key] = matrices
@@ -94,7 +95,7 @@ class FileSource(RowSource):
             self.key = key
         else:
             raise SourceError(
-                f"{self.path}: no array {key!r}; there are {sorted(map(str, shapes))}."
+                f"{self.shown}: no array {key!r}; there are {sorted(map(str, shapes))}."
             )
 
     def _check_claim(self, claimed: int, stored: int | None = None) -> None:
@@ -127,7 +128,7 @@ class FileSource(RowSource):
     def _check_unchanged(self) -> None:
         if self._current_stamp() != self._stamp:
             raise SourceError(
-                f"{self.path} has changed since it was opened; rows read before and after would "
+                f"{self.shown} has changed since it was opened; rows read before and after would "
                 "not belong together. Open it again."
             )
 

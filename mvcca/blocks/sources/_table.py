@@ -88,6 +88,8 @@ class ReadOptions:
         What a text holds.
     transpose : bool or None
         Whether columns are the objects; `mvcca.views.files` asks the ids of other files.
+    match_ids : str
+        What may differ between the ids of two files, as for `Views.aligned`.
     """
 
     id: str | None = None
@@ -101,6 +103,7 @@ class ReadOptions:
     encoding: str | None = None
     kind: str | None = None
     transpose: bool | None = None
+    match_ids: str = ""
 
     @property
     def named(self) -> set[str]:

@@ -82,11 +82,10 @@ class TextTable(FileSource):
         self, text: Text, dialect: Dialect, places: Sequence[int], id_place: int | None
     ) -> None:
         self._text, self.dialect, self._places = text, dialect, list(places)
-        self.shown = text[1]  # in messages
         self._id_place, self._here = id_place, PerThread()
         names = dialect.names
         self.columns = None if names is None else tuple(names[place] for place in places)
-        super().__init__(text[0])
+        super().__init__(text[1])
 
     def identity(self) -> tuple[Any, ...]:
         return (*super().identity(), self._text, self.dialect, tuple(self._places))
