@@ -12,7 +12,6 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,20 +19,8 @@ import numpy as np
 from mvcca.blocks.checks import few, repeated
 from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, library
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._text import as_strings
 
-__all__ = [
-    "ArrowTable",
-    "HuggingFaceRows",
-    "TableFile",
-    "column_of_ids",
-    "columns_as_texts",
-    "feature_names",
-    "is_text_column",
-    "list_columns",
-    "read_column",
-    "read_columns",
-]
+__all__ = ["ArrowTable", "HuggingFaceRows", "TableFile", "features_of", "index_columns", "opened"]
 
 _BATCH_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**16  # read ahead of each column
@@ -236,7 +223,8 @@ def _ipc(path: str | os.PathLike[str]) -> Iterator[_OpenFile]:
         )
 
 
-def _opened(path: str | os.PathLike[str]) -> AbstractContextManager[_OpenFile]:
+def opened(path: str | os.PathLike[str]) -> AbstractContextManager[_OpenFile]:
+    """An open Parquet or Arrow file."""
     return (_parquet if os.fspath(path).lower().endswith(".parquet") else _ipc)(path)
 
 
@@ -253,9 +241,9 @@ class TableFile(FileSource, ArrowRows):
         super().__init__(path, key)
 
     def _open(self) -> None:
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             schema, heights = file.schema, file.heights()
-        self._fields = self._fields or _features(schema)
+        self._fields = self._fields or features_of(schema)
         self._check_widths(schema)
         if self.key is not None:
             if self.key not in self._fields:
@@ -285,7 +273,7 @@ class TableFile(FileSource, ArrowRows):
     def _first_row(self) -> Any:
         if not self._edges[-1]:
             return ()
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             return next(file.batches(bisect_right(self._edges, 0) - 1, 1, self._fields))
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
@@ -307,7 +295,7 @@ class TableFile(FileSource, ArrowRows):
         """The rows of a row group, decoded batch by batch, of which `n_rows` are read first."""
         height = max(1, min(n_rows, _BATCH_BYTES // max(1, self.row_bytes)))
         start = self._edges[group]
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             for batch in file.batches(group, height, self._fields):
                 yield self._matrix(batch, start)
                 start += len(batch)
@@ -333,105 +321,14 @@ class _RowGroup:
             self.row += n_rows
 
 
-def read_columns(path: Path, key: str | None) -> np.ndarray:
-    """A column of text, as strings, or all columns of numbers."""
-    with _opened(path) as file:
-        text = _text_in(file, key)
-    if text is not None:
-        return text
-    source = TableFile(path, key)
-    return source.read(0, len(source))
-
-
-def columns_as_texts(path: str) -> dict[str, np.ndarray]:
-    """All columns as texts by name, an unnamed index of pandas as ""; a missing value is empty."""
-    with _opened(path) as file:
-        _features(file.schema)
-        table = file.read(None)
-    if lists := [field.name for field in table.schema if hasattr(field.type, "value_type")]:
-        raise ValueError(f"columns {few(lists)} hold lists, expected numbers and texts")
-    unnamed = {one for one in _index_columns(table.schema) if str(one).startswith("__index_level")}
-    return {
-        "" if column in unnamed else column: as_strings(
-            ["" if value is None else str(value) for value in table.column(column).to_pylist()]
-        )
-        for column in table.schema.names
-    }
-
-
-def feature_names(path: str) -> tuple[str, ...]:
-    """Names of the columns that are not an index of pandas."""
-    with _opened(path) as file:
-        return _features(file.schema)
-
-
-def column_of_ids(path: str, ids: str | None, names: Sequence[str]) -> str | None:
-    """The named column; else the index of pandas, or a first column of strings beside others."""
-    with _opened(path) as file:
-        schema = file.schema
-    if ids in schema.names:
-        return ids
-    index = [name for name in _index_columns(schema) if isinstance(name, str)]  # others are ranges
-    if len(index) == 1:
-        return index[0]
-    texts = [name for name in names if name in schema.names and _is_text(schema, name)]
-    if texts and len(names) > 1 and not index:
-        return texts[0]
-    if "id" in names and any(hasattr(field.type, "value_field") for field in schema):
-        return "id"  # of a vector store
-    if ids is not None:
-        raise ValueError(
-            f"there is no column {ids!r}; its columns are {few(schema.names)}. Give id='COLUMN'"
-        )
-    return None
-
-
-def list_columns(path: str, names: Sequence[str]) -> list[str]:
-    """Which columns hold lists of numbers."""
-    with _opened(path) as file:
-        return [name for name in names if hasattr(file.schema.field(name).type, "value_field")]
-
-
-def is_text_column(path: str, name: str) -> bool:
-    """Whether a column holds strings."""
-    with _opened(path) as file:
-        return _is_text(file.schema, name)
-
-
-def read_column(path: str, name: str) -> list[Any]:
-    """The values of a column."""
-    with _opened(path) as file:
-        found: list[Any] = file.read([name]).column(name).to_pylist()
-    return found
-
-
-def _is_text(schema: Any, name: str) -> bool:
-    kind = schema.field(name).type
-    if hasattr(kind, "value_field"):
-        return False
-    return str(getattr(kind, "value_type", kind)) in ("string", "large_string", "string_view")
-
-
-def _text_in(file: _OpenFile, key: str | None) -> np.ndarray | None:
-    """The named or only column as strings, (n_rows, 1); None if it does not hold text."""
-    names = [key] if key is not None else list(_features(file.schema))
-    if len(names) != 1 or names[0] not in file.schema.names:
-        return None
-    if not _is_text(file.schema, names[0]):
-        return None
-    column = file.read(names).column(names[0])
-    if column.null_count:
-        raise ValueError(f"values are missing in the column {names[0]!r}")
-    return as_strings(column.to_pylist())[:, None]
-
-
-def _index_columns(schema: Any) -> list[Any]:
+def index_columns(schema: Any) -> list[Any]:
+    """The index columns that pandas wrote: names, or ranges."""
     return list((schema.pandas_metadata or {}).get("index_columns", []))
 
 
-def _features(schema: Any) -> tuple[str, ...]:
+def features_of(schema: Any) -> tuple[str, ...]:
     """Names of the columns that are not an index of pandas."""
-    index = _index_columns(schema)
+    index = index_columns(schema)
     names = tuple(name for name in schema.names if name not in index)
     if names_twice := repeated(names):
         raise ValueError(f"several columns are named {few(names_twice)}")
