@@ -16,6 +16,7 @@ from mvcca.blocks.sources import FileRows, NamedColumns, is_missing, read_cells
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import checked_output, configured, groups_of_ids
+from mvcca.cli.missing import MENDS, without_holes
 from mvcca.cli.reading import opened, reading_of
 from mvcca.cli.signatures import chosen
 from mvcca.inspection import study
@@ -32,7 +33,7 @@ from mvcca.views.files import (
 
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow")
 _LEAVE_OUT = "Leave out the column or these rows"
-_CONFOUNDS = f"{_LEAVE_OUT}, or impute them"
+_CONFOUNDS = f"{_LEAVE_OUT}: --missing drop, or fill them in: --missing mean"
 
 
 def run(options: Namespace) -> None:
@@ -46,16 +47,24 @@ def run(options: Namespace) -> None:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
     views, ids, confounds, n_given = _matched(dict(zip(names, files, strict=False)), options)
     groups, rest = _groups(options, confounds, ids, len(views))
+    said = []
+    if n_given > len(views):
+        said = [f"{n_given - len(views)} of {n_given} subjects were left out: not in all files."]
+    missing = options.missing
+    if missing in MENDS:
+        of_views = dict(zip(views.names, files[:2], strict=True))
+        views, rest, kept, mended = without_holes(views, rest, missing, of_views)
+        groups = None if groups is None else groups[kept]
+        said, missing = [*said, *mended], "error"
     with configured(options):
         result = study(
             views,
             confounds=None if rest is None else _checked(rest),
             groups=groups,
+            missing=missing,
             **chosen(options),
         )
-    if n_given > result.n_rows:
-        lost = f"{n_given - result.n_rows} of {n_given} subjects were left out: not in all files."
-        result = replace(result, left_out=(lost,))
+    result = replace(result, left_out=tuple(said))
     show(options, str(result), result.as_dict())
     if report is not None:
         result.save_page(report, command=f"mvcca {shlex.join(options.arguments)}")
@@ -72,7 +81,8 @@ def _matched(
     for table in tables.values():
         if table.missing is not None and options.missing == "error":
             raise CommandError(
-                f"{table.file}: {table.missing}. {_LEAVE_OUT}, or keep them with --missing em"
+                f"{table.file}: {table.missing}. {_LEAVE_OUT}: --missing drop, or keep them with "
+                "--missing em"
             )
     cells = None
     if options.confounds is not None:
@@ -118,16 +128,20 @@ def _named_in_memory(table: FileRows) -> FileRows:
 
 def _checked(cells: FileRows) -> Any:
     """Confounds without missing values; errors name the file and the line."""
-    for name, column in cells.cells.items():
-        missing = np.array([is_missing(cell) or cell.lower() == "nan" for cell in column])
-        if missing.any():
-            raise CommandError(
-                f"{cells.file}: column {name!r} misses {missing.sum()} of {len(missing)} values, "
-                f"first in {cells.row_in_words(int(missing.argmax()))}. {_CONFOUNDS}"
-            )
+    for name in cells.cells:
+        _reject_missing(cells, name, _CONFOUNDS)
     with warnings.catch_warnings(action="ignore"):  # of ids and families, as the test warns
         coding_of(cells.cells, name=cells.file, place=cells.row_in_words)
     return cells.cells
+
+
+def _reject_missing(cells: FileRows, name: str, remedy: str) -> None:
+    missing = np.array([is_missing(cell) for cell in cells.cells[name]])
+    if missing.any():
+        raise CommandError(
+            f"{cells.file}: column {name!r} misses {missing.sum()} of {len(missing)} values, "
+            f"first in {cells.row_in_words(int(missing.argmax()))}. {remedy}"
+        )
 
 
 def _groups(
@@ -139,6 +153,7 @@ def _groups(
         return None, confounds
     if confounds is not None and name in confounds.cells:
         rest = confounds.without([name])
+        _reject_missing(confounds, name, "Name a group for each of them, or leave out these rows")
         return _codes(confounds.cells[name]), rest if rest.cells else None
     if not Path(name).is_file():
         where = "" if confounds is None else f" nor a column of {confounds.file}"
