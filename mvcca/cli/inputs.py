@@ -159,6 +159,13 @@ def checked_output(name: str, inputs: Iterable[str]) -> Path:
     return check_writable(Path(name), [path_and_key(file)[0] for file in inputs])
 
 
+def checked_page(name: str, inputs: Iterable[str]) -> Path:
+    """The path of a page, as of an output."""
+    if not name.lower().endswith((".html", ".htm")):
+        raise UsageError(f"--report: expected a name ending in .html, got {name}")
+    return checked_output(name, inputs)
+
+
 def model_file(name: str) -> str:
     """The name of a model file that is there."""
     path = Path(name)

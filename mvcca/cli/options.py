@@ -205,6 +205,7 @@ May be left out if both files have the same number of rows, in the same order"""
         required=True,
     )
     add_parameters(command, command, MIGRATE, "direction")
+    _add_report(command, ".html; a page with what the map finds and keeps, and the learning curve")
     settings = command.add_argument_group("settings of the map")
     add_parameters(command, settings, MIGRATE, left=NO_OPTIONS[MIGRATE])
     add_option(settings, "--force", "write even if the map is no better than one of permuted pairs")

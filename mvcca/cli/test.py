@@ -15,7 +15,7 @@ from mvcca.blocks import as_block
 from mvcca.blocks.sources import FileRows, NamedColumns, is_missing, read_cells
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import checked_output, configured, groups_of_ids
+from mvcca.cli.inputs import checked_page, configured, groups_of_ids
 from mvcca.cli.missing import MENDS, without_holes
 from mvcca.cli.reading import opened, reading_of
 from mvcca.cli.signatures import chosen
@@ -39,9 +39,7 @@ _CONFOUNDS = f"{_LEAVE_OUT}: --missing drop, or fill them in: --missing mean"
 def run(options: Namespace) -> None:
     """Run the command."""
     files = [file for file in (options.first, options.second, options.confounds) if file]
-    report = None if options.report is None else checked_output(options.report, files)
-    if report is not None and report.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"--report: expected a name ending in .html, got {options.report}")
+    report = None if options.report is None else checked_page(options.report, files)
     names = [Path(file).stem for file in files]
     if names[0] == names[1]:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
