@@ -13,7 +13,7 @@ from commands import fail, run, succeed
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 SESSION = next(
-    block for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL) if "--id" in block
+    one for one in re.findall(r"```console\n(.*?)```", README, re.DOTALL) if "--id track" in one
 )
 COMMANDS = [shlex.split(line.removeprefix("$ ")) for line in SESSION.splitlines()]
 

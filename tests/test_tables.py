@@ -21,7 +21,7 @@ import mvcca
 from mvcca.blocks import SourceError, read_table
 from mvcca.cli import main
 from mvcca.views.coding import coded
-from mvcca.views.files import open_tables
+from mvcca.views.files import open_tables, read_label_vectors
 
 N, D = 40, 4
 RNG = np.random.default_rng(0)
@@ -112,6 +112,14 @@ def npz():
     return file.getvalue()
 
 
+def word2vec(end=b"\n"):
+    rows = [one.encode() + b" " + row.tobytes() + end for one, row in zip(IDS, F4, strict=True)]
+    return f"{N} {D}\n".encode() + b"".join(rows)
+
+
+F4 = X.astype("<f4")
+
+
 def words(lines):
     return "".join(f"{line}\n" for line in lines)
 
@@ -149,6 +157,8 @@ FILES = {  # name of the file: what is in it, and options that it needs
     ),
     "x.vec": lambda: f"{N} {D}\n" + NO_HEADER.replace(",", " "),
     "glove.txt": lambda: NO_HEADER.replace(",", " "),
+    "word2vec.bin": word2vec,
+    "packed.bin": lambda: word2vec(b""),
     "store.parquet": lambda: parquet(
         lambda pa: pa.table({"key": IDS, "text": ["a"] * N, "vector": X.tolist(), "n": range(N)})
     ),
@@ -252,6 +262,7 @@ def test_every_command_reads_it(name, command, expected, capsys):
                 assert pd.read_parquet("o.parquet").iloc[:, 0].tolist() == IDS
     plain = expected.setdefault(command, found.get("plain.csv"))
     tolerance = 0.02 if name == "thousands.csv" else 1e-6  # which are rounded
+    tolerance = 1e-4 if name.endswith(".bin") else tolerance  # of float32
     np.testing.assert_allclose(figures(found[name]), figures(plain), rtol=tolerance, atol=1e-6)
 
 
@@ -314,6 +325,9 @@ BAD = {  # name, content, options of reading, message
     "null": ("a.parquet", lambda: parquet(lambda pa: pa.table(
         {"k": IDS, "v": [[1.0, 2.0]] * (N - 1) + [None]})), {},
                "values are missing in column 'v', first in row 39"),
+    "cut vectors": ("a.bin", word2vec()[:-100], {}, "ends or is damaged in word 36"),
+    "claim": ("a.bin", word2vec().replace(b"40 4", b"99999 4"), {}, "it is cut off or damaged"),
+    "bad vectors": ("a.bin", word2vec().replace(b"S039 ", b"S039_") + b"_" * 99, {}, "in word 40"),
     "two lists": ("a.parquet", lambda: parquet(lambda pa: pa.table(
         {"k": IDS, "v": X.tolist(), "w": X.tolist()})), {}, "'v', 'w' hold lists; name the one"),
 }  # fmt: skip
@@ -422,6 +436,24 @@ def test_a_pickled_table_is_read_elsewhere_and_a_changed_one_is_refused(tmp_path
     for one in (source, sent):
         with pytest.raises(SourceError, match=r"sent\.csv has changed since it was opened"):
             one.read(0, N)
+
+
+def test_word_vectors_are_read_in_blocks_by_words_in_any_script():
+    names = ["caf\u00e9", "\u65e5\u672c", "New_York", "a"]
+    content = b"4 3\n"
+    rows = np.arange(12, dtype="<f4").reshape(4, 3) / 7
+    for name, row in zip(names, rows, strict=True):
+        content += name.encode() + b" " + row.tobytes() + b"\n"
+    Path("v.bin").write_bytes(content)
+    table = read_table("v.bin")
+    assert table.ids.tolist() == names
+    assert "read as a matrix of word vectors: 4 rows, 3 columns of float32, ids" in table.took
+    np.testing.assert_array_equal(table.matrix.read(1, 3), rows[1:3])
+    sent = pickle.loads(pickle.dumps(mvcca.open_matrix("v.bin")))
+    np.testing.assert_array_equal(sent[::-2].read(0, 2), rows[::-2])
+    vectors = read_label_vectors("v.bin")
+    assert list(vectors) == names
+    np.testing.assert_array_equal(vectors["a"], rows[3])
 
 
 def test_categories_become_indicators_of_all_but_the_first():

@@ -18,6 +18,7 @@ from mvcca.blocks.sources._hdf5 import Hdf5Dataset, from_dataset
 from mvcca.blocks.sources._matlab import open_mat
 from mvcca.blocks.sources._npz import SparseNpz, beside_npz, read_npz
 from mvcca.blocks.sources._row_source import RowSource
+from mvcca.blocks.sources._word_vectors import WordVectors
 from mvcca.blocks.sources._zarr import ZarrArray, from_zarr
 
 __all__ = ["BESIDE", "OPEN", "READ", "as_source", "is_source"]
@@ -50,6 +51,7 @@ OPEN: dict[str, Callable[..., RowSource]] = {
     ".mat": open_mat,
     ".parquet": TableFile,
     ".arrow": TableFile,
+    ".word2vec": WordVectors,
 }
 # A whole array of any shape, text included, by path and key.
 READ: dict[str, Callable[[Path, str | None], Any]] = {

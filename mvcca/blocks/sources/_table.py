@@ -172,6 +172,10 @@ def _matrix_and_ids(
     """A matrix of a file of arrays, and an array of ids beside it."""
     if reading.columns or reading.drop:
         raise SourceError(f"{file}: a {kind} file has no columns to choose or to leave out by name")
+    if kind == ".word2vec":
+        vectors: Any = OPEN[kind](path)
+        took = f"{file}: read as a matrix of word vectors: {_size(vectors)}, ids are words"
+        return FileRows(file, vectors, as_ids(vectors.words), took, "word")
     beside, name = BESIDE.get(kind), _name_of_ids(kind, path, reading.id)
     if name is None:
         matrix, ids = _opened(file, kind, path, key), None
