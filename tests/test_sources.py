@@ -575,19 +575,16 @@ def test_sparse_blocks_take_the_memory_of_a_block(tmp_path):
 
 
 def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_path, monkeypatch):
-    pytest.importorskip("pyarrow", reason="needs pyarrow")
-    from mvcca.blocks.sources._arrow import TableFile
-
+    file = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow").ParquetFile
     X = matrix()
     source = parquet(tmp_path, X)
-    decoded = []
-    batches = TableFile._batches
+    decoded, batches = [], file.iter_batches
 
-    def counted(self, group, n_rows):
-        decoded.append(group)
-        return batches(self, group, n_rows)
+    def counted(self, height, groups, *more, **options):
+        decoded.extend(groups)
+        return batches(self, height, groups, *more, **options)
 
-    monkeypatch.setattr(TableFile, "_batches", counted)
+    monkeypatch.setattr(file, "iter_batches", counted)
     for start in range(15, 53, 4):
         assert_same(source.read(start, min(start + 4, 53)), X[start : start + 4])
     assert decoded == [1, 2, 3, 4, 5]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mvcca.blocks.checks import few, repeated
-from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, library
+from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, in_order, library
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 
 __all__ = ["ArrowTable", "HuggingFaceRows", "TableFile", "features_of", "index_columns", "opened"]
@@ -277,48 +277,18 @@ class TableFile(FileSource, ArrowRows):
             return next(file.batches(bisect_right(self._edges, 0) - 1, 1, self._fields))
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        group = vars(self._here).pop("group", None)
-        for start, stop in ranges:
-            block = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
-            row = start
-            while row < stop:
-                number = bisect_right(self._edges, row) - 1
-                first, end = self._edges[number], min(stop, self._edges[number + 1])
-                if group is None or group.number != number or group.row > row - first:
-                    group = _RowGroup(number, self._batches(number, end - row))
-                group.fill(block[row - start : end - start], row - first)
-                row = end
-            yield block
-        self._here.group = group
+        return in_order(self._here, self._edges, self, ranges, self._batches)
 
     def _batches(self, group: int, n_rows: int) -> Iterator[np.ndarray]:
-        """The rows of a row group, decoded batch by batch, of which `n_rows` are read first."""
-        height = max(1, min(n_rows, _BATCH_BYTES // max(1, self.row_bytes)))
-        start = self._edges[group]
-        with opened(self.path) as file:
-            for batch in file.batches(group, height, self._fields):
-                yield self._matrix(batch, start)
-                start += len(batch)
-
-
-class _RowGroup:
-    """Place within a row group whose batches are being decoded."""
-
-    def __init__(self, number: int, batches: Iterator[np.ndarray]) -> None:
-        self.number, self.row = number, 0
-        self._batches, self._rest = batches, np.empty(0)
-
-    def fill(self, block: np.ndarray, start: int) -> None:
-        """Fill a block with the rows from `start` on, after skipping those before."""
-        while self.row < start + len(block):
-            if not len(self._rest):
-                self._rest = next(self._batches)
-            at = self.row - start
-            n_rows = min(len(self._rest), -at if at < 0 else len(block) - at)
-            if at >= 0:
-                block[at : at + n_rows] = self._rest[:n_rows]
-            self._rest = self._rest[n_rows:]
-            self.row += n_rows
+        """The rows from a row group on, decoded batch by batch; `n_rows` are read first."""
+        most = max(1, _BATCH_BYTES // max(1, self.row_bytes))
+        for number in range(group, len(self._edges) - 1):
+            height, start = max(1, min(n_rows, most)), self._edges[number]
+            with opened(self.path) as file:
+                for batch in file.batches(number, height, self._fields):
+                    yield self._matrix(batch, start)
+                    start += len(batch)
+            n_rows = most
 
 
 def index_columns(schema: Any) -> list[Any]:

@@ -6,7 +6,8 @@ import os
 import stat
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
@@ -19,7 +20,16 @@ from scipy.sparse import csr_array
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.machine.optional import optional
 
-__all__ = ["CsrFile", "FileSource", "PerThread", "cut_tall", "library", "reason_of", "stamp"]
+__all__ = [
+    "CsrFile",
+    "FileSource",
+    "PerThread",
+    "cut_tall",
+    "in_order",
+    "library",
+    "reason_of",
+    "stamp",
+]
 
 _TALL_BYTES = 64 * 2**20
 _QUICK_BYTES = 2**30  # read in about a second, whatever they claim to be
@@ -162,6 +172,34 @@ class PerThread(threading.local):
 
     def __reduce__(self) -> tuple[type[PerThread], tuple[()]]:
         return (PerThread, ())
+
+
+def in_order(
+    here: PerThread,
+    edges: Sequence[int],
+    source: RowSource,
+    ranges: Sequence[tuple[int, int]],
+    pieces: Callable[[int, int], Iterator[np.ndarray]],
+) -> Iterator[np.ndarray]:
+    """Blocks of dense rows from pieces that are decoded once, as long as ranges are in order.
+
+    `pieces` takes a place among the edges, and how many rows are read first, and decodes the rows
+    from this edge on. Each thread keeps its place between calls.
+    """
+    stream, first, rows = vars(here).pop("place", (iter(()), -1, np.empty(0)))
+    for start, stop in ranges:
+        block, row = np.empty((stop - start, source.shape[1]), dtype=source.dtype), start
+        while row < stop:
+            number = bisect_right(edges, row) - 1
+            if first < 0 or row < first or edges[number] > first + len(rows):
+                stream, first, rows = pieces(number, stop - row), edges[number], rows[:0]
+            while row >= first + len(rows):
+                first, rows = first + len(rows), next(stream)
+            end = min(stop, first + len(rows))
+            block[row - start : end - start] = rows[row - first : end - first]
+            row = end
+        yield block
+    vars(here)["place"] = stream, first, rows  # not reached after an error
 
 
 def stamp(path: str) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from mvcca.blocks.sources._dialect import (
     is_missing,
     is_number,
 )
-from mvcca.blocks.sources._file import FileSource, PerThread
+from mvcca.blocks.sources._file import FileSource, PerThread, in_order
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._stream import Text, is_packed, open_text
 from mvcca.machine.warnings import warn
@@ -131,22 +131,12 @@ class TextTable(FileSource):
         return [line for line, _ in self._cells(chunk)][row - self._edges[number]]
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        number, rows = vars(self._here).pop("chunk", (-1, np.empty(0)))
-        chunks = vars(self._here).pop("chunks", iter(()))
-        for start, stop in ranges:
-            block, row = np.empty((stop - start, self.shape[1])), start
-            while row < stop:
-                wanted = bisect_right(self._edges, row) - 1
-                if wanted != number:
-                    if wanted != number + 1 or number < 0:
-                        chunks = self._chunks(wanted)
-                    chunk = next(chunks)
-                    number, rows = wanted, self._numbers(chunk, *self._records(chunk)[:2])
-                first, end = self._edges[number], min(stop, self._edges[number + 1])
-                block[row - start : end - start] = rows[row - first : end - first]
-                row = end
-            yield block
-        self._here.chunk, self._here.chunks = (number, rows), chunks
+        return in_order(self._here, self._edges, self, ranges, self._pieces)
+
+    def _pieces(self, number: int, _: int) -> Iterator[np.ndarray]:
+        """The numbers of the chunks from one on."""
+        for chunk in self._chunks(number):
+            yield self._numbers(chunk, *self._records(chunk)[:2])
 
     def _chunks(self, number: int | None = None) -> Generator[Chunk]:
         """The chunks from a number on, as the scan has cut them; None scans the file."""
