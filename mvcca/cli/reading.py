@@ -29,6 +29,7 @@ _TEXTS = {  # options with the metavariable and the help of each
     "--encoding": ("[NAME=]NAME", "encoding of a text (default: UTF-8, or UTF-16 if it is)"),
     "--as": ("NAME=KIND", "texts or table: what a text holds (default: as the file tells)"),
 }
+_VIEWS = ("views", "galleries", "queries", "bank")  # options with files of views
 _BESIDE = ("confounds", "groups", "labels", "pairs")  # files that are no views
 
 
@@ -63,12 +64,11 @@ def header_of(options: Namespace) -> bool | None:
     return None if header is None else header == "yes"
 
 
-def readings_of(
-    options: Namespace, names: Iterable[str], others: Iterable[str] = ()
-) -> dict[str, ReadOptions]:
-    """How to read the file of each view; options may name `others`, too."""
+def readings_of(options: Namespace, names: Iterable[str]) -> dict[str, ReadOptions]:
+    """How to read the files of these views; options may name all views of the command."""
     names = list(names)
-    known = {*names, *others, *_BESIDE}
+    files = [pair for own in _VIEWS for pair in getattr(options, own, None) or ()]
+    known = {*names, *(name for name, _ in files), *_BESIDE}
     for flag in ("--id", *_TEXTS):
         for text in getattr(options, _dest(flag), None) or ():
             name, mark, _ = text.partition("=")
