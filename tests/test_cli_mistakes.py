@@ -65,7 +65,7 @@ def fit(*views, method="cca", more=()):
 
 
 ID = ["--id", "name"]
-FILL_IN = "Fill in missing values, leave out these rows, or let `mvcca fit --method cca`"
+FILL_IN = "Fill in missing values, or leave out these rows: `mvcca fit` and test do so with"
 
 MISTAKES = {
     # ---- the ten commonest
@@ -86,7 +86,7 @@ MISTAKES = {
     "different heights": (
         fit("a=a.npy", "b=short.npy"),
         "the same number of rows, got a 60 (a.npy), b 40 (short.npy). If a column names the rows, "
-        "give it by --id COLUMN",
+        "give --id COLUMN",
     ),
     "a hole": (
         fit("a=holes.npy", "b=b.npy"),
@@ -201,7 +201,7 @@ def test_whole_numbers_that_look_like_ids_are_noted(capsys):
     assert main(fit("a=numbered.csv", "b=b.npy")) == 0
     assert without_reads(capsys.readouterr().err) == (
         "mvcca: warning: numbered.csv: column 'item_id' is used as a feature. If it names the "
-        "rows, give it by --id item_id.\n"
+        "rows, give --id item_id.\n"
     )
 
 

@@ -74,4 +74,4 @@ def test_three_commands_of_the_front_page_end_in_hits_with_names(capsys):
 @pytest.mark.slow
 def test_who_forgets_the_names_is_told_the_option(capsys):
     error = fail(capsys, *(word for word in COMMANDS[0][1:] if word not in ("--id", "track")))
-    assert "If a column names the rows, give it by --id COLUMN" in error
+    assert "If a column names the rows, give --id COLUMN" in error

@@ -338,7 +338,7 @@ def _has_header(
         return False
     raise ValueError(
         f"line 1 ({few(first)}) may be a header or a row of numbers with a bad cell; choose "
-        "header=True or False (--header yes or no)"
+        "header=True or header=False"
     )
 
 

@@ -104,7 +104,7 @@ def _warn_of_ids(table: FileRows) -> None:
         if (cells == np.floor(cells)).all() and len(np.unique(cells)) == len(cells):
             warn(
                 f"{table.file}: column {name!r} is used as a feature. If it names the rows, give "
-                f"it by --id {name}."
+                f"id={name!r}."
             )
 
 
@@ -239,7 +239,7 @@ def in_order(tables: Mapping[str, FileRows]) -> Views:
         found = ", ".join(f"{name} {heights[name]} ({one.file})" for name, one in tables.items())
         raise SourceError(
             f"paired views must have the same number of rows, got {found}. If a column names the "
-            "rows, give it by --id COLUMN; for unpaired views, give one file of labels for each"
+            "rows, give id='COLUMN'; for unpaired views, give one file of labels for each"
         )
     named = [table for table in tables.values() if table.ids is not None]
     check_same_order(named)
