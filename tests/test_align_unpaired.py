@@ -129,7 +129,7 @@ def test_an_alignment_is_a_model_for_an_index_a_table_and_a_plot(halves, aligned
     [
         ({"pairs": [[0, 1, 2]]}, "row numbers of shape"),
         ({"pairs": [[0, 999]]}, "row numbers of y from 0 to 311"),
-        ({"pairs": [[0, 1], [0, 2]]}, "A row of x is in two pairs"),
+        ({"pairs": [(0, j) for j in range(12)]}, "The pairs form 1 groups that share rows"),
         ({"method": "pls"}, "'cca' or 'procrustes', got 'pls'"),
         ({"pseudo_pairs": "never"}, "'auto' or 'always', got 'never'"),
         ({"reg": 0}, "positive number, got 0"),
@@ -227,3 +227,54 @@ def test_pseudo_pairs_of_two_encoders(n_rows, n_pairs, expected, uses):
     assert recall(found.model, *test) > expected - 0.02
     assert isinstance(found.model, CCA)
     assert len(Views.unpaired({"x": x, "y": y})) == len(x) + len(y)
+
+
+# ---- dictionaries: repeated pairs, and rows in several -------------------------------------------
+
+
+def dictionary(n=240):
+    """Two spaces; words 0 to 59 of x have two translations, one of them with more noise."""
+    rng = np.random.default_rng(3)
+    meaning = rng.standard_normal((n, 10)) ** 3
+    more = meaning[:60] + 0.8 * rng.standard_normal((60, 10))
+    x = meaning @ rng.standard_normal((10, 16)) + 0.2 * rng.standard_normal((n, 16))
+    y = np.concatenate([meaning, more]) @ rng.standard_normal((10, 14))
+    y += 0.2 * rng.standard_normal(y.shape)
+    pairs = np.concatenate([np.tile(np.arange(n)[:, None], 2), [(i, n + i) for i in range(60)]])
+    return x, y, pairs
+
+
+def test_repeated_pairs_count_once():
+    x, y, pairs = dictionary()
+    once, twice = (align_unpaired(x, y, pairs=own) for own in (pairs, np.tile(pairs, (2, 1))))
+    assert once.as_dict() == twice.as_dict()
+    np.testing.assert_array_equal(once.model.weights_["x"], twice.model.weights_["x"])
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_pairs_of_a_row_with_several_partners_share_its_weight(swapped):
+    x, y, pairs = dictionary()
+    if swapped:
+        x, y, pairs = y, x, pairs[:, ::-1]
+    found = align_unpaired(x, y, pairs=pairs)
+    assert not found.used_pseudo_pairs  # no row is free
+    weights = np.ones(len(pairs))
+    weights[:60] = weights[240:] = 0.5
+    rows = {"x": x[pairs[:, 0]], "y": y[pairs[:, 1]]}
+    expected = CCA(None, reg="cv").fit(rows, sample_weight=weights)
+    np.testing.assert_array_equal(found.model.weights_["x"], expected.weights_["x"])
+    assert found.found_first > 0.8
+
+
+def test_any_partner_is_right_and_pairs_that_share_a_row_are_left_out_together():
+    x, y, pairs = dictionary()
+    y[240:] = y[:60] + 1e-3 * np.random.default_rng(0).standard_normal((60, 14))
+    found = align_unpaired(x, y, pairs=pairs)
+    one = align_unpaired(x, y[:240], pairs=pairs[:240])
+    assert found.found_first > one.found_first - 0.05  # the twin of a translation is no error
+    from mvcca.interop.alignment.fit import _folds
+
+    folds = _folds(pairs, np.random.default_rng(0))
+    assert sorted(np.concatenate(folds)) == list(range(len(pairs)))
+    for fold in folds:
+        assert not {*pairs[fold, 0]} & {*np.delete(pairs, fold, axis=0)[:, 0]}

@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+from html import unescape
+from pathlib import Path
 
 import commands
 import numpy as np
@@ -61,6 +63,39 @@ def test_every_row_is_mapped_as_the_library_maps_it(capsys, options, estimator):
     assert "migrated.npy: 3,000 rows, 9 features" in out
 
 
+@pytest.mark.parametrize("direction", ["items", "queries"])
+def test_a_report_is_a_page_with_the_figures_and_the_curve(capsys, direction):
+    pytest.importorskip("matplotlib")
+    options = ("--direction", direction, "--reg", "0.1", "--report", "page.html")
+    code, out, err = run(capsys, *MIGRATE[:-1], "map.mvcca", *options)
+    assert code == 0
+    assert "report: page.html" in err
+    page = Path("page.html").read_text()
+    found = Migration.load("map.mvcca")
+    assert [point.n_pairs for point in found.learning_curve] == [50, 100, 200]
+    for text in (
+        found.verdict,
+        f"own row found first among {found.gallery_in_words}",
+        f"{found.found_first:.3f} ± {2 * found.found_first_error:.3f}",
+        f"{found.neighbors_kept:.3f}",
+        "If the curve still rises, embed more pairs",
+        "Maps of fewer pairs",
+    ):
+        assert text in unescape(page)
+    assert "<svg" in page
+    code, out, _ = commands.run(capsys, "info", "map.mvcca")
+    view, n = {"items": ("old", 12), "queries": ("new", 9)}[direction]
+    assert f"`mvcca transform` maps --view {view}=FILE ({n} features)" in out
+    assert json.loads(commands.run(capsys, "info", "map.mvcca", "--json")[1])["views"] == {view: n}
+
+
+def test_a_report_that_is_no_page_or_an_input_is_refused(capsys):
+    for name in ("page.pdf", "old.npy"):
+        with pytest.raises(SystemExit):
+            main(["migrate", *MIGRATE, "--report", name])
+        assert "expected a name ending in .html" in capsys.readouterr().err
+
+
 def test_without_a_sample_files_of_the_same_height_are_paired(capsys):
     assert run(capsys, "old.npy", "all_new.npy", "-o", "migrated.npy", "--reg", "0.1")[0] == 0
     old, new = np.load("old.npy"), np.load("all_new.npy")
@@ -113,7 +148,7 @@ def test_a_useless_map_is_written_by_force_only(capsys):
 
 def test_the_ridge_of_least_error_is_chosen(capsys):
     out = run(capsys, *MIGRATE, "--reg", "1e-3", "1", "100")[1]
-    assert out.startswith("affine, reg=0.001: ")
+    assert "\naffine, reg=0.001: " in out
 
 
 def test_vectors_are_scaled_to_length_one_on_request_or_as_those_of_the_new_model(capsys):
@@ -134,7 +169,7 @@ def test_a_map_of_queries_is_written_and_no_stored_row_changes(capsys):
     arguments = ("--direction", "queries", "--reg", "0.1", "--learning-curve")
     code, out, _ = run(capsys, *MIGRATE[:-1], "queries.mvcca", *arguments)
     assert code == 0
-    assert out.startswith("cca, reg=0.1: fitted to 400 pairs")
+    assert "cca, reg=0.1: fitted to 400 pairs" in out
     assert "own row found first among 3,000 rows: " in out
     assert "with 100 pairs: own row first " in out
     assert "queries.mvcca: map of queries" in out
@@ -183,7 +218,10 @@ def test_a_saved_map_is_described_and_needs_no_scikit_learn(capsys):
     assert run(capsys, *MIGRATE[:-1], "map.mvcca")[0] == 0
     assert main(["info", "map.mvcca"]) == 0
     found = Migration.load("map.mvcca")
-    assert capsys.readouterr().out == f"map.mvcca: migration of items\n{found}\n"
+    assert capsys.readouterr().out == (
+        "map.mvcca: migration of items; `mvcca transform` maps --view old=FILE (12 features)\n"
+        f"{found}\n"
+    )
     assert main(["info", "map.mvcca", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["found_first"] == found.found_first
     program = (

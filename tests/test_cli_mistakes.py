@@ -65,7 +65,7 @@ def fit(*views, method="cca", more=()):
 
 
 ID = ["--id", "name"]
-FILL_IN = "Fill in missing values, leave out these rows, or let `mvcca fit --method cca`"
+FILL_IN = "Fill in missing values, or leave out these rows: `mvcca fit` and test do so with"
 
 MISTAKES = {
     # ---- the ten commonest
@@ -86,7 +86,7 @@ MISTAKES = {
     "different heights": (
         fit("a=a.npy", "b=short.npy"),
         "the same number of rows, got a 60 (a.npy), b 40 (short.npy). If a column names the rows, "
-        "give it by --id COLUMN",
+        "give --id COLUMN",
     ),
     "a hole": (
         fit("a=holes.npy", "b=b.npy"),
@@ -126,7 +126,8 @@ MISTAKES = {
     ),
     "ids of another form": (
         fit("a=whole.csv", "b=b.csv", more=ID),
-        "no id is in two of the files: whole.csv has '0', '1', b.csv has 'n",
+        "none of the 50 ids are in both whole.csv and b.csv; 50 would be if a beginning did not "
+        "differ: '10' in whole.csv, 'n10' in b.csv. Give --match-ids beginning",
     ),
     "a file without ids": (
         fit("a=a.npy", "b=b.csv", more=ID),
@@ -200,7 +201,7 @@ def test_whole_numbers_that_look_like_ids_are_noted(capsys):
     assert main(fit("a=numbered.csv", "b=b.npy")) == 0
     assert without_reads(capsys.readouterr().err) == (
         "mvcca: warning: numbered.csv: column 'item_id' is used as a feature. If it names the "
-        "rows, give it by --id item_id.\n"
+        "rows, give --id item_id.\n"
     )
 
 

@@ -126,6 +126,7 @@ def test_the_value_of_an_option_reaches_the_function(tmp_path, monkeypatch, caps
     for more, params in (((), {}), (("--cv", 3, "--seed", 5), {"cv": 3, "random_state": 5})):
         found = json.loads(run(capsys, *fast, *more)[1])
         expected = study(views, n_permutations=19, **({"random_state": 0} | params)).as_dict()
+        assert [line.split(":")[0] for line in found.pop("read")] == ["a.npy", "b.npy"]
         assert found == json.loads(json.dumps(expected))
     mvcca.save(mvcca.CCA(2, reg=0.1).fit(views), "m.mvcca")
     transform = ("transform", "m.mvcca", "--view", "a=a.npy", "--vectors", "gallery")

@@ -77,14 +77,15 @@ def test_no_advice_of_the_library_names_python(message):
 
 
 RAISED = {
-    "fill in": (mvcca.blocks.checks.FILL_IN, "fit", "(--param missing=em)", None),
+    "fill in": (mvcca.blocks.checks.FILL_IN, "fit", "with --missing em, cca and", None),
     "complete": (
-        "NCCA learns from pairs. Fit views[views.seen.all(axis=1)] (--complete).",
+        "NCCA learns from pairs. Fit views[views.seen.all(axis=1)].",
         "fit",
         "NCCA learns from pairs. Keep the objects of all views: --id COLUMN --complete.",
         None,
     ),
-    "parameter": ('Use missing="em".', "fit", "Use --param missing=em.", None),
+    "option of fit": ('Use missing="em".', "fit", "Use --missing em.", None),
+    "parameter": ('Use solver="svd".', "fit", "Use --param solver=svd.", None),
     "option": ('Use missing="em".', "test", "Use --missing em.", None),
     "goal": ('Use cv_goal="class".', "fit", "Use --goal class.", None),
     "components": ("n_components=9 is too many.", "test", "--components 9 is too many.", None),
@@ -97,7 +98,7 @@ RAISED = {
     "networks": ("Use max_epochs=3.", "fit", "Use --epochs 3.", None),
     "groups": ("If it names families, pass it as groups.", "test", "give it by --groups.", None),
     "budget": ("Pass budget=None", "compare", "Pass --budget none", None),
-    "header": ("use header=True or False (--header yes or no)", "fit", "use --header yes or no",
+    "header": ("use header=True or header=False", "fit", "use --header yes or no",
                None),
     "a call": ("use np.savez('rows.npz', rows=X)", "fit", "np.savez('rows.npz', rows=X)", None),
     "a file": ("reg=0.1.npy: is empty", "fit", "reg=0.1.npy: is empty", "a=reg=0.1.npy"),

@@ -327,7 +327,7 @@ def test_an_alignment_takes_pairs_of_ids(capsys):
     np.savetxt("numbers.csv", np.tile(np.arange(40)[:, None], 2), "%d", ",")
     command = ["align", "x.npy", "y.npy", "--pairs", "numbers.csv", "-o", "m.mvcca", "--force"]
     assert main([*command, "--json"]) == 0
-    expected = json.loads(capsys.readouterr().out)
+    expected = json.loads(capsys.readouterr().out) | {"read": None}
     ids = np.array([f"v{i}" for i in range(300)])
     save_csv("x.csv", x, ids)
     save_csv("y.csv", y, ids)
@@ -335,7 +335,7 @@ def test_an_alignment_takes_pairs_of_ids(capsys):
         csv.writer(file).writerows([("x", "y"), *((one, one) for one in ids[:40])])
     command = ["align", "x.csv", "y.csv", "--id", "id", "--pairs", "pairs.csv", *command[5:]]
     assert main([*command, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == expected
+    assert json.loads(capsys.readouterr().out) | {"read": None} == expected
     with open("pairs.csv", "a") as file:
         file.write("v1,v600\n")
     assert main(command) == 1
@@ -369,4 +369,6 @@ def test_tables_of_subjects_may_be_parquet(capsys, rows):
     assert "40 of 50 subjects are in all files" in err
     save_csv("a.csv", *rows["a"])
     assert main(["test", "a.csv", *command[2:]]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(out)
+    one, other = (json.loads(text) for text in (capsys.readouterr().out, out))
+    assert one.pop("read")[0].replace("csv", "parquet")[:43] == other.pop("read")[0][:43]
+    assert one == other

@@ -13,7 +13,7 @@ from commands import fail, run, succeed
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 SESSION = next(
-    block for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL) if "--id" in block
+    one for one in re.findall(r"```console\n(.*?)```", README, re.DOTALL) if "--id track" in one
 )
 COMMANDS = [shlex.split(line.removeprefix("$ ")) for line in SESSION.splitlines()]
 
@@ -74,4 +74,4 @@ def test_three_commands_of_the_front_page_end_in_hits_with_names(capsys):
 @pytest.mark.slow
 def test_who_forgets_the_names_is_told_the_option(capsys):
     error = fail(capsys, *(word for word in COMMANDS[0][1:] if word not in ("--id", "track")))
-    assert "If a column names the rows, give it by --id COLUMN" in error
+    assert "If a column names the rows, give --id COLUMN" in error

@@ -575,19 +575,16 @@ def test_sparse_blocks_take_the_memory_of_a_block(tmp_path):
 
 
 def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_path, monkeypatch):
-    pytest.importorskip("pyarrow", reason="needs pyarrow")
-    from mvcca.blocks.sources._arrow import TableFile
-
+    file = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow").ParquetFile
     X = matrix()
     source = parquet(tmp_path, X)
-    decoded = []
-    batches = TableFile._batches
+    decoded, batches = [], file.iter_batches
 
-    def counted(self, group, n_rows):
-        decoded.append(group)
-        return batches(self, group, n_rows)
+    def counted(self, height, groups, *more, **options):
+        decoded.extend(groups)
+        return batches(self, height, groups, *more, **options)
 
-    monkeypatch.setattr(TableFile, "_batches", counted)
+    monkeypatch.setattr(file, "iter_batches", counted)
     for start in range(15, 53, 4):
         assert_same(source.read(start, min(start + 4, 53)), X[start : start + 4])
     assert decoded == [1, 2, 3, 4, 5]
@@ -916,7 +913,7 @@ def test_a_damaged_zarr_chunk_is_an_error_that_names_the_folder(tmp_path):
             ["a", "b", "c"],
             "got (large_)?string in 'b'.*or give drop='b', or id='b' if it names",
         ),
-        ([1, 2, 3], [1, None, 3], "values are missing in column 'b', rows 0 to 3. Fill them in"),
+        ([1, 2, 3], [1, None, 3], "values are missing in column 'b', first in row 1. Fill them in"),
     ],
 )
 def test_arrow_columns_must_be_numbers_and_integers_complete(first, column, message):
@@ -1033,8 +1030,8 @@ def test_an_arrow_file_that_changes_or_is_none_is_named(tmp_path):
     ("lists", "message"),
     [
         ([[1.0, 2.0], [3.0], [4.0, 5.0]], "expected lists of 2 numbers in column 'b', as in row 0"),
-        ([[1.0, 2.0], None, [4.0, 5.0]], "values are missing in column 'b', rows 0 to 3"),
-        ([[1.0, 2.0], [3.0, None], [4.0, 5.0]], "values are missing in column 'b', rows 0 to 3"),
+        ([[1.0, 2.0], None, [4.0, 5.0]], "values are missing in column 'b', first in row 1"),
+        ([[1.0, 2.0], [3.0, None], [4.0, 5.0]], "values are missing in column 'b', first in row 1"),
         (
             [["1", "2"], ["3", "4"], ["5", "6"]],
             "numbers or of lists of numbers, got .* in 'b'",

@@ -6,7 +6,9 @@ import bz2
 import csv
 import gzip
 import io
+import json
 import lzma
+import pickle
 import re
 import zipfile
 from pathlib import Path
@@ -19,7 +21,7 @@ import mvcca
 from mvcca.blocks import SourceError, read_table
 from mvcca.cli import main
 from mvcca.views.coding import coded
-from mvcca.views.files import open_tables
+from mvcca.views.files import open_tables, read_label_vectors
 
 N, D = 40, 4
 RNG = np.random.default_rng(0)
@@ -110,6 +112,14 @@ def npz():
     return file.getvalue()
 
 
+def word2vec(end=b"\n"):
+    rows = [one.encode() + b" " + row.tobytes() + end for one, row in zip(IDS, F4, strict=True)]
+    return f"{N} {D}\n".encode() + b"".join(rows)
+
+
+F4 = X.astype("<f4")
+
+
 def words(lines):
     return "".join(f"{line}\n" for line in lines)
 
@@ -147,6 +157,8 @@ FILES = {  # name of the file: what is in it, and options that it needs
     ),
     "x.vec": lambda: f"{N} {D}\n" + NO_HEADER.replace(",", " "),
     "glove.txt": lambda: NO_HEADER.replace(",", " "),
+    "word2vec.bin": word2vec,
+    "packed.bin": lambda: word2vec(b""),
     "store.parquet": lambda: parquet(
         lambda pa: pa.table({"key": IDS, "text": ["a"] * N, "vector": X.tolist(), "n": range(N)})
     ),
@@ -203,26 +215,55 @@ def test_a_table_of_any_form_is_the_plain_table(name, capsys):
     np.testing.assert_allclose(scores, plain.transform({"x": frame()})["x"], rtol=1e-4, atol=1e-5)
 
 
-COMPARE = ["--methods", "cca", "--no-tune", "--cv", ".5", "--json"]
+COMPARE = ["--methods", "cca", "--no-tune", "--cv", ".5", "--n-components", "2"]
+COMMANDS = {
+    "compare": ["compare", "--view", "x={}", "--view", "y=y.csv", *COMPARE],
+    "test": ["test", "{}", "y.csv", "--permutations", "9", "--components", "1"],
+    "migrate": ["migrate", "{}", "y.csv", "-o", "o.parquet", "--force"],
+}
+FIRST_VIEW = {"compare": "x", "migrate": "old"}  # as options call it; of a test, its file
+QUICK = ["r.txt", "x.xlsx", "store.parquet", "turned.tsv"]  # the others are read alike
 
 
-@pytest.mark.parametrize("name", ["store.parquet", "turned.tsv"])
-def test_every_command_reads_it(name, capsys):
-    options = [*written(name), "--id", "sample", "-q"]
-    for command in (
-        ["test", "{}", "y.csv", "--permutations", "9", "--components", "1", "--json", *options],
-        ["migrate", "{}", "y.csv", "-o", "o.parquet", "--force", "--json", *options],
-        ["compare", "--view", "x={}", "--view", "y=y.csv", *COMPARE, *options],
-    ):
-        found = []
-        for file in (name, "plain.csv"):
-            Path("x.mvcca").unlink(missing_ok=True)
-            assert main([word.format(file) for word in command]) == 0
-            found.append(capsys.readouterr().out)
-        figures = (re.findall(r"\d\.\d{3}", one) for one in found)
-        if command[0] != "compare":
-            assert [*next(figures)][:9] == [*next(figures)][:9]
-    assert pd.read_parquet("o.parquet").iloc[:, 0].tolist() == IDS
+def figures(found):
+    """All numbers in JSON, but for times and memory, and of other units."""
+    if isinstance(found, dict):
+        skipped = found.get("measure") in ("seconds", "peak bytes")
+        values = [] if skipped else [value for key, value in found.items() if key != "read"]
+        return [number for value in values for number in figures(value)]
+    if isinstance(found, list):
+        return [number for value in found for number in figures(value)]
+    return [found] if isinstance(found, float) else []
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FILES],
+)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_reads_it(name, command, expected, capsys):
+    options, found = written(name), {}
+    view = FIRST_VIEW.get(command, Path(name).stem)
+    options = [re.sub("^x=", f"{view}=", word) for word in options]
+    for file, more in ((name, options), ("plain.csv", [])):
+        if file == name or command not in expected:
+            words = [word.format(file) for word in COMMANDS[command]]
+            assert main([*words, "--id", "sample", "--json", *more]) == 0, capsys.readouterr().err
+            out, err = capsys.readouterr()
+            (found[file],) = json.loads(out) if command == "compare" else [json.loads(out)]
+            assert found[file]["read"][0].startswith(f"{file}: read as a ")
+            assert all(f"mvcca: {line}\n" in err for line in found[file]["read"])
+            if command == "migrate":
+                assert pd.read_parquet("o.parquet").iloc[:, 0].tolist() == IDS
+    plain = expected.setdefault(command, found.get("plain.csv"))
+    tolerance = 0.02 if name == "thousands.csv" else 1e-6  # which are rounded
+    tolerance = 1e-4 if name.endswith(".bin") else tolerance  # of float32
+    np.testing.assert_allclose(figures(found[name]), figures(plain), rtol=tolerance, atol=1e-6)
 
 
 @pytest.mark.parametrize("direction", ["stored", "queries"])
@@ -277,11 +318,16 @@ BAD = {  # name, content, options of reading, message
               "skip_lines=1"),
     "cut workbook": ("a.xlsx", lambda: workbook(a=cells())[:-300], {}, "a.xlsx: cannot be read"),
     "nested": ("a.parquet", lambda: parquet(lambda pa: pa.table({"k": IDS, "v": [[[1.0]]] * N})),
-               {}, "numbers"),
+               {}, "expected columns of numbers or of lists of numbers, got list<"),
     "ragged": ("a.parquet", lambda: parquet(lambda pa: pa.table(
-        {"k": IDS, "v": [[1.0, 2.0]] * (N - 1) + [[1.0]]})), {}, "expected lists of 2 numbers"),
+        {"k": IDS, "v": [[1.0, 2.0]] * (N - 1) + [[1.0]]})), {},
+               "row 0; row 39 has 1; shorten it, or leave it out"),
     "null": ("a.parquet", lambda: parquet(lambda pa: pa.table(
-        {"k": IDS, "v": [[1.0, 2.0]] * (N - 1) + [None]})), {}, "values are missing in column 'v'"),
+        {"k": IDS, "v": [[1.0, 2.0]] * (N - 1) + [None]})), {},
+               "values are missing in column 'v', first in row 39"),
+    "cut vectors": ("a.bin", word2vec()[:-100], {}, "ends or is damaged in word 36"),
+    "claim": ("a.bin", word2vec().replace(b"40 4", b"99999 4"), {}, "it is cut off or damaged"),
+    "bad vectors": ("a.bin", word2vec().replace(b"S039 ", b"S039_") + b"_" * 99, {}, "in word 40"),
     "two lists": ("a.parquet", lambda: parquet(lambda pa: pa.table(
         {"k": IDS, "v": X.tolist(), "w": X.tolist()})), {}, "'v', 'w' hold lists; name the one"),
 }  # fmt: skip
@@ -294,6 +340,43 @@ def test_what_is_no_table_gets_one_line_with_place_and_remedy(case):
     Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(SourceError, match=re.escape(message)):
         whole(read_table(name, **options))
+
+
+@pytest.mark.parametrize("command", ["fit", "transform", *COMMANDS])
+@pytest.mark.parametrize("case", BAD)
+def test_every_command_refuses_it_in_one_line(case, command, capsys):
+    name, content, *_ = BAD[case]
+    content = content() if callable(content) else content
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    words = {
+        "fit": [*FIT[:-2], "--view", "x={}", "-o", "m.mvcca"],
+        "transform": ["transform", "plain.mvcca", "--view", "x={}", "-o", "s.csv"],
+        **COMMANDS,
+    }[command]
+    assert main([word.format(name) for word in [*words, "--id", "sample"]]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    said = [line for line in err.splitlines() if not re.search(": read as | by 'sample'", line)]
+    assert len(said) == 1
+    assert said[0].startswith(f"mvcca: error: {name}")
+    assert "=" not in said[0] or "NAME=COLUMN" in said[0] or "=no" in said[0], said
+
+
+TEXTS = {
+    "sentences.txt": ["a red bird, on a tree", "two dogs; one runs", "the sea"],
+    "numbers.txt": ["12 dogs run", "3 cats sit", "1 bird sings"],
+    "named.txt": ["S1\ta red bird", 'S2\ttwo "dogs', "S3\tthe sea"],
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_sentences_stay_texts_and_none_is_lost(name):
+    Path(name).write_text(words(TEXTS[name]))
+    table = read_table(name)
+    has_ids = name == "named.txt"
+    assert table.matrix[:, 0].tolist() == [line.split("\t")[-1] for line in TEXTS[name]]
+    assert (table.ids is not None) == has_ids
+    assert table.took.startswith(f"{name}: read as texts: 3, one per line") or has_ids
 
 
 def whole(table):
@@ -338,6 +421,39 @@ def test_blocks_of_a_large_text_are_read_from_their_places(monkeypatch):
         np.testing.assert_array_equal(source[::-3].read(0, 5), X[::-3][:5])
         assert read_table(name).ids.tolist() == IDS
         assert source.line_of(33) == 35
+
+
+def test_a_pickled_table_is_read_elsewhere_and_a_changed_one_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("mvcca.blocks.sources._text._KEPT_BYTES", 100)
+    Path("sent.csv").write_text(PLAIN)
+    source = mvcca.open_matrix("sent.csv")
+    pickled = pickle.dumps(source)
+    assert len(pickled) < 2_000
+    monkeypatch.chdir(tmp_path)
+    sent = pickle.loads(pickled)
+    np.testing.assert_array_equal(sent.read(3, 9), X[3:9])
+    Path(sent.path).write_text(PLAIN + "more,1,2,3,4\n")
+    for one in (source, sent):
+        with pytest.raises(SourceError, match=r"sent\.csv has changed since it was opened"):
+            one.read(0, N)
+
+
+def test_word_vectors_are_read_in_blocks_by_words_in_any_script():
+    names = ["caf\u00e9", "\u65e5\u672c", "New_York", "a"]
+    content = b"4 3\n"
+    rows = np.arange(12, dtype="<f4").reshape(4, 3) / 7
+    for name, row in zip(names, rows, strict=True):
+        content += name.encode() + b" " + row.tobytes() + b"\n"
+    Path("v.bin").write_bytes(content)
+    table = read_table("v.bin")
+    assert table.ids.tolist() == names
+    assert "read as a matrix of word vectors: 4 rows, 3 columns of float32, ids" in table.took
+    np.testing.assert_array_equal(table.matrix.read(1, 3), rows[1:3])
+    sent = pickle.loads(pickle.dumps(mvcca.open_matrix("v.bin")))
+    np.testing.assert_array_equal(sent[::-2].read(0, 2), rows[::-2])
+    vectors = read_label_vectors("v.bin")
+    assert list(vectors) == names
+    np.testing.assert_array_equal(vectors["a"], rows[3])
 
 
 def test_categories_become_indicators_of_all_but_the_first():

@@ -267,14 +267,14 @@ def not_finite(
     if n_empty and matrix.shape[1] > 1:
         message += (
             f"{n_empty} row{'s contain' if n_empty > 1 else ' contains'} only NaN: omit objects "
-            "that are not seen in a view, with mvcca.Views(blocks, index=...) or --id. "
+            "that are not seen in a view, with mvcca.Views(blocks, index=...). "
         )
     return message + FILL_IN
 
 
 FILL_IN = (
     "Fill in missing values with mvcca.PerView(SimpleImputer()), leave out these rows, or let CCA "
-    'or MVCCA learn from the other values (missing="em", --param missing=em).'
+    'or MVCCA learn from the other values (missing="em").'
 )
 
 

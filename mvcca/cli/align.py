@@ -13,12 +13,12 @@ from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured
 from mvcca.cli.notes import ROWS
-from mvcca.cli.reading import header_of, readings_of, say
+from mvcca.cli.reading import header_of, opened, reading_of
 from mvcca.cli.signatures import chosen
 from mvcca.interop.alignment import Alignment, align_unpaired
 from mvcca.machine.written_files import check_format
 from mvcca.persistence import save
-from mvcca.views.files import open_tables, places_of
+from mvcca.views.files import places_of, with_agreeing_ids
 from mvcca.views.shared_ids import why_unmatched
 
 
@@ -28,9 +28,7 @@ def run(options: Namespace) -> None:
     files = [options.first, options.second, *([options.pairs] if options.pairs else [])]
     output = checked_output(options.output, files)
     names = {"x": options.first, "y": options.second}
-    said: list[str] = []
-    tables = open_tables(names, readings_of(options, names), say=said.append)
-    say(said)
+    tables = opened(names, options)
     x, y = map(_rows, tables.values())
     pairs = None
     if options.pairs is not None and options.id is None:
@@ -69,6 +67,7 @@ def _pairs(file: str, options: Namespace) -> np.ndarray:
 
 def _pairs_of_ids(options: Namespace, tables: dict[str, FileRows]) -> np.ndarray:
     """Rows of the ids in the two columns of a table."""
+    reading = reading_of(options, "pairs")
     cells = read_cells(options.pairs, ReadOptions(header=True))
     if len(cells.cells) != 2:
         raise CommandError(
@@ -79,6 +78,11 @@ def _pairs_of_ids(options: Namespace, tables: dict[str, FileRows]) -> np.ndarray
     for ids, table in zip(cells.cells.values(), tables.values(), strict=True):
         if table.ids is None:
             raise CommandError(f"{table.file}: expected a file that names its rows, for --pairs")
+        if reading.match_ids:
+            every, place = np.unique(ids, return_inverse=True)
+            known = {"": table, options.pairs: FileRows(options.pairs, None, every)}
+            *_, own = with_agreeing_ids(known, reading.match_ids).values()
+            ids = np.asarray(own.ids)[place]
         missing = ids[~np.isin(ids, table.ids)]
         if len(missing):
             cause = why_unmatched({options.pairs: ids.tolist(), table.file: table.ids.tolist()})

@@ -111,7 +111,8 @@ def run_cases(
             if not result.is_complete:
                 break
         if options.json:
-            print(printable_json([result.as_dict() for result in results]))
+            read = getattr(options, "read", [])
+            print(printable_json([{**result.as_dict(), "read": read} for result in results]))
         if page is not None and any(result.successes for result in results):
             progress.update("writing the report")
             _write(page, results, options, commands(results[-1]))

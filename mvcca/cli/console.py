@@ -26,7 +26,12 @@ def is_colored() -> bool:
 
 
 def show(options: Namespace, text: str, facts: Any) -> None:
-    """Print a result: as text, or with ``--json`` as one JSON value."""
+    """Print a result: as text, or with ``--json`` as one JSON value.
+
+    A mapping of facts also has what files were read as.
+    """
+    if isinstance(facts, dict) and (read := getattr(options, "read", None)):
+        facts = {**facts, "read": read}
     print(
         printable_json(facts) if options.json else printable(fitted_to_terminal(text)), flush=True
     )

@@ -21,6 +21,7 @@ from mvcca.cli.inputs import (
     files_of_views,
     read_inputs,
 )
+from mvcca.cli.missing import MENDS, without_holes
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
 from mvcca.cli.reading import reading_words
 from mvcca.comparison.data import text_views
@@ -44,8 +45,12 @@ def run(options: Namespace) -> None:
     files, label_files = files_of_views(options), files_of_labels(options)
     of_labels = [label_files] if isinstance(label_files, str) else [*(label_files or {}).values()]
     output = checked_output(options.output, [*files.values(), *of_labels])
-    holes = chosen.get("missing", "error") != "error"
-    views, labels = read_inputs(options, files, holes=holes)
+    missing = chosen.get("missing", options.missing)
+    views, labels = read_inputs(options, files, holes=missing != "error")
+    mended: list[str] = []
+    if missing in MENDS:
+        views, _, kept, mended = without_holes(views, None, missing, files)
+        labels = None if labels is None else labels[kept]
     _check_labels(method, labels, options.cv_goal)
     model, step = _built(method, chosen, views, options)
     _tune(model, method, chosen, views, labels, options)
@@ -61,6 +66,7 @@ def run(options: Namespace) -> None:
         "--block-rows": options.block_rows,
         "reading": reading_words(options),
         "--complete": options.complete,
+        "--missing": missing,
         **{f"--view {name}": file_stamp(files[name], block) for name, block in views.items()},
         "--labels": list(map(file_stamp, of_labels)),
     }
@@ -74,7 +80,13 @@ def run(options: Namespace) -> None:
             model.fit(rows, labels)
         save(model if step is None else make_pipeline(step, model), output)
     found = describe(output)
-    show(options, str(found), found)
+    facts = {**found, "missing": mended} if mended else found
+    lines = [str(found), *mended]
+    if (name := chosen.get("confounds")) in views.names:
+        columns = getattr(views[name], "columns", None) or [f"{views.widths[name]} columns"]
+        facts = {**facts, "confounds": list(columns)}
+        lines.append(f"Confounds ({name}): {'; '.join(columns)}.")
+    show(options, "\n".join(lines), facts)
     if not (options.json or options.quiet):
         print(printable(f"\nNext: {_search_command(options, files, output)}"))
 
@@ -96,6 +108,13 @@ def _parameters(method: Method, options: Namespace) -> dict[str, Any]:
         if name not in method.takes():
             known = ", ".join(sorted(method.takes()))
             raise UsageError(f"--param {name}: {method.name} has the parameters {known}")
+    if options.missing not in ("error", *MENDS):
+        if "missing" not in method.takes():
+            raise UsageError(
+                f"--missing {options.missing}: {method.name} learns from complete rows; give "
+                f"{' or '.join(MENDS)}, or --method cca or mvcca"
+            )
+        chosen.setdefault("missing", options.missing)
     of_networks = network_parameters(options)
     if not method.is_deep:
         of_networks.pop("device", None)

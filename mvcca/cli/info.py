@@ -17,8 +17,13 @@ def run(options: Namespace) -> None:
         from mvcca.interop.migration import Migration
 
         migration = Migration.load(file)
-        text = f"{file}: migration of {migration.direction}\n{migration}"
-        show(options, text, {"file": file} | migration.as_dict())
+        views = migration.views
+        uses = [f"--view {name}=FILE ({n} features)" for name, n in views.items()]
+        text = (
+            f"{file}: migration of {migration.direction}; `mvcca transform` maps "
+            f"{' and '.join(uses)}\n{migration}"
+        )
+        show(options, text, {"file": file, "views": views} | migration.as_dict())
     else:
         found = describe(file)
         show(options, str(found), found)

@@ -15,7 +15,7 @@ from mvcca.blocks.sources import ReadOptions, path_and_key
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.model_files import model_file
-from mvcca.cli.reading import header_of, ids_in_words, reading_of, readings_of, say
+from mvcca.cli.reading import header_of, ids_in_words, reading_of, readings_of, telling
 from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
 from mvcca.machine.progress import passing_bars
@@ -111,16 +111,15 @@ def read_inputs(
         raise UsageError("--complete needs --id, by which the objects of all views are known")
     if options.id is not None and isinstance(label_files, dict):
         raise UsageError("--id pairs the rows of views; labels are one FILE then")
-    said: list[str] = []
-    views, y = read_views(
-        files,
-        label_files,
-        reading=readings_of(options, files),
-        check_finite=check_finite,
-        holes=holes,
-        say=said.append,
-    )
-    say(said)
+    with telling(options) as say:
+        views, y = read_views(
+            files,
+            label_files,
+            reading={"labels": reading_of(options, "labels"), **readings_of(options, files)},
+            check_finite=check_finite,
+            holes=holes,
+            say=say,
+        )
     if options.id is not None:
         note(_matched_in_words(views, ids_in_words(options)))
         return _complete(views, y) if options.complete else (views, y)
@@ -159,6 +158,13 @@ def warn_of_ids(output: Path, ids: np.ndarray | None) -> None:
 def checked_output(name: str, inputs: Iterable[str]) -> Path:
     """The path of an output that can be written and is none of the inputs."""
     return check_writable(Path(name), [path_and_key(file)[0] for file in inputs])
+
+
+def checked_page(name: str, inputs: Iterable[str]) -> Path:
+    """The path of a page, as of an output."""
+    if not name.lower().endswith((".html", ".htm")):
+        raise UsageError(f"--report: expected a name ending in .html, got {name}")
+    return checked_output(name, inputs)
 
 
 def load_model(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,14 @@ from mvcca.blocks import as_block
 from mvcca.blocks.sources import FileRows
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import ROWS_IN, checked_output, configured, warn_of_ids
-from mvcca.cli.reading import header_of, ids_in_words, readings_of, say
+from mvcca.cli.inputs import ROWS_IN, checked_output, checked_page, configured, warn_of_ids
+from mvcca.cli.reading import header_of, ids_in_words, opened
 from mvcca.cli.signatures import chosen
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.statistics.passes import ProjectedRows
-from mvcca.views.files import check_same_order, common_rows, open_tables, read_row_numbers
+from mvcca.views.files import check_same_order, common_rows, read_row_numbers
 
 
 def run(options: Namespace) -> None:
@@ -33,14 +34,18 @@ def run(options: Namespace) -> None:
         )
     files = [options.old, options.new, *([options.sample] if options.sample else [])]
     output = checked_output(options.output, files)
+    report = None if options.report is None else checked_page(options.report, files)
     names = {"old": options.old, "new": options.new}
-    said: list[str] = []
-    tables = open_tables(names, readings_of(options, names), say=said.append)
-    say(said)
+    tables = opened(names, options)
     old = tables["old"].matrix
     sample = _sample(options, tables) if options.id is None else _matched(options, tables)
     with configured(options):
-        found = fit_migration(*sample, stored=old, **chosen(options))
+        settings = chosen(options)
+        settings["learning_curve"] |= report is not None
+        found = fit_migration(*sample, stored=old, **settings)
+        if report is not None:
+            found.save_page(report, command=f"mvcca {shlex.join(options.arguments)}")
+            note(f"report: {report}")
         if not options.json:
             print(found, flush=True)
         if not (found.is_useful or options.force):

@@ -60,8 +60,9 @@ Scores are larger for better items; distances of --similarity euclidean are nega
 
 MIGRATE = f"""A map is fitted to the sample, whose items both models embedded. By default it is
 applied to every row of OLD, so that queries of the new model find rows that only the old one has
-seen. With --direction queries nothing stored changes: -o MAP.mvcca is the map of queries, which
-`mvcca transform` and mvcca.interop.migration.Migration apply.
+seen. With --direction queries nothing stored changes: -o MAP.mvcca is the map of queries. `mvcca
+transform MAP.mvcca --view new=FILE` applies it, and of a map of items, --view old=FILE. In Python,
+mvcca.interop.migration.Migration does.
 
 The first figure is the share of vectors of NEW that find their own row first among all rows of OLD,
 by cosine, with two standard errors. Each searches by a map without its own pair: leave-one-out for

@@ -113,6 +113,7 @@ so, otherwise as in the library; networks: see below)"""
     add_option(
         settings, "--param", text, "NAME=VALUE", values.parameter, dest="params", **_REPEATED
     )
+    _add_missing(settings, "objects")
     tuning = settings.add_mutually_exclusive_group()
     text = """what the chosen settings find best among held-out rows: the same object, items of
 the same class (needs --labels), or correlation (default: class if the method
@@ -204,6 +205,7 @@ May be left out if both files have the same number of rows, in the same order"""
         required=True,
     )
     add_parameters(command, command, MIGRATE, "direction")
+    _add_report(command, ".html; a page with what the map finds and keeps, and the learning curve")
     settings = command.add_argument_group("settings of the map")
     add_parameters(command, settings, MIGRATE, left=NO_OPTIONS[MIGRATE])
     add_option(settings, "--force", "write even if the map is no better than one of permuted pairs")
@@ -227,7 +229,8 @@ exchange whole groups of the same size"""
     add_option(command, "--groups", text, "COLUMN|FILE")
     _add_report(command, ".html")
     settings = command.add_argument_group("settings of the test")
-    add_parameters(command, settings, STUDY, "within", "n_components", "missing")
+    add_parameters(command, settings, STUDY, "within", "n_components")
+    _add_missing(settings, "subjects")
     add_parameters(command, settings, STUDY, left=NO_OPTIONS[STUDY])
     add_reading(command)
 
@@ -392,6 +395,14 @@ folds by then is printed, and other methods are left out, with the reason"""
     add_parameters(command, settings, COMPARE, left={*NO_OPTIONS[COMPARE], *of_files})
     _add_networks(command)
     return measuring, settings, files
+
+
+def _add_missing(group: Any, whose: str) -> None:
+    text = f"""what to do about missing values: refuse them, leave out the {whose} that miss one,
+fill in the mean of the column (in categories of confounds, a level of their own), or learn from
+the values that are there, by pairs of variables or by maximum likelihood"""
+    choices = ("error", "drop", "mean", "pairwise", "em")
+    add_option(group, "--missing", text, choices=choices, default="error")
 
 
 def _add_texts(command: ArgumentParser) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mvcca.cli.console import note
 from mvcca.cli.errors import UsageError
-from mvcca.cli.values import add_option
+from mvcca.cli.values import add_option, names
 
 if TYPE_CHECKING:
-    from mvcca.blocks.sources import ReadOptions
+    from mvcca.blocks.sources import FileRows, ReadOptions
 
 _IN = "how files are read"
 _TEXTS = {  # options with the metavariable and the help of each
@@ -28,6 +29,7 @@ _TEXTS = {  # options with the metavariable and the help of each
     "--encoding": ("[NAME=]NAME", "encoding of a text (default: UTF-8, or UTF-16 if it is)"),
     "--as": ("NAME=KIND", "texts or table: what a text holds (default: as the file tells)"),
 }
+_VIEWS = ("views", "galleries", "queries", "bank")  # options with files of views
 _BESIDE = ("confounds", "groups", "labels", "pairs")  # files that are no views
 
 
@@ -48,6 +50,9 @@ def add_reading(command: ArgumentParser, group: Any = None) -> Any:
     group = group or command.add_argument_group(_IN)
     text = "whether the first line of tables in text is a header (default: as the file tells)"
     add_option(group, "--header", text, choices=("yes", "no"))
+    text = """what may differ between the ids of two files: spaces, case, zeros (before a number),
+punctuation, beginning or ending, separated by commas"""
+    add_option(group, "--match-ids", text, "NAME,...", names)
     for flag, (metavar, text) in _TEXTS.items():
         add_option(group, flag, text, metavar, action="append", dest=_dest(flag))
     return group
@@ -59,12 +64,11 @@ def header_of(options: Namespace) -> bool | None:
     return None if header is None else header == "yes"
 
 
-def readings_of(
-    options: Namespace, names: Iterable[str], others: Iterable[str] = ()
-) -> dict[str, ReadOptions]:
-    """How to read the file of each view; options may name `others`, too."""
+def readings_of(options: Namespace, names: Iterable[str]) -> dict[str, ReadOptions]:
+    """How to read the files of these views; options may name all views of the command."""
     names = list(names)
-    known = {*names, *others, *_BESIDE}
+    files = [pair for own in _VIEWS for pair in getattr(options, own, None) or ()]
+    known = {*names, *(name for name, _ in files), *_BESIDE}
     for flag in ("--id", *_TEXTS):
         for text in getattr(options, _dest(flag), None) or ():
             name, mark, _ = text.partition("=")
@@ -112,6 +116,7 @@ def reading_of(options: Namespace, name: str) -> ReadOptions:
         encoding=value("--encoding"),
         kind=kind,
         transpose=None if turned is None else turned != "no",
+        match_ids=",".join(getattr(options, "match_ids", None) or ()),
     )
 
 
@@ -121,6 +126,8 @@ def reading_words(options: Namespace) -> list[str]:
     for flag in ("--id", *_TEXTS):
         for text in getattr(options, _dest(flag), None) or ():
             found += [flag, text]
+    if how := getattr(options, "match_ids", None):
+        found += ["--match-ids", ",".join(how)]
     header = getattr(options, "header", None)
     return found if header is None else [*found, "--header", header]
 
@@ -130,8 +137,20 @@ def ids_in_words(options: Namespace) -> str:
     return ", ".join(repr(text) for text in options.id)
 
 
-def say(said: Iterable[str]) -> None:
-    """Print what files were read as."""
+def opened(files: Mapping[str, str], options: Namespace, **more: Any) -> dict[str, FileRows]:
+    """Open the files of views as the options say, and tell what they are read as."""
+    from mvcca.views.files import open_tables  # after --help
+
+    with telling(options) as say:
+        return open_tables(files, readings_of(options, files), say=say, **more)
+
+
+@contextmanager
+def telling(options: Namespace) -> Iterator[Callable[[str], None]]:
+    """Note what is told on the way once all is well, and keep it for ``--json``."""
+    said: list[str] = []
+    yield said.append
+    options.read = [*getattr(options, "read", ()), *said]
     for line in said:
         note(line)
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.sources import FileRows
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
 from mvcca.cli.inputs import by_name, checked_output, configured, load_model
-from mvcca.cli.reading import readings_of, say
+from mvcca.cli.reading import opened
 from mvcca.cli.signatures import chosen
 from mvcca.interop import Hits
 from mvcca.machine.printable import printable
@@ -21,7 +20,7 @@ from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.retrieval import RetrievalIndex
 from mvcca.views import Views
-from mvcca.views.files import common_rows, open_tables, paired
+from mvcca.views.files import common_rows, paired
 
 
 def run(options: Namespace) -> None:
@@ -38,7 +37,7 @@ def run(options: Namespace) -> None:
         output = checked_output(options.output, [options.model, *files])
     model = load_model(options.model)
     with configured(options):
-        opened, item_ids = _rows(galleries, options, joint=options.joint)
+        items, item_ids = _rows(galleries, options, joint=options.joint)
         asked, query_ids = _rows(queries, options, joint=True)
         index = RetrievalIndex(
             model,
@@ -46,7 +45,7 @@ def run(options: Namespace) -> None:
             weighting=options.weighting,
             **chosen(options),
         )
-        hits = Hits(index, opened, asked, options.k, options.joint, item_ids, query_ids)
+        hits = Hits(index, items, asked, options.k, options.joint, item_ids, query_ids)
         if output is None:
             _print(hits, ".jsonl" if options.json else ".csv")
             return
@@ -61,7 +60,7 @@ def _rows(
     files: dict[str, str], options: Namespace, *, joint: bool
 ) -> tuple[dict[str, Any], dict[str, np.ndarray] | None]:
     """Rows of views, and with --id their ids; if `joint`, only objects that are in all files."""
-    tables = _tables(files, options)
+    tables = opened(files, options)
     if options.id is None:
         return {name: table.matrix for name, table in tables.items()}, None
     if joint:
@@ -71,16 +70,9 @@ def _rows(
     return {name: table.matrix for name, table in tables.items()}, ids
 
 
-def _tables(files: dict[str, str], options: Namespace) -> dict[str, FileRows]:
-    said: list[str] = []
-    tables = open_tables(files, readings_of(options, files), say=said.append)
-    say(said)
-    return tables
-
-
 def _bank(files: dict[str, str], options: Namespace) -> Views:
     """Training rows: matched by ids, or else paired if the files have the same number of rows."""
-    tables = _tables(files, options)
+    tables = opened(files, options)
     if options.id is not None:
         return paired(tables)
     rows = {name: table.matrix for name, table in tables.items()}

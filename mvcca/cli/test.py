@@ -15,40 +15,54 @@ from mvcca.blocks import as_block
 from mvcca.blocks.sources import FileRows, NamedColumns, is_missing, read_cells
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import checked_output, configured, groups_of_ids
-from mvcca.cli.reading import reading_of, readings_of, say
+from mvcca.cli.inputs import checked_page, configured, groups_of_ids
+from mvcca.cli.missing import MENDS, without_holes
+from mvcca.cli.reading import opened, reading_of
 from mvcca.cli.signatures import chosen
 from mvcca.inspection import study
 from mvcca.views import Views
 from mvcca.views.coding import coding_of
-from mvcca.views.files import common_rows, identified, in_order, open_tables, places_of, read_ids
+from mvcca.views.files import (
+    common_rows,
+    identified,
+    in_order,
+    places_of,
+    read_ids,
+    with_agreeing_ids,
+)
 
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow")
 _LEAVE_OUT = "Leave out the column or these rows"
-_CONFOUNDS = f"{_LEAVE_OUT}, or impute them"
+_CONFOUNDS = f"{_LEAVE_OUT}: --missing drop, or fill them in: --missing mean"
 
 
 def run(options: Namespace) -> None:
     """Run the command."""
     files = [file for file in (options.first, options.second, options.confounds) if file]
-    report = None if options.report is None else checked_output(options.report, files)
-    if report is not None and report.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"--report: expected a name ending in .html, got {options.report}")
+    report = None if options.report is None else checked_page(options.report, files)
     names = [Path(file).stem for file in files]
     if names[0] == names[1]:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
     views, ids, confounds, n_given = _matched(dict(zip(names, files, strict=False)), options)
     groups, rest = _groups(options, confounds, ids, len(views))
+    said = []
+    if n_given > len(views):
+        said = [f"{n_given - len(views)} of {n_given} subjects were left out: not in all files."]
+    missing = options.missing
+    if missing in MENDS:
+        of_views = dict(zip(views.names, files[:2], strict=True))
+        views, rest, kept, mended = without_holes(views, rest, missing, of_views)
+        groups = None if groups is None else groups[kept]
+        said, missing = [*said, *mended], "error"
     with configured(options):
         result = study(
             views,
             confounds=None if rest is None else _checked(rest),
             groups=groups,
+            missing=missing,
             **chosen(options),
         )
-    if n_given > result.n_rows:
-        lost = f"{n_given - result.n_rows} of {n_given} subjects were left out: not in all files."
-        result = replace(result, left_out=(lost,))
+    result = replace(result, left_out=tuple(said))
     show(options, str(result), result.as_dict())
     if report is not None:
         result.save_page(report, command=f"mvcca {shlex.join(options.arguments)}")
@@ -60,19 +74,13 @@ def _matched(
 ) -> tuple[Views, np.ndarray | None, FileRows | None, int]:
     """Variables, ids and confounds of the same subjects, and the rows of the longest file."""
     first, second = list(files)[:2]
-    said: list[str] = []
-    tables = open_tables(
-        {name: files[name] for name in (first, second)},
-        readings_of(options, files),
-        holes=True,
-        say=said.append,
-    )
-    say(said)
+    tables = opened({name: files[name] for name in (first, second)}, options, holes=True)
     tables = {name: _named_in_memory(table) for name, table in tables.items()}
     for table in tables.values():
         if table.missing is not None and options.missing == "error":
             raise CommandError(
-                f"{table.file}: {table.missing}. {_LEAVE_OUT}, or keep them with --missing em"
+                f"{table.file}: {table.missing}. {_LEAVE_OUT}: --missing drop, or keep them with "
+                "--missing em"
             )
     cells = None
     if options.confounds is not None:
@@ -93,6 +101,9 @@ def _matched(
         cells = identified(cells, reading_of(options, "confounds"))
         rows = np.arange(len(cells), dtype=float)[:, None]
         matched[options.confounds] = FileRows(cells.file, rows, cells.ids)
+        if how := reading_of(options, "confounds").match_ids:
+            matched = with_agreeing_ids(matched, how)
+            cells = replace(cells, ids=matched[options.confounds].ids)
     matrices, common = common_rows(matched)
     n_most = max(table.matrix.shape[0] for table in matched.values())
     if len(common) < n_most:
@@ -115,16 +126,20 @@ def _named_in_memory(table: FileRows) -> FileRows:
 
 def _checked(cells: FileRows) -> Any:
     """Confounds without missing values; errors name the file and the line."""
-    for name, column in cells.cells.items():
-        missing = np.array([is_missing(cell) or cell.lower() == "nan" for cell in column])
-        if missing.any():
-            raise CommandError(
-                f"{cells.file}: column {name!r} misses {missing.sum()} of {len(missing)} values, "
-                f"first in {cells.row_in_words(int(missing.argmax()))}. {_CONFOUNDS}"
-            )
+    for name in cells.cells:
+        _reject_missing(cells, name, _CONFOUNDS)
     with warnings.catch_warnings(action="ignore"):  # of ids and families, as the test warns
         coding_of(cells.cells, name=cells.file, place=cells.row_in_words)
     return cells.cells
+
+
+def _reject_missing(cells: FileRows, name: str, remedy: str) -> None:
+    missing = np.array([is_missing(cell) for cell in cells.cells[name]])
+    if missing.any():
+        raise CommandError(
+            f"{cells.file}: column {name!r} misses {missing.sum()} of {len(missing)} values, "
+            f"first in {cells.row_in_words(int(missing.argmax()))}. {remedy}"
+        )
 
 
 def _groups(
@@ -136,6 +151,7 @@ def _groups(
         return None, confounds
     if confounds is not None and name in confounds.cells:
         rest = confounds.without([name])
+        _reject_missing(confounds, name, "Name a group for each of them, or leave out these rows")
         return _codes(confounds.cells[name]), rest if rest.cells else None
     if not Path(name).is_file():
         where = "" if confounds is None else f" nor a column of {confounds.file}"

@@ -22,13 +22,13 @@ from mvcca.cli.inputs import (
     warn_of_ids,
 )
 from mvcca.cli.model_files import model_file
-from mvcca.cli.reading import header_of, readings_of, say
+from mvcca.cli.reading import header_of, opened
 from mvcca.cli.signatures import chosen
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.statistics.passes import ProjectedRows
-from mvcca.views.files import open_tables, read_ids
+from mvcca.views.files import read_ids
 
 _VIEW = "{view}"
 
@@ -46,22 +46,25 @@ def run(options: Namespace) -> None:
     targets = {view: checked_output(name, inputs) for view, name in names.items()}
     project, header = _projection(options), header_of(options)
     with configured(options), ExitStack() as outputs:  # renamed together, after all are written
-        said: list[str] = []
-        opened = open_tables(files, readings_of(options, files), say=said.append)
-        say(said)
+        tables = opened(files, options)
         projected = {
             name: ProjectedRows(project, name, table.matrix, files[name])
-            for name, table in opened.items()
+            for name, table in tables.items()
         }
-        ids = {name: table.ids for name, table in opened.items()}
+        ids = {name: table.ids for name, table in tables.items()}
         if options.ids is not None:
             ids = _ids_in(options.ids, projected, header)
         for name, rows in projected.items():
             file = outputs.enter_context(replacing(targets[name]))
             warn_of_ids(targets[name], ids[name])
-            rows.write(file, targets[name].suffix.lower(), ids[name], opened[name].id_name)
+            rows.write(file, targets[name].suffix.lower(), ids[name], tables[name].id_name)
     facts = [
-        {"file": str(targets[name]), "rows": rows.shape[0], "components": rows.shape[1]}
+        {
+            "file": str(targets[name]),
+            "rows": rows.shape[0],
+            "components": rows.shape[1],
+            "read": tables[name].took,
+        }
         for name, rows in projected.items()
     ]
     lines = ["{file}: {rows:,} rows, {components} components".format(**one) for one in facts]

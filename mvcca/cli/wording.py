@@ -13,12 +13,12 @@ from collections.abc import Collection
 # Advice of the library, and what a reader of the command line can do instead.
 _ADVICE = {
     r"Fill in missing values with mvcca\.PerView\(SimpleImputer\(\)\), leave out these rows, or "
-    r"let CCA or MVCCA learn from the other values \(missing=\"em\", --param missing=em\)": (
-        "Fill in missing values, leave out these rows, or let `mvcca fit --method cca` or mvcca "
-        "learn from the other values (--param missing=em)"
+    r"let CCA or MVCCA learn from the other values \(missing=\"em\"\)": (
+        "Fill in missing values, or leave out these rows: `mvcca fit` and test do so with "
+        "--missing mean or drop; with --missing em, cca and mvcca learn from the other values"
     ),
-    r"with mvcca\.Views\(blocks, index=\.\.\.\) or --id": "with --id COLUMN",
-    r"(Fit|Select them:) views\[views\.seen\.all\(axis=1\)\]( \(--complete\))?": (
+    r"with mvcca\.Views\(blocks, index=\.\.\.\)": "with --id COLUMN",
+    r"(Fit|Select them:) views\[views\.seen\.all\(axis=1\)\]": (
         "Keep the objects of all views: --id COLUMN --complete"
     ),
     r", and paired objects with views\[views\.seen\.all\(axis=1\)\]": "",
@@ -28,6 +28,7 @@ _ADVICE = {
     r"make blocks smaller(:| with) mvcca\.config_context\(block_rows=\.\.\.\)": (
         "make blocks smaller with --block-rows"
     ),
+    r"header=True or header=False": "--header yes or no",
     r", or budget=None,": ", or --budget none,",
     r"a comparison has them with tune=False": "a comparison has them with --no-tune",
     r"Pass X_val to fit": "Give more rows, or a larger --validation-fraction",
@@ -46,7 +47,6 @@ _ADVICE = {
 _VALUE = r"\"[^\"\s]*\"|'[^'\s]*'|\[[^\]]*\]|\{[^}]*\}|-?[\w.]*\w"
 # A call, which stays as it is, or a setting.
 _SETTING = re.compile(rf"\w\([^()]*\)|(?<![\w.\-/])(?<!--param )([a-z][a-z_]*[a-z])=({_VALUE})")
-_BESIDE = re.compile(r"\w+=\S+(?: or \w+)? \((--[^)]+)\)")  # Python's form, and that of an option
 _FILE = re.compile(r"\.[A-Za-z]\w{0,7}(:\w+)?$")
 
 # What only Python can follow. A file or a column may have such a name, but then it is quoted.
@@ -98,7 +98,6 @@ def with_options(message: str, parser: ArgumentParser | None) -> str:
     options = {action.dest: action for action in actions[::-1] if action.option_strings}
     for pattern, words in _ADVICE.items():
         message = re.sub(pattern, words, message)
-    message = _BESIDE.sub(r"\1", message)
 
     def option(found: re.Match[str]) -> str:
         if found[1] is None:

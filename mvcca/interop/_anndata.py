@@ -46,8 +46,8 @@ def views_of_modalities(data: Any, use: Mapping[str, str | None] | None = None) 
             [data.mod[name].obs_names.get_indexer(data.obs_names) for name in chosen]
         )
         seen = (index >= 0).any(axis=1)
-        if message := unmatched({name: data.mod[name].obs_names for name in chosen}):
-            warn(message)
+        if message := unmatched({repr(name): data.mod[name].obs_names for name in chosen}):
+            warn(message.partition(" Give match_ids")[0])  # MuData has matched them
         return Views(blocks, index[seen]).with_ids(np.asarray(data.obs_names, object)[seen])
     if not hasattr(data, "obsm"):
         raise TypeError(f"Expected MuData or AnnData, got {type(data).__name__}.")

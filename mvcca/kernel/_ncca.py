@@ -234,7 +234,7 @@ class NCCA(MultiViewEstimator):
         if not views.is_paired:
             raise ValueError(
                 f"NCCA learns from pairs, but {np.sum(~views.seen.all(axis=1))} of {len(views)} "
-                "objects are seen in one view only. Fit views[views.seen.all(axis=1)] (--complete)."
+                "objects are seen in one view only. Fit views[views.seen.all(axis=1)]."
             )
         names = views.names
         n_neighbors = setting_by_view(self, "n_neighbors", names)

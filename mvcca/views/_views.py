@@ -32,7 +32,7 @@ from mvcca.machine.printable import in_one_line
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
 from mvcca.views._table import table_of
-from mvcca.views.shared_ids import unmatched, why_unmatched
+from mvcca.views.shared_ids import agreeing, unmatched, why_unmatched
 
 __all__ = ["Views"]
 
@@ -176,7 +176,13 @@ class Views(ShownAsTables):
         return cls.of(named, seen, _stacked_ids([row_labels(b.matrix) for b in named.values()]))
 
     @classmethod
-    def aligned(cls, blocks: Mapping[str, Any] | Sequence[Any], on: str | None = None) -> Views:
+    def aligned(
+        cls,
+        blocks: Mapping[str, Any] | Sequence[Any],
+        on: str | None = None,
+        *,
+        match_ids: str = "",
+    ) -> Views:
         """Pair the rows of DataFrames by label instead of by position.
 
         Parameters
@@ -186,6 +192,10 @@ class Views(ShownAsTables):
         on : str, optional
             Column that identifies the objects, which is excluded from the features. By default the
             index of pandas DataFrames; polars DataFrames need `on`.
+        match_ids : str, optional
+            What may differ between two spellings of a label, separated by commas: "types",
+            "spaces", "case", "zeros" (at the beginning of a number, or .0 at its end),
+            "punctuation", a "beginning" or an "ending" that most labels of a DataFrame have.
 
         Returns
         -------
@@ -199,14 +209,13 @@ class Views(ShownAsTables):
         ------
         ValueError
             If a view has no row labels, missing labels or duplicate labels, or if no label is in
-            two views.
+            two views; with `match_ids`, if two labels of a view are the same.
 
         Warns
         -----
         UserWarning
             If more than a fifth of the rows of a view have labels that no other view has, or if
-            labels would match more without whitespace, case, leading zeros, punctuation or a
-            common prefix or suffix. The message counts them.
+            labels would match more by some `match_ids`. The message counts them.
 
         Examples
         --------
@@ -238,6 +247,12 @@ class Views(ShownAsTables):
                     f"View {name!r} has several rows with the label {str(duplicate)!r}; alignment "
                     "needs one row per object and view. Pair rows with Views(blocks, index)."
                 )
+        if match_ids:
+            agreed = agreeing({repr(name): rows[name] for name in rows}, match_ids.split(","))
+            rows = {
+                name: dict(zip(own, rows[name].values(), strict=True))
+                for name, own in zip(rows, agreed.values(), strict=True)
+            }
         ids = list(dict.fromkeys(label for row_of in rows.values() for label in row_of))
         headers = {name: column_labels(block.matrix) for name, block in named.items()}
         _check_matches(rows, len(ids), headers)
@@ -594,12 +609,13 @@ def _check_matches(
     rows: Mapping[str, Mapping[Any, int]], n_objects: int, headers: Mapping[str, Any]
 ) -> None:
     """Refuse labels of which none is in two views, and warn of rows that are left over."""
-    known = {name: own for name, own in headers.items() if own is not None}
+    known = {repr(name): own for name, own in headers.items() if own is not None}
+    named = {repr(name): own for name, own in rows.items()}
     if len(rows) > 1 and all(rows.values()) and n_objects == sum(map(len, rows.values())):
-        firsts = ", ".join(f"{name!r} has {few(list(own)[:2])}" for name, own in rows.items())
-        cause = why_unmatched(rows, known) or "Use Views.unpaired if no object is in two views."
-        raise ValueError(f"No row label is in two views: {firsts}. {cause}")
-    if message := unmatched(rows, known):
+        firsts = ", ".join(f"{name} has {few(list(own)[:2])}" for name, own in named.items())
+        cause = why_unmatched(named, known) or "Use Views.unpaired if no object is in two views."
+        raise ValueError(f"No row label is in two views: {firsts}. {cause[0].upper()}{cause[1:]}")
+    if message := unmatched(named, known):
         warn(message)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from operator import itemgetter
 from typing import Any
@@ -22,16 +22,20 @@ _FEW = 200  # of them, whose beginnings and ends are compared with those of ten 
 _HALF = 0.5  # of the ids left over that another spelling must match to be named
 _LEAST = 2  # ids that a common prefix or suffix, or a header, must match
 
-# What may differ between two spellings of an id, by the words for an id without it.
-_SPELLINGS: dict[str, Callable[[str], str]] = {
-    "compared as text": str,
-    "without the whitespace around them": lambda one: one.strip().strip("\ufeff\u200b").strip(),
-    "ignoring case": str.casefold,
-    "without leading zeros or .0": lambda one: re.sub(
-        r"(?<!\d)0+(?=\d)", "", re.sub(r"(?<=\d)\.0+$", "", one)
-    ),
-    "ignoring punctuation": lambda one: re.sub(r"[\W_]+", "", one),
+# What may differ between two spellings of an id, by the function that removes the difference.
+_PLAIN: dict[str, Callable[[str], str]] = {
+    "types": str,
+    "spaces": lambda one: one.strip().strip("\ufeff\u200b").strip(),
+    "case": str.casefold,
+    "zeros": lambda one: re.sub(r"(?<!\d)0+(?=\d)", "", re.sub(r"(?<=\d)\.0+$", "", one)),
+    "punctuation": lambda one: re.sub(r"[\W_]+", "", one),
 }
+_ENDS = {"beginning": "a beginning", "ending": "an ending"}
+DIFFERENCES = (*_PLAIN, *_ENDS)  # that `agreeing` may ignore
+# What is tried, from simple to bold; types differ in none of the others either.
+_ALL = tuple(_PLAIN)[1:]
+_TRIED = [*((one,) for one in _PLAIN), _ALL, *((one,) for one in _ENDS)]
+_TRIED += [(*own, one) for own in (_ALL[:-1], _ALL) for one in _ENDS]
 
 
 def matches_in_words(names: Sequence[str], seen: np.ndarray) -> str:
@@ -56,6 +60,50 @@ def matches_in_words(names: Sequence[str], seen: np.ndarray) -> str:
     return text + (f"; in no other view {counts}" if counts else "; no row is left over")
 
 
+def agreeing(ids: Mapping[str, Collection[Any]], differences: Collection[str]) -> dict[str, list]:
+    """Spell the ids of all views alike.
+
+    Parameters
+    ----------
+    ids : mapping of str to collection
+        Distinct ids of the rows of each view.
+    differences : collection of str
+        What may differ: some of `DIFFERENCES`. A beginning or an ending is the one that most ids
+        without a counterpart have.
+
+    Returns
+    -------
+    dict of str to list
+        The ids of each view, spelled as in the first view that has the same one.
+
+    Raises
+    ------
+    ValueError
+        If a difference is unknown, or two ids of a view are the same without it.
+    """
+    for one in differences:
+        if one not in DIFFERENCES:
+            raise ValueError(f"match_ids: expected some of {', '.join(DIFFERENCES)}, got {one!r}")
+    keys: dict[str, list[str]] = {}
+    for name, own in ids.items():
+        before = list(dict.fromkeys(key for known in keys.values() for key in known))
+        cut, keys[name] = _spelled(before, list(own), differences)
+        renamed = dict(zip(before, cut, strict=True))
+        keys |= {other: [renamed[key] for key in keys[other]] for other in keys if other != name}
+    first: dict[str, Any] = {}
+    for name, own in ids.items():
+        known: dict[str, Any] = {}
+        for key, one in zip(keys[name], own, strict=True):
+            if key in known:
+                raise ValueError(
+                    f"{name}: ids {str(known[key])!r} and {str(one)!r} are the same if "
+                    f"{_in_words_of(differences)} may differ; rename one of them"
+                )
+            known[key] = one
+        first = known | first
+    return {name: [first[key] for key in keys[name]] for name in ids}
+
+
 def unmatched(
     ids: Mapping[str, Collection[Any]],
     headers: Mapping[str, Collection[Any]] | None = None,
@@ -68,7 +116,7 @@ def unmatched(
     Parameters
     ----------
     ids : mapping of str to collection
-        Distinct ids of the rows of each view.
+        Distinct ids of the rows of each view, by its name as it is shown.
     headers : mapping of str to collection, optional
         Names of the columns of each view that has some.
     counted : collection of str, optional
@@ -88,6 +136,8 @@ def unmatched(
     partial = ~np.asarray(seen.all(axis=1))
     left = seen & partial[:, None] if joint else _alone(seen)
     cause = why_unmatched(ids, headers)
+    if cause and len(names) == 2:
+        return cause
     judged = [name in (names if counted is None else counted) for name in names]
     is_much = (left.sum(axis=0) > _SHARE * seen.sum(axis=0)) & judged
     if not (is_much.any() or cause):
@@ -110,8 +160,8 @@ def why_unmatched(
             n_named = sum(str(one).strip() in columns for one in ids[other])
             if other != name and n_named >= max(_LEAST, len(ids[other]) / 2):
                 return (
-                    f"{name!r} seems to be transposed: its columns are named by {n_named:,} of "
-                    f"{len(ids[other]):,} ids of {other!r}. Transpose it, so that each row is one "
+                    f"{name} seems to be transposed: its columns are named by {n_named:,} of "
+                    f"{len(ids[other]):,} ids of {other}. Transpose it, so that each row is one "
                     "object."
                 )
     for (a, first), (b, second) in combinations(ids.items(), 2):
@@ -119,52 +169,62 @@ def why_unmatched(
         left = _sorted(one for one in first if one not in shared)
         right = _sorted(one for one in second if one not in shared)
         sample = left[:_SAMPLE], right[:_SAMPLE]
-        found: list[tuple[int, str, _Spelling]] = [
-            (_n_shared(*sample, spell), how, spell) for how, spell in _spellings(a, b, *sample)
-        ]
         # Of equals, max takes the first, which is the simplest.
-        n_more, how, spell = max(found, key=itemgetter(0))
+        found = [(len(_pairs(*sample, words)), words) for words in _TRIED]
+        n_more, words = max(found, key=itemgetter(0))
         if n_more and n_more >= min(map(len, sample)) * _HALF:
-            n_all = len(shared) + _n_shared(left, right, spell)
+            for one in words[::-1] if len(words) > 1 else ():  # the bolder ones first
+                rest = tuple(word for word in words if word != one)
+                words = rest if len(_pairs(*sample, rest)) == n_more else words
+            pairs = _pairs(left, right, words)
+            one, other = map(repr, pairs[0])
+            if words == ("types",):
+                one, other = (f"{type(next(iter(own))).__name__} {one}" for own in (first, second))
+            n = min(len(first), len(second))
+            share = f"{len(shared):,} of {n:,} ids are" if shared else f"none of the {n:,} ids are"
             return (
-                f"{how[0].upper()}{how[1:]}, {n_all:,} ids of {a!r} and {b!r} match instead of "
-                f"{len(shared):,}: make the ids agree."
+                f"{share} in both {a} and {b}; {len(shared) + len(pairs):,} would be if "
+                f"{_in_words_of(words)} did not differ: {one} in {a}, {other} in {b}. Give "
+                f"match_ids='{','.join(words)}'"
             )
     return ""
 
 
-_Spelling = tuple[Callable[[str], str], Callable[[str], str]]  # of the ids of two views
+def _in_words_of(differences: Iterable[str]) -> str:
+    *others, last = (_ENDS.get(one, one) for one in differences)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
-def _spellings(
-    a: str, b: str, first: list[str], second: list[str]
-) -> Iterator[tuple[str, _Spelling]]:
-    """Ways to spell the ids of two views, in words and as functions, from simple to bold."""
-    for how, spell in _SPELLINGS.items():
-        yield how, (spell, spell)
-    yield "ignoring case, punctuation, whitespace and leading zeros", (_plain, _plain)
-    for spell in (str, _plain):
-        for end, turned in (("prefix", False), ("suffix", True)):
-            p, q = _affixes([*map(spell, first)], [*map(spell, second)], turned)
-            named = [f"{end} {own!r} in {name!r}" for own, name in ((p, a), (q, b)) if own]
-            if named:
-                words = "without the " + " and the ".join(named)
-                yield words, (_cut(spell, p, turned), _cut(spell, q, turned))
+def _spelled(
+    first: Sequence[Any], second: Sequence[Any], words: Collection[str]
+) -> tuple[list[str], list[str]]:
+    """The ids of two views without these differences."""
+    a, b = list(map(_text, first)), list(map(_text, second))
+    for word, plain in _PLAIN.items():
+        if word in words:
+            a, b = list(map(plain, a)), list(map(plain, b))
+    for end in _ENDS:
+        if end in words:
+            shared = set(a) & set(b)
+            left, right = (_sorted(one for one in own if one not in shared) for own in (a, b))
+            p, q = _affixes(left, right, end == "ending")
+            cut = str.removesuffix if end == "ending" else str.removeprefix
+            a, b = [cut(one, p) for one in a], [cut(one, q) for one in b]
+    return a, b
 
 
-def _plain(one: str) -> str:
-    """An id in the boldest of all spellings."""
-    for spell in _SPELLINGS.values():
-        one = spell(one)
-    return one
+def _pairs(
+    first: Sequence[str], second: Sequence[str], words: Collection[str]
+) -> list[tuple[str, str]]:
+    """Ids of two views that are the same without these differences.
 
-
-def _cut(spell: Callable[[str], str], affix: str, turned: bool) -> Callable[[str], str]:
-    def cut(one: str) -> str:
-        one = spell(one)
-        return one.removesuffix(affix) if turned else one.removeprefix(affix)
-
-    return cut
+    There are none if that makes two ids of a view one.
+    """
+    a, b = _spelled(first, second, words)
+    if len({*a}) < len(a) or len({*b}) < len(b):
+        return []
+    there = dict(zip(b, second, strict=True))
+    return [(one, there[key]) for key, one in zip(a, first, strict=True) if key in there]
 
 
 def _affixes(first: list[str], second: list[str], turned: bool) -> tuple[str, str]:
@@ -188,12 +248,6 @@ def _affixes(first: list[str], second: list[str], turned: bool) -> tuple[str, st
 def _ends(one: str) -> list[int]:
     """Where a prefix may end: not within a number, since 5 is no prefix of 51."""
     return [end for end in range(len(one)) if not (end and one[end - 1 : end + 1].isdecimal())]
-
-
-def _n_shared(first: list[str], second: list[str], spelling: _Spelling) -> int:
-    """Number of ids that agree in a spelling; 0 if it makes two ids of a view one."""
-    a, b = set(map(spelling[0], first)), set(map(spelling[1], second))
-    return len(a & b) if len(a) == len(first) and len(b) == len(second) else 0
 
 
 def _sorted(ids: Iterable[Any]) -> list[str]:
@@ -228,5 +282,5 @@ def _in_words(
     for name, own, mask in zip(names, seen.T, left.T, strict=True):
         if mask.any():
             example = f" (such as {str(every[int(mask.argmax())])!r})" if every else ""
-            parts.append(f"{int(mask.sum()):,} of {int(own.sum()):,} of {name!r}{example}")
+            parts.append(f"{int(mask.sum()):,} of {int(own.sum()):,} of {name}{example}")
     return ", ".join(parts)

@@ -12,28 +12,15 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mvcca.blocks.checks import few, repeated
-from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, library
+from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, in_order, library
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._text import as_strings
 
-__all__ = [
-    "ArrowTable",
-    "HuggingFaceRows",
-    "TableFile",
-    "column_of_ids",
-    "columns_as_texts",
-    "feature_names",
-    "is_text_column",
-    "list_columns",
-    "read_column",
-    "read_columns",
-]
+__all__ = ["ArrowTable", "HuggingFaceRows", "TableFile", "features_of", "index_columns", "opened"]
 
 _BATCH_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**16  # read ahead of each column
@@ -98,8 +85,8 @@ class ArrowRows(RowSource):
                 f"a table in memory, select it.{of_ids}"
             )
 
-    def _matrix(self, table: Any, start: int, stop: int) -> np.ndarray:
-        """The numbers of a table or a record batch, which is among these rows."""
+    def _matrix(self, table: Any, start: int) -> np.ndarray:
+        """The numbers of a table or a record batch, whose first row is row `start`."""
         block = np.empty((len(table), self.shape[1]), dtype=self.dtype)
         at = 0
         for name, width in self._widths.items():
@@ -108,26 +95,32 @@ class ArrowRows(RowSource):
                 column = column.combine_chunks()
             numbers = column if width is None else column.flatten()
             # pandas writes NaN as a missing value, which becomes NaN again: estimators name it.
-            holds_nan = width is None and self.dtype.kind == "f"
-            if (column.null_count or numbers.null_count) and not holds_nan:
-                raise SourceError(
-                    f"{self.name}: values are missing in column {name!r}, rows {start} to {stop}. "
-                    "Fill them in, or leave out these rows."
-                )
-            if width is not None and not _are_of_length(column, width):
+            if column.null_count and not (width is None and self.dtype.kind == "f"):
+                raise self._misses(name, start + _first(column.is_null()))
+            if width is not None and len(numbers) != width * len(table):
+                lengths = np.asarray(column.value_lengths())
+                row = int(np.flatnonzero(lengths != width)[0])
                 raise SourceError(
                     f"{self.name}: expected lists of {width} numbers in column {name!r}, as in "
-                    f"row 0; rows {start} to {stop} hold others."
+                    f"row 0; row {start + row} has {lengths[row]}; shorten it, or leave it out."
                 )
+            if width is not None and numbers.null_count:
+                raise self._misses(name, start + _first(numbers.is_null()) // width)
             values = numbers.to_numpy(zero_copy_only=False).reshape(len(table), width or 1)
             block[:, at : at + values.shape[1]] = values
             at += values.shape[1]
         return block
 
+    def _misses(self, name: str, row: int) -> SourceError:
+        return SourceError(
+            f"{self.name}: values are missing in column {name!r}, first in row {row}. Fill them "
+            "in, or leave out these rows."
+        )
 
-def _are_of_length(lists: Any, width: int) -> bool:
-    is_fixed = hasattr(lists.type, "list_size")
-    return is_fixed or bool(np.all(np.asarray(lists.value_lengths()) == width))
+
+def _first(mask: Any) -> int:
+    """The place of the first true value of an Arrow array."""
+    return int(np.flatnonzero(mask.to_numpy(zero_copy_only=False))[0])
 
 
 class ArrowTable(ArrowRows):
@@ -146,7 +139,7 @@ class ArrowTable(ArrowRows):
 
     def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         for start, stop in ranges:
-            yield self._matrix(self._slice(start, stop), start, stop)
+            yield self._matrix(self._slice(start, stop), start)
 
     def identity(self) -> tuple[Any, ...]:
         places = np.linspace(0, max(0, len(self) - 1), 64, dtype=int)
@@ -230,7 +223,8 @@ def _ipc(path: str | os.PathLike[str]) -> Iterator[_OpenFile]:
         )
 
 
-def _opened(path: str | os.PathLike[str]) -> AbstractContextManager[_OpenFile]:
+def opened(path: str | os.PathLike[str]) -> AbstractContextManager[_OpenFile]:
+    """An open Parquet or Arrow file."""
     return (_parquet if os.fspath(path).lower().endswith(".parquet") else _ipc)(path)
 
 
@@ -247,14 +241,14 @@ class TableFile(FileSource, ArrowRows):
         super().__init__(path, key)
 
     def _open(self) -> None:
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             schema, heights = file.schema, file.heights()
-        self._fields = self._fields or _features(schema)
+        self._fields = self._fields or features_of(schema)
         self._check_widths(schema)
         if self.key is not None:
             if self.key not in self._fields:
                 raise SourceError(
-                    f"{self.path}: no column {self.key!r}; there are {', '.join(self._fields)}."
+                    f"{self.shown}: no column {self.key!r}; there are {', '.join(self._fields)}."
                 )
             self._fields = (self.key,)
         self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
@@ -269,7 +263,7 @@ class TableFile(FileSource, ArrowRows):
             width = getattr(schema.field(name).type, "list_size", 0)
             if width > max(_MOST_FEATURES, self._stamp[0]):
                 raise SourceError(
-                    f"{self.path}: column {name!r} claims lists of {width:,} numbers in a file of "
+                    f"{self.shown}: column {name!r} claims lists of {width:,} numbers in a file of "
                     f"{self._stamp[0]:,} bytes; it is damaged."
                 )
 
@@ -279,151 +273,32 @@ class TableFile(FileSource, ArrowRows):
     def _first_row(self) -> Any:
         if not self._edges[-1]:
             return ()
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             return next(file.batches(bisect_right(self._edges, 0) - 1, 1, self._fields))
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        group = vars(self._here).pop("group", None)
-        for start, stop in ranges:
-            block = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
-            row = start
-            while row < stop:
-                number = bisect_right(self._edges, row) - 1
-                first, end = self._edges[number], min(stop, self._edges[number + 1])
-                if group is None or group.number != number or group.row > row - first:
-                    group = _RowGroup(number, self._batches(number, end - row))
-                group.fill(block[row - start : end - start], row - first)
-                row = end
-            yield block
-        self._here.group = group
+        return in_order(self._here, self._edges, self, ranges, self._batches)
 
     def _batches(self, group: int, n_rows: int) -> Iterator[np.ndarray]:
-        """The rows of a row group, decoded batch by batch, of which `n_rows` are read first."""
-        height = max(1, min(n_rows, _BATCH_BYTES // max(1, self.row_bytes)))
-        with _opened(self.path) as file:
-            for batch in file.batches(group, height, self._fields):
-                yield self._matrix(batch, self._edges[group], self._edges[group + 1])
+        """The rows from a row group on, decoded batch by batch; `n_rows` are read first."""
+        most = max(1, _BATCH_BYTES // max(1, self.row_bytes))
+        for number in range(group, len(self._edges) - 1):
+            height, start = max(1, min(n_rows, most)), self._edges[number]
+            with opened(self.path) as file:
+                for batch in file.batches(number, height, self._fields):
+                    yield self._matrix(batch, start)
+                    start += len(batch)
+            n_rows = most
 
 
-class _RowGroup:
-    """Place within a row group whose batches are being decoded."""
-
-    def __init__(self, number: int, batches: Iterator[np.ndarray]) -> None:
-        self.number, self.row = number, 0
-        self._batches, self._rest = batches, np.empty(0)
-
-    def fill(self, block: np.ndarray, start: int) -> None:
-        """Fill a block with the rows from `start` on, after skipping those before."""
-        while self.row < start + len(block):
-            if not len(self._rest):
-                self._rest = next(self._batches)
-            at = self.row - start
-            n_rows = min(len(self._rest), -at if at < 0 else len(block) - at)
-            if at >= 0:
-                block[at : at + n_rows] = self._rest[:n_rows]
-            self._rest = self._rest[n_rows:]
-            self.row += n_rows
-
-
-def read_columns(path: Path, key: str | None) -> np.ndarray:
-    """A column of text, as strings, or all columns of numbers."""
-    with _opened(path) as file:
-        text = _text_in(file, key)
-    if text is not None:
-        return text
-    source = TableFile(path, key)
-    return source.read(0, len(source))
-
-
-def columns_as_texts(path: str) -> dict[str, np.ndarray]:
-    """All columns as texts by name, an unnamed index of pandas as ""; a missing value is empty."""
-    with _opened(path) as file:
-        _features(file.schema)
-        table = file.read(None)
-    if lists := [field.name for field in table.schema if hasattr(field.type, "value_type")]:
-        raise ValueError(f"columns {few(lists)} hold lists, expected numbers and texts")
-    unnamed = {one for one in _index_columns(table.schema) if str(one).startswith("__index_level")}
-    return {
-        "" if column in unnamed else column: as_strings(
-            ["" if value is None else str(value) for value in table.column(column).to_pylist()]
-        )
-        for column in table.schema.names
-    }
-
-
-def feature_names(path: str) -> tuple[str, ...]:
-    """Names of the columns that are not an index of pandas."""
-    with _opened(path) as file:
-        return _features(file.schema)
-
-
-def column_of_ids(path: str, ids: str | None, names: Sequence[str]) -> str | None:
-    """The named column; else the index of pandas, or a first column of strings beside others."""
-    with _opened(path) as file:
-        schema = file.schema
-    if ids in schema.names:
-        return ids
-    index = [name for name in _index_columns(schema) if isinstance(name, str)]  # others are ranges
-    if len(index) == 1:
-        return index[0]
-    texts = [name for name in names if name in schema.names and _is_text(schema, name)]
-    if texts and len(names) > 1 and not index:
-        return texts[0]
-    if "id" in names and any(hasattr(field.type, "value_field") for field in schema):
-        return "id"  # of a vector store
-    if ids is not None:
-        raise ValueError(
-            f"there is no column {ids!r}; its columns are {few(schema.names)}. Give id='COLUMN'"
-        )
-    return None
-
-
-def list_columns(path: str, names: Sequence[str]) -> list[str]:
-    """Which columns hold lists of numbers."""
-    with _opened(path) as file:
-        return [name for name in names if hasattr(file.schema.field(name).type, "value_field")]
-
-
-def is_text_column(path: str, name: str) -> bool:
-    """Whether a column holds strings."""
-    with _opened(path) as file:
-        return _is_text(file.schema, name)
-
-
-def read_column(path: str, name: str) -> list[Any]:
-    """The values of a column."""
-    with _opened(path) as file:
-        found: list[Any] = file.read([name]).column(name).to_pylist()
-    return found
-
-
-def _is_text(schema: Any, name: str) -> bool:
-    kind = schema.field(name).type
-    if hasattr(kind, "value_field"):
-        return False
-    return str(getattr(kind, "value_type", kind)) in ("string", "large_string", "string_view")
-
-
-def _text_in(file: _OpenFile, key: str | None) -> np.ndarray | None:
-    """The named or only column as strings, (n_rows, 1); None if it does not hold text."""
-    names = [key] if key is not None else list(_features(file.schema))
-    if len(names) != 1 or names[0] not in file.schema.names:
-        return None
-    if not _is_text(file.schema, names[0]):
-        return None
-    column = file.read(names).column(names[0])
-    if column.null_count:
-        raise ValueError(f"values are missing in the column {names[0]!r}")
-    return as_strings(column.to_pylist())[:, None]
-
-
-def _index_columns(schema: Any) -> list[Any]:
+def index_columns(schema: Any) -> list[Any]:
+    """The index columns that pandas wrote: names, or ranges."""
     return list((schema.pandas_metadata or {}).get("index_columns", []))
 
 
-def _features(schema: Any) -> tuple[str, ...]:
+def features_of(schema: Any) -> tuple[str, ...]:
     """Names of the columns that are not an index of pandas."""
-    index = _index_columns(schema)
+    index = index_columns(schema)
     names = tuple(name for name in schema.names if name not in index)
     if names_twice := repeated(names):
         raise ValueError(f"several columns are named {few(names_twice)}")

@@ -49,7 +49,7 @@ class BinaryFile(FileSource):
         first, end = self._extent(range(self.shape[0]), range(self.shape[1]))
         if first < 0 or end > self._stamp[0]:
             raise SourceError(
-                f"{self.path} is truncated: {self.shape[0]} rows of {self.shape[1]} columns of "
+                f"{self.shown} is truncated: {self.shape[0]} rows of {self.shape[1]} columns of "
                 f"{self.dtype} end at byte {end}, the file has {self._stamp[0]}."
             )
 

@@ -106,7 +106,7 @@ class ChunkedArray(FileSource):
             if name not in arrays:
                 names = sorted(key for key in arrays if key not in (None, self.key))
                 raise SourceError(
-                    f"{self.path}: it has no array {name!r} of ids; beside the matrix it has "
+                    f"{self.shown}: it has no array {name!r} of ids; beside the matrix it has "
                     f"{', '.join(map(repr, names)) or 'none'}.{self._links()}"
                 )
             found = np.asarray(arrays[name][...])

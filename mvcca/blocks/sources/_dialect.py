@@ -37,7 +37,8 @@ _LINES, _FEW, _CHARACTERS = 400, 4, 2**16  # that hold these records
 _REGULAR = 0.8  # of them have the same number of cells in a table
 _NUMBERS = 0.45  # of the words in a table are numbers or missing
 _NUMBERS_IN_DOUBT = 0.6  # between spaces, which sentences have too, and in one line with commas
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)
+_ALL_NUMBERS = re.compile(rf"(?:{_NUMBER.pattern}\x1f)+", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*", re.ASCII)
 _SIGNS = {*"+-0123456789"}  # that begin an integer in any spelling
@@ -91,6 +92,8 @@ def is_missing(cell: str) -> bool:
 
 def holds_text(cell: str) -> bool:
     """Whether a cell is neither a value nor a missing one."""
+    if cell[:1].isalpha():
+        return not is_missing(cell)
     return not (is_number(cell) or is_missing(cell) or _DECIMAL_COMMA.fullmatch(cell))
 
 
@@ -161,7 +164,7 @@ def dialect_of(
     if width > 2 and not any(row[-1].strip() for row in rows if len(row) == width):
         width -= 1
     regular = [row[:width] for row in below if len(row) >= width]
-    textual = tuple(_is_textual(row[j] for row in regular) for j in range(width))
+    textual = _textual(regular, width)
     has_header = _has_header(first, regular, textual, width, named) if header is None else header
     names = None
     if has_header:
@@ -170,7 +173,7 @@ def dialect_of(
     else:
         regular = [first[:width], *regular]
         if len(first) >= width:
-            textual = tuple(_is_textual(row[j] for row in regular) for j in range(width))
+            textual = _textual(regular, width)
     marks = (decimal, thousands)
     if decimal is None and thousands is None:
         marks = _marks([cell for row in regular for cell in row])
@@ -248,20 +251,23 @@ def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
     least = 3 if is_table and mark == BLANKS else 2
     if width < least or n_regular < _REGULAR * len(below):
         return 0
-    cells = [cell for row in below if len(row) == width for cell in row]
-    values = [cell for cell in cells if not _is_word(cell, mark)]
-    n_words = sum(max(1, len(cell.split())) for cell in cells)
+    n_cells = n_values = n_words = 0
+    for row in (row for row in below if len(row) == width):
+        words = [row[0], row[-1]] if _are_numbers(row[1:-1]) else row
+        n_known, n_cells = len(row) - len(words), n_cells + len(row)
+        n_values += n_known + sum(not _is_word(cell, mark) for cell in words)
+        n_words += n_known + sum(max(1, len(cell.split())) for cell in words)
     is_by_r = len(first) == width - 1  # a header without a name for the names of rows
     in_doubt = (mark == BLANKS and not is_by_r) or (mark == "," and not rest)
-    share = len(values) / (len(cells) if is_table else n_words)
+    share = n_values / (n_cells if is_table else n_words)
     if share > (_NUMBERS_IN_DOUBT if in_doubt else _NUMBERS):
-        return len(values)
+        return n_values
     lengths = {len(row) for row in rows}
     is_equal = len(lengths) == 1 or (len({len(row) for row in below}) == 1 and is_by_r)
     if not is_equal or mark == BLANKS:
         return 0
     if is_table:
-        return 0.5 + len(values)
+        return 0.5 + n_values
     ids = [row[0].strip() for row in rows]
     are_ids = len(set(ids)) == len(ids) and not any(re.search(r"\s", one) for one in ids)
     return 0.5 if mark == "\t" and width == 2 and are_ids else 0
@@ -274,16 +280,25 @@ def _is_word(cell: str, mark: str) -> bool:
     return not (cell in ("NA", "nan", "NaN") if mark == BLANKS else is_missing(cell))
 
 
-def _is_textual(cells: Iterator[str]) -> bool:
-    """Whether most cells of a column that are not missing are texts."""
-    n_texts = n_values = 0
-    for cell in cells:
-        if is_number(cell):
-            n_values += 1
-        elif not is_missing(cell):
-            is_text = not (_DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell))
-            n_texts, n_values = n_texts + is_text, n_values + (not is_text)
-    return n_texts > n_values
+def _are_numbers(cells: Sequence[str]) -> bool:
+    """Whether all of some cells are numbers."""
+    return _ALL_NUMBERS.fullmatch("\x1f".join([*cells, ""])) is not None
+
+
+def _textual(rows: Sequence[Sequence[str]], width: int) -> tuple[bool, ...]:
+    """Whether most cells of each column that are not missing are texts."""
+    excess = [0] * width  # of texts over values
+    for row in rows:
+        begin = width - 1 if _are_numbers(row[1:-1]) else 1  # what is between are values
+        excess[1:begin] = [n - 1 for n in excess[1:begin]]
+        for j in {0, *range(begin, width)}:
+            cell = row[j]
+            if is_number(cell):
+                excess[j] -= 1
+            elif not is_missing(cell):
+                is_value = _DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)
+                excess[j] += -1 if is_value else 1
+    return tuple(n > 0 for n in excess)
 
 
 def _has_header(
@@ -323,14 +338,15 @@ def _has_header(
         return False
     raise ValueError(
         f"line 1 ({few(first)}) may be a header or a row of numbers with a bad cell; choose "
-        "header=True or False (--header yes or no)"
+        "header=True or header=False"
     )
 
 
 def _is_spelled(cell: str) -> bool:
     """Whether a cell is a number in another spelling than decimal digits, such as 0x10."""
-    with suppress(ValueError):
-        return cell.strip()[:1] in _SIGNS and not is_number(cell) and int(cell, 0) is not None
+    if cell.strip()[:1] in _SIGNS and not is_number(cell):
+        with suppress(ValueError):
+            return int(cell, 0) is not None
     return False
 
 

@@ -6,7 +6,8 @@ import os
 import stat
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
@@ -19,7 +20,16 @@ from scipy.sparse import csr_array
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.machine.optional import optional
 
-__all__ = ["CsrFile", "FileSource", "PerThread", "cut_tall", "library", "reason_of", "stamp"]
+__all__ = [
+    "CsrFile",
+    "FileSource",
+    "PerThread",
+    "cut_tall",
+    "in_order",
+    "library",
+    "reason_of",
+    "stamp",
+]
 
 _TALL_BYTES = 64 * 2**20
 _QUICK_BYTES = 2**30  # read in about a second, whatever they claim to be
@@ -31,6 +41,7 @@ class FileSource(RowSource):
     """A matrix in a file: `path`, and `key` if the file may hold several."""
 
     def __init__(self, path: str | os.PathLike[str], key: str | None = None) -> None:
+        self.shown = os.fspath(path)  # in messages
         self.path = os.path.abspath(path)  # a worker may run in another directory
         self.key = key
         self._stamp = self._current_stamp()
@@ -52,7 +63,7 @@ class FileSource(RowSource):
     @property
     def name(self) -> str:  # type: ignore[override]
         """The path, and the key if there is one."""
-        return self.path if self.key is None else f"{self.path}, {self.key!r}"
+        return self.shown if self.key is None else f"{self.shown}, {self.key!r}"
 
     def identity(self) -> tuple[Any, ...]:
         return (self.path, self.key, self._stamp, self._sampled)
@@ -80,13 +91,13 @@ class FileSource(RowSource):
         """Set the key to one of these arrays; by default to the only matrix."""
         if None in shapes:  # the file is the array
             if self.key is not None:
-                raise SourceError(f"{self.path} is one array; it has no {self.key!r}.")
+                raise SourceError(f"{self.shown} is one array; it has no {self.key!r}.")
         elif self.key is None:
             matrices = [key for key, shape in shapes.items() if len(shape) == 2]
             if len(matrices) != 1:
                 found = ", ".join(map(repr, matrices)) or f"none among {list(shapes)}"
                 raise SourceError(
-                    f"{self.path}: expected one matrix, found {found}. Name the one you mean: "
+                    f"{self.shown}: expected one matrix, found {found}. Name the one you mean: "
                     "open_matrix(path, key=...)."
                 )
             [self.key] = matrices
@@ -94,7 +105,7 @@ class FileSource(RowSource):
             self.key = key
         else:
             raise SourceError(
-                f"{self.path}: no array {key!r}; there are {sorted(map(str, shapes))}."
+                f"{self.shown}: no array {key!r}; there are {sorted(map(str, shapes))}."
             )
 
     def _check_claim(self, claimed: int, stored: int | None = None) -> None:
@@ -127,7 +138,7 @@ class FileSource(RowSource):
     def _check_unchanged(self) -> None:
         if self._current_stamp() != self._stamp:
             raise SourceError(
-                f"{self.path} has changed since it was opened; rows read before and after would "
+                f"{self.shown} has changed since it was opened; rows read before and after would "
                 "not belong together. Open it again."
             )
 
@@ -161,6 +172,34 @@ class PerThread(threading.local):
 
     def __reduce__(self) -> tuple[type[PerThread], tuple[()]]:
         return (PerThread, ())
+
+
+def in_order(
+    here: PerThread,
+    edges: Sequence[int],
+    source: RowSource,
+    ranges: Sequence[tuple[int, int]],
+    pieces: Callable[[int, int], Iterator[np.ndarray]],
+) -> Iterator[np.ndarray]:
+    """Blocks of dense rows from pieces that are decoded once, as long as ranges are in order.
+
+    `pieces` takes a place among the edges, and how many rows are read first, and decodes the rows
+    from this edge on. Each thread keeps its place between calls.
+    """
+    stream, first, rows = vars(here).pop("place", (iter(()), -1, np.empty(0)))
+    for start, stop in ranges:
+        block, row = np.empty((stop - start, source.shape[1]), dtype=source.dtype), start
+        while row < stop:
+            number = bisect_right(edges, row) - 1
+            if first < 0 or row < first or edges[number] > first + len(rows):
+                stream, first, rows = pieces(number, stop - row), edges[number], rows[:0]
+            while row >= first + len(rows):
+                first, rows = first + len(rows), next(stream)
+            end = min(stop, first + len(rows))
+            block[row - start : end - start] = rows[row - first : end - first]
+            row = end
+        yield block
+    vars(here)["place"] = stream, first, rows  # not reached after an error
 
 
 def stamp(path: str) -> tuple[int, ...]:

@@ -160,13 +160,13 @@ class SparseNpz(CsrFile):
         kind = kind_of_sparse(self.path)
         if kind is None:
             raise SourceError(
-                f"{self.path} holds {names_of_members(self.path)}, not a sparse matrix of "
+                f"{self.shown} holds {names_of_members(self.path)}, not a sparse matrix of "
                 "scipy.sparse.save_npz. Dense arrays in an .npz can only be read whole: save each "
                 "to a .npy file."
             )
         if kind != "csr":
             raise SourceError(
-                f"{self.path}: expected rows stored one after the other (csr), got {kind}. Write "
+                f"{self.shown}: expected rows stored one after the other (csr), got {kind}. Write "
                 "it again with save_npz(path, load_npz(path).tocsr())."
             )
 
@@ -174,15 +174,15 @@ class SparseNpz(CsrFile):
         """`indptr`, checked to be consistent with the other arrays."""
         if data.shape != indices.shape or len(data.shape) != 1:
             raise SourceError(
-                f"{self.path} is damaged: its data have the shape {data.shape}, its indices "
+                f"{self.shown} is damaged: its data have the shape {data.shape}, its indices "
                 f"{indices.shape}."
             )
         if indices.dtype.kind not in "iu":
-            raise SourceError(f"{self.path} is damaged: its indices are {indices.dtype}.")
+            raise SourceError(f"{self.shown} is damaged: its indices are {indices.dtype}.")
         try:
             return _offsets(indptr, len(self), data.size)
         except ValueError as error:
-            raise SourceError(f"{self.path} is damaged: {error}.") from error
+            raise SourceError(f"{self.shown} is damaged: {error}.") from error
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_row_starts": None}

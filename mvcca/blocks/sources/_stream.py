@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 from mvcca.blocks.checks import few
 from mvcca.blocks.sources._file import library
 from mvcca.blocks.sources._row_source import SourceError
+from mvcca.blocks.sources._word_vectors import holds_word_vectors
 
 __all__ = ["Text", "content_of", "is_packed", "open_text", "text_of"]
 
@@ -116,7 +117,9 @@ def content_of(path: str) -> str:
     if suffix == ".zarr":
         raise SourceError(f"{path}: expected a folder, got a file")
     with open(path, "rb") as file:
-        begin = file.read(16)
+        begin = file.read(_PROBE)
+    if holds_word_vectors(begin):
+        return ".word2vec"
     found = next((kind for mark, kind in _MAGIC.items() if begin.startswith(mark)), None)
     if found == ".npz" and is_workbook(path):
         return ".xlsx"

@@ -23,7 +23,7 @@ from mvcca.blocks.sources._dialect import (
     is_missing,
     is_number,
 )
-from mvcca.blocks.sources._file import FileSource, PerThread
+from mvcca.blocks.sources._file import FileSource, PerThread, in_order
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._stream import Text, is_packed, open_text
 from mvcca.machine.warnings import warn
@@ -38,7 +38,7 @@ _KEPT_BYTES = 64 * 2**20  # of numbers, which are not read again
 _SLOW_BYTES = 2**30  # of a file that is read from its beginning again
 _PADDED_BYTES = 64 * 2**20
 _PADDING = 64  # at most, in units of the text's characters
-_SEEN = 1000  # lines that tell what a text holds
+_SEEN, _ENOUGH = 1000, 60  # lines that tell what a text holds, if they are short; if they are long
 _CELL = "\x1f"  # between the cells of normalized records
 
 
@@ -82,11 +82,10 @@ class TextTable(FileSource):
         self, text: Text, dialect: Dialect, places: Sequence[int], id_place: int | None
     ) -> None:
         self._text, self.dialect, self._places = text, dialect, list(places)
-        self.shown = text[1]  # in messages
         self._id_place, self._here = id_place, PerThread()
         names = dialect.names
         self.columns = None if names is None else tuple(names[place] for place in places)
-        super().__init__(text[0])
+        super().__init__(text[1])
 
     def identity(self) -> tuple[Any, ...]:
         return (*super().identity(), self._text, self.dialect, tuple(self._places))
@@ -104,9 +103,9 @@ class TextTable(FileSource):
             lines, mark, own = self._records(chunk)
             block = self._numbers(chunk, lines, mark)
             starts.append((n_rows, *chunk[:2]))
-            missing = np.isnan(block)
-            if (count := int(missing.sum())) and first is None:
-                row, column = map(int, np.argwhere(missing)[0])
+            count = int(np.isnan(block).sum())
+            if count and first is None:
+                row, column = map(int, np.argwhere(np.isnan(block))[0])
                 first = n_rows + row, column
             holes, n_rows = holes + count, n_rows + len(block)
             ids.append(as_strings(own))
@@ -132,22 +131,12 @@ class TextTable(FileSource):
         return [line for line, _ in self._cells(chunk)][row - self._edges[number]]
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        number, rows = vars(self._here).pop("chunk", (-1, np.empty(0)))
-        chunks = vars(self._here).pop("chunks", iter(()))
-        for start, stop in ranges:
-            block, row = np.empty((stop - start, self.shape[1])), start
-            while row < stop:
-                wanted = bisect_right(self._edges, row) - 1
-                if wanted != number:
-                    if wanted != number + 1 or number < 0:
-                        chunks = self._chunks(wanted)
-                    chunk = next(chunks)
-                    number, rows = wanted, self._numbers(chunk, *self._records(chunk)[:2])
-                first, end = self._edges[number], min(stop, self._edges[number + 1])
-                block[row - start : end - start] = rows[row - first : end - first]
-                row = end
-            yield block
-        self._here.chunk, self._here.chunks = (number, rows), chunks
+        return in_order(self._here, self._edges, self, ranges, self._pieces)
+
+    def _pieces(self, number: int, _: int) -> Iterator[np.ndarray]:
+        """The numbers of the chunks from one on."""
+        for chunk in self._chunks(number):
+            yield self._numbers(chunk, *self._records(chunk)[:2])
 
     def _chunks(self, number: int | None = None) -> Generator[Chunk]:
         """The chunks from a number on, as the scan has cut them; None scans the file."""
@@ -169,25 +158,24 @@ class TextTable(FileSource):
 
     def _records(self, chunk: Chunk) -> tuple[list[str], str, list[str]]:
         """Records without quotation marks, what separates their cells, and their ids."""
-        dialect, place = self.dialect, self._id_place
-        lines = every = chunk[2].removesuffix("\n").split("\n")
-        if dialect.delimiter == BLANKS and re.search(r"  |\t|^ | $", chunk[2], re.MULTILINE):
+        dialect, place, text = self.dialect, self._id_place, chunk[2]
+        mark, lines = dialect.delimiter, text.removesuffix("\n").split("\n")
+        n_all = len(lines)
+        if mark == BLANKS and re.search(r"  |\t|^ | $", text, re.MULTILINE):
             lines = [" ".join(line.split()) for line in lines]
-        if "\n\n" in chunk[2] or "\n " in chunk[2] or chunk[2][0] in "\n ":
+            text = "\n".join(lines)
+        if not all(map(str.strip, lines)):
             lines = [line for line in lines if line.strip(" ")]
-        is_plain = (
-            lines and '"' not in chunk[2] and not (dialect.width == 1 and len(lines) < len(every))
-        )
-        mark = dialect.delimiter
-        # NumPy checks that records are of one length, unless some columns are left out.
+        is_plain = lines and '"' not in text and (dialect.width > 1 or len(lines) == n_all)
+        # NumPy checks that records are of one length, or reach to the last column that is read.
+        n_marks = dialect.width - 1
         if is_plain and (
-            (len(self._places) == dialect.width == 1 + lines[0].count(mark))
-            or {line.count(mark) for line in lines} <= {dialect.width - 1}
+            (len(self._places) == dialect.width and lines[0].count(mark) == n_marks)
+            or (self._places[-1:] == [n_marks] and text.count(mark) == n_marks * len(lines))
+            or {line.count(mark) for line in lines} <= {n_marks}
         ):
             if place is None:
                 return lines, mark, []
-            if place == 0:
-                return lines, mark, [line[: line.find(mark)].strip() for line in lines]
             return lines, mark, [line.split(mark, place + 1)[place].strip() for line in lines]
         rows = [row for _, row in self._cells(chunk)]
         ids = [] if place is None else [row[place].strip() for row in rows]
@@ -238,7 +226,7 @@ class TextTable(FileSource):
             except ValueError:
                 self._raise_for_bad_cell(chunk)
                 raise
-        if np.isinf(block).any():
+        if not np.isfinite(block).all() and np.isinf(block).any():
             self._raise_for_bad_cell(chunk)
         return block
 
@@ -333,14 +321,18 @@ def text_lines(text: Text) -> list[str]:
 
 def first_lines(text: Text) -> list[str]:
     """The first lines of a text."""
-    with closing(chunks_of(text, quoted=False)) as chunks:
-        first = next(chunks, None)
-    if first is None:
-        return []
-    return first[2].removesuffix("\n").split("\n", _SEEN)[:_SEEN]
+    lines: list[str] = []
+    with closing(chunks_of(text, quoted=False, size=_CHUNK // 8)) as chunks:
+        for _, chunk in zip(range(8), chunks, strict=False):
+            lines += chunk[2].removesuffix("\n").split("\n", _SEEN)[:_SEEN]
+            if len(lines) > _ENOUGH:
+                break
+    return lines[:_SEEN]
 
 
-def chunks_of(text: Text, n_skipped: int = 0, *, quoted: bool = True) -> Generator[Chunk]:
+def chunks_of(
+    text: Text, n_skipped: int = 0, *, quoted: bool = True, size: int = 0
+) -> Generator[Chunk]:
     """Whole records of a text, after some lines.
 
     A record ends with its line, unless it is `quoted`, where a quoted cell goes on.
@@ -349,7 +341,7 @@ def chunks_of(text: Text, n_skipped: int = 0, *, quoted: bool = True) -> Generat
     offset, line, is_last = 0, 1, False
     with closing(stream):
         while not is_last:
-            whole, rest, is_last = _cut(stream, rest, line, text, quoted)
+            whole, rest, is_last = _cut(stream, rest, line, text, quoted, size or _CHUNK)
             decoded = _decoded(whole, text, line, offset == 0)
             n_lines = decoded.count("\n")
             if n_skipped > n_lines:
@@ -365,13 +357,13 @@ def chunks_of(text: Text, n_skipped: int = 0, *, quoted: bool = True) -> Generat
 
 
 def _cut(
-    stream: Any, rest: bytes, line: int, text: Text, quoted: bool
+    stream: Any, rest: bytes, line: int, text: Text, quoted: bool, size: int
 ) -> tuple[bytes, bytes, bool]:
     """The next whole records of a stream, what follows them, and whether they are the last."""
     while True:
-        more = stream.read(_CHUNK)
+        more = stream.read(size)
         rest += more
-        if not more and not (quoted and rest.count(b'"') % 2 and len(rest) > _CHUNK):
+        if not more and not (quoted and rest.count(b'"') % 2 and len(rest) > size):
             return rest, b"", True
         if cut := _end_of_records(rest, quoted):
             return rest[:cut], rest[cut:], False

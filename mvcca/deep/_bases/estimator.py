@@ -503,7 +503,7 @@ class DeepEstimator(MultiViewEstimator):
                 "from unpaired views that have labels."
             )
             if n_paired:
-                advice = "Fit views[views.seen.all(axis=1)] (--complete)."
+                advice = "Fit views[views.seen.all(axis=1)]."
             elif y is not None and not isinstance(X, Views) and is_per_view(X, y):
                 advice = "With labels by view, views are unpaired: give one label per object."
             raise ValueError(

@@ -522,6 +522,7 @@ class Study(Result):
         return {
             "conclusions": self.sentences(),
             "steps": self.steps(),
+            "confounds": list(self.coding),
             "components": [dict(zip(header, line, strict=True)) for line in lines],
             "loadings": [
                 {"component": i, **dict(zip(_LOADINGS, line, strict=True))}

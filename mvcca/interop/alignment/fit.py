@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from mvcca.blocks.checks import finite_floats, reject_equal_rows, to_array
 from mvcca.interop.alignment.pseudo_pairs import (
@@ -71,7 +72,9 @@ def align_unpaired(
         Vectors, one set per model, such as embeddings. Their rows may show different items.
     pairs : array-like of int, shape (n_pairs, 2), optional
         Rows of x and y that are known to belong together, from 0. Of partly paired
-        ``views``, these are ``views.index[views.seen.all(axis=1)]``.
+        ``views``, these are ``views.index[views.seen.all(axis=1)]``. A row may be in several pairs,
+        as a word with several translations: a pair then weighs one over the number of pairs that
+        its row is in, and any of them is right. Repeated pairs count once.
     method : {"cca", "procrustes"}, default="cca"
         `mvcca.CCA`, or rotations only.
     pseudo_pairs : {"auto", "always"}, default="auto"
@@ -92,7 +95,7 @@ def align_unpaired(
     Raises
     ------
     ValueError
-        If values are not finite, row numbers of pairs are out of range or repeated, a parameter is
+        If values are not finite, row numbers of pairs are out of range, a parameter is
         unknown, or a set has too few rows.
 
     Warns
@@ -158,7 +161,7 @@ def align_unpaired(
 def _with_known_pairs(sets: TwoSets, pseudo_pairs: str, rng: np.random.Generator) -> Alignment:
     """The model of known pairs, with pseudo-pairs if folds say that they help."""
     can_match = min(len(sets.free_x), len(sets.free_y)) > 0
-    folds = np.array_split(rng.permutation(len(sets.seeds)), _N_FOLDS)
+    folds = _folds(sets.seeds, rng)
     reciprocal, first = zip(
         *(_of_fold(sets, folds[k], can_match) for k in steps(_N_FOLDS, "Folds of known pairs")),
         strict=True,
@@ -184,7 +187,7 @@ def _with_known_pairs(sets: TwoSets, pseudo_pairs: str, rng: np.random.Generator
                 True,
                 *_mean_and_error(change),
                 *_mean_and_error(first_found),
-                gallery_size + len(sets.seeds),
+                gallery_size + len(np.unique(sets.seeds[:, 0])),
             )
     model, matches = fitted(sets, tuned=not uses), np.empty((0, 2), dtype=np.intp)
     if uses:
@@ -202,7 +205,7 @@ def _with_known_pairs(sets: TwoSets, pseudo_pairs: str, rng: np.random.Generator
         error,
         share,
         share_error,
-        gallery_size + len(folds[0]),
+        gallery_size + len(np.unique(sets.seeds[folds[0], 0])),
     )
 
 
@@ -223,21 +226,15 @@ def _of_fold(sets: TwoSets, fold: np.ndarray, can_match: bool) -> tuple[np.ndarr
 
 def _reciprocal_ranks(sets: TwoSets, known: np.ndarray, model: Any) -> np.ndarray:
     """Reciprocal ranks of known pairs, which search all free rows: (2 directions, n_pairs)."""
-    galleries = [np.concatenate([known[:, j], sets.free[j]]) for j in (0, 1)]
-    items, numbers = (
-        vectors(model, sets.x[galleries[0]], sets.y[galleries[1]]),
-        np.arange(len(known)),
-    )
-    own = np.ones(len(known), bool), (numbers, numbers)
-    found = [
-        ranks(
-            items[j][numbers],
-            items[1 - j],
-            csr_array(own, shape=(len(known), len(items[1 - j]))),
-            similarity="inner",
-        )
-        for j in (0, 1)
-    ]
+    rows, places = zip(*(np.unique(own, return_inverse=True) for own in known.T), strict=True)
+    galleries = [np.concatenate([rows[j], sets.free[j]]) for j in (0, 1)]
+    items = vectors(model, sets.x[galleries[0]], sets.y[galleries[1]])
+    found = []
+    for j in (0, 1):  # all partners of a row are right
+        shape = len(rows[j]), len(galleries[1 - j])
+        partners = csr_array((np.ones(len(known), bool), (places[j], places[1 - j])), shape=shape)
+        queries, right = items[j][places[j]], partners[places[j]]
+        found.append(ranks(queries, items[1 - j], right, similarity="inner"))
     return 1 / np.array(found)
 
 
@@ -350,9 +347,29 @@ def _seeds(pairs: Any, n_x: int, n_y: int) -> np.ndarray:
                 f"Expected pairs to hold row numbers of {name} from 0 to {n_rows - 1}, got "
                 f"{seeds[:, j].min():g} to {seeds[:, j].max():g}."
             )
-        if len(np.unique(seeds[:, j])) < len(seeds):
-            raise ValueError(f"A row of {name} is in two pairs; name every row once.")
-    return seeds.astype(np.intp)
+    _, first = np.unique(seeds, axis=0, return_index=True)
+    return seeds[np.sort(first)].astype(np.intp)
+
+
+def _folds(seeds: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Pairs to leave out at a time; pairs that share a row stay together."""
+    if len(np.unique(seeds[:, 0])) == len(np.unique(seeds[:, 1])) == len(seeds):
+        return np.array_split(rng.permutation(len(seeds)), _N_FOLDS)
+    x, y = (np.unique(own, return_inverse=True)[1] for own in seeds.T)
+    edges = csr_array(
+        (np.ones(len(seeds)), (x, y + x.max() + 1)), shape=2 * (x.max() + y.max() + 2,)
+    )
+    of_rows = connected_components(edges, directed=False)[1]
+    _, groups = np.unique(of_rows[x], return_inverse=True)
+    n_groups = groups.max() + 1
+    if n_groups < _N_FOLDS:
+        raise ValueError(
+            f"The pairs form {n_groups} groups that share rows; expected at least {_N_FOLDS}, of "
+            "which each is left out once."
+        )
+    fold = np.empty(n_groups, dtype=int)
+    fold[rng.permutation(n_groups)] = np.arange(n_groups) % _N_FOLDS
+    return [np.flatnonzero(fold[groups] == k) for k in range(_N_FOLDS)]
 
 
 def _free(n_rows: int, used: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -57,15 +57,22 @@ def fitted(sets: TwoSets, pairs: np.ndarray = _NONE, tuned: bool = False) -> Any
     rows = np.concatenate([sets.seeds, pairs])
     m, n = len(sets.seeds), len(pairs)
     weights = np.ones(m + n)
+    weights[:m] = shared_weights(sets.seeds)
     if m and n:
-        weights[:m] = _OF_SEEDS * (m + n) / m
+        weights[:m] *= _OF_SEEDS * (m + n) / weights[:m].sum()
         weights[m:] = (1 - _OF_SEEDS) * (m + n) / n
     views = {X: sets.x[rows[:, 0]], Y: sets.y[rows[:, 1]]}
     if sets.method == "procrustes":
         return Procrustes().fit(views, sample_weight=weights)
     if tuned:
-        return CCA(None, reg="cv").fit(views)
+        return CCA(None, reg="cv").fit(views, sample_weight=weights if np.ptp(weights) else None)
     return CCA(None, reg=sets.reg).fit(views, sample_weight=weights)
+
+
+def shared_weights(seeds: np.ndarray) -> np.ndarray:
+    """One over the number of pairs that a row of each pair is in, the larger number."""
+    counts = [np.unique(own, return_inverse=True, return_counts=True)[1:] for own in seeds.T]
+    return 1 / np.maximum(*(number[place] for place, number in counts))
 
 
 def vectors(model: Any, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

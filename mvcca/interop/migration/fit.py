@@ -145,7 +145,8 @@ def fit_migration(
         found = _fitted(
             kind, direction, regs, x, y, stored, normalize, learning_curve, random_state
         )
-    _warn_of(found)
+    if not found.is_good:
+        warn(found.verdict)
     return found
 
 
@@ -269,27 +270,6 @@ def _normalized(direction: str, old: np.ndarray, new: np.ndarray) -> bool:
         return True
     target = new if direction == "items" else old
     return bool((np.abs(np.linalg.norm(target, axis=1) - 1) < _UNIT).all())
-
-
-def _warn_of(found: Migration) -> None:
-    """Say what the map is not good for."""
-    among = f"{found.found_first:.3f} of the queries find their own row first among "
-    among += found.gallery_in_words
-    if not found.is_useful:
-        warn(
-            f"Only {among}, where a map of permuted pairs finds {found.found_first_permuted:.3f}: "
-            "it has learned nothing that the pairs share. Check that rows of both models show the "
-            "same items, or embed more pairs."
-        )
-    elif found.found_first < 0.5:
-        warn(f"Only {among}. Embed more pairs before you search with this map.")
-    elif found.neighbors_kept < found.neighbors_kept_before:
-        warn(
-            f"Of the nearest {found.nearest_share:.1%} of rows, the map keeps "
-            f"{found.neighbors_kept:.3f}, and the old model by itself "
-            f"{found.neighbors_kept_before:.3f}: for neighbors beyond a query's own row, the old "
-            "model is better. Embed more pairs to gain from the new one."
-        )
 
 
 def _stored(stored: Any, old: np.ndarray) -> Any:

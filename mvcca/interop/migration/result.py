@@ -27,6 +27,7 @@ _CENTERS = "centers"  # of local maps
 _MAPS = ("items", "queries")
 _VIEWS = {"old": "items", "new": "queries"}
 _WORN = 3.0  # standard errors
+_MOST = 0.5  # of the queries, that a map should find the row of
 
 
 class CurvePoint(NamedTuple):
@@ -134,12 +135,12 @@ class Migration(Result):
         """Return the report that `mvcca migrate` prints."""
         mapped = {"items": "migrated row", "queries": "row", "both": "row"}[self.direction]
         lines = [
-            f"{self._name}: fitted to {self.n_pairs:,} pairs; the figures are of pairs left out of "
-            "the fit",
             f"own {mapped} found first among {self.gallery_in_words}: {self.found_first:.3f} ± "
             f"{2 * self.found_first_error:.3f} ({self.n_queries:,} queries)",
             f"nearest {self.nearest_share:.1%} of rows that are still nearest: "
             f"{self.neighbors_kept:.3f} (old model: {self.neighbors_kept_before:.3f})",
+            f"{self._name}: fitted to {self.n_pairs:,} pairs; the figures are of pairs left out of "
+            "the fit",
         ]
         lines += [
             f"with {point.n_pairs:,} pairs: own row first {point.found_first:.3f} ± "
@@ -168,6 +169,41 @@ class Migration(Result):
         """
         error = np.sqrt(2) * self.found_first_error
         return bool(self.found_first - self.found_first_permuted > 2 * error)
+
+    @property
+    def views(self) -> dict[str, int]:
+        """Number of features of the rows that are mapped, by "old" or "new"."""
+        maps = {"old": self._items, "new": self._queries}
+        return {name: own.n_features for name, own in maps.items() if own is not None}
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the map finds most rows, and keeps as many neighbors as the old model has."""
+        keeps = self.neighbors_kept >= self.neighbors_kept_before
+        return self.is_useful and self.found_first >= _MOST and keeps
+
+    @property
+    def verdict(self) -> str:
+        """What the map is good for, in a sentence or two."""
+        among = f"{self.found_first:.3f} of the queries find their own row first among "
+        among += self.gallery_in_words
+        permuted = f"a map of permuted pairs finds {self.found_first_permuted:.3f}"
+        if not self.is_useful:
+            return (
+                f"Only {among}, where {permuted}: it has learned nothing that the pairs share. "
+                "Check that rows of both models show the same items, or embed more pairs."
+            )
+        if self.found_first < _MOST:
+            return f"Only {among}. Embed more pairs before you search with this map."
+        kept = f"the nearest {self.nearest_share:.1%} of rows, the map keeps "
+        kept += f"{self.neighbors_kept:.3f}, and the old model by itself "
+        kept += f"{self.neighbors_kept_before:.3f}"
+        if not self.is_good:
+            return (
+                f"Of {kept}: for neighbors beyond a query's own row, the old model is better. "
+                "Embed more pairs to gain from the new one."
+            )
+        return f"Search with this map: {among}, where {permuted}; of {kept}."
 
     def map_items(self, rows: Any) -> np.ndarray:
         """Map stored vectors of the old model; with direction "queries" they stay as they are.
@@ -266,7 +302,12 @@ class Migration(Result):
 
     def figures(self) -> dict[str, Draw]:
         """Return the figure of the learning curve."""
-        return {"Own row found first": Draw(self._draw)}
+        caption = (
+            "Queries that find their own row first, by the number of pairs that the map was fitted "
+            "to. If the curve still rises, embed more pairs. Bars: two standard errors."
+        )
+        source = f"pairs left out of the fit, among {self.gallery_in_words}"
+        return {"Own row found first": Draw(self._draw, caption=caption, source=source)}
 
     def _draw(self, ax: Axes | None) -> Axes:
         ax = tidy_axes(ax, grid="y")
@@ -375,7 +416,14 @@ class Migration(Result):
         shown = ("notebook", "page")  # in text, sentences say it
         found = [
             Table.of("Learning curve", CurvePoint._fields, self._curve(), shown=()),
-            Table.of(caption, ("figure", "value"), figures, [note], words=("figure",), shown=shown),
+            Table.of(
+                caption,
+                ("figure", "value"),
+                figures,
+                [self.verdict, note],
+                words=("figure",),
+                shown=shown,
+            ),
         ]
         if self.learning_curve:
             columns = ("pairs", "own row first", "± two standard errors")

@@ -10,13 +10,12 @@ from mvcca.views.files._views import (
     file_stamp,
     identified,
     in_order,
-    nothing_shared,
     open_tables,
     paired,
     places_of,
     read_views,
     values_of_ids,
-    warn_of_unmatched,
+    with_agreeing_ids,
 )
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "file_stamp",
     "identified",
     "in_order",
-    "nothing_shared",
     "open_tables",
     "paired",
     "places_of",
@@ -35,7 +33,7 @@ __all__ = [
     "read_row_numbers",
     "read_views",
     "values_of_ids",
-    "warn_of_unmatched",
+    "with_agreeing_ids",
 ]
 
 if not TYPE_CHECKING:  # it would hide misspelt names

@@ -34,7 +34,7 @@ def check_block(
     if block.dtype.kind in "US":
         raise SourceError(
             f"{file}: view {name!r} must contain numbers, got text; if a column names the rows, "
-            "give it by --id COLUMN; save texts in a .txt file, one per line"
+            "give id='COLUMN'; save texts in a .txt file, one per line"
         )
     if not min(block.shape):
         raise SourceError(f"{file}: view {name!r} is empty: its shape is {block.shape}")

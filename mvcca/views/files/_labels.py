@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import SourceError, kind_of, read_array
+from mvcca.blocks import SourceError, kind_of, read_array, read_table
 from mvcca.blocks.sources import ZERO, lines_of_text, table_in
 from mvcca.views import Labels
 
@@ -71,14 +71,15 @@ def read_label_vectors(name: str, header: bool | None = None) -> Any:
     name : str
         A ``.txt`` or ``.vec`` file has a label and its numbers on each line, separated by spaces,
         as word2vec and GloVe write them; labels may contain spaces, and a first line of two
-        integers is skipped. Other formats contain one row per label.
+        integers is skipped. Other formats contain one row per label, with labels as ids, as in
+        word2vec's binary format, or without.
     header : bool, optional
         Whether the first line of a table in text is a header.
 
     Returns
     -------
     dict of str to ndarray, or matrix
-        By label from a text file, else one row per label.
+        By label if the file names them, else one row per label.
 
     Raises
     ------
@@ -87,7 +88,11 @@ def read_label_vectors(name: str, header: bool | None = None) -> Any:
         announces.
     """
     if not name.lower().endswith((".txt", ".vec")):
-        return read_array(name, header)
+        table = read_table(name, header=header)
+        if table.missing is not None:
+            raise SourceError(f"{name}: {table.missing}")
+        rows = np.asarray(table.matrix)
+        return rows if table.ids is None else dict(zip(table.ids.tolist(), rows, strict=True))
     lines = {
         number: words
         for number, line in enumerate(lines_of_text(name), start=1)

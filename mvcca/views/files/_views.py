@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
 from mvcca.views.files._checks import check_block, check_numbers
 from mvcca.views.files._labels import read_labels
-from mvcca.views.shared_ids import unmatched, why_unmatched
+from mvcca.views.shared_ids import agreeing, unmatched, why_unmatched
 
 _FEW_ROWS = 1000  # which tell whether a column holds ids
 _MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
@@ -80,7 +81,18 @@ def open_tables(
             if table.source is not None:
                 _warn_of_ids(table)
             check_block(name, table.file, block, ids=table.ids, holes=holes)
-    return tables
+    how = next((one.match_ids for one in known.values() if one.match_ids), "")
+    return with_agreeing_ids(tables, how) if how else tables
+
+
+def with_agreeing_ids(tables: Mapping[str, FileRows], match_ids: str) -> dict[str, FileRows]:
+    """Tables whose ids are spelled as in the first one; see `Views.aligned` for `match_ids`."""
+    ids = {name: table.ids.tolist() for name, table in tables.items() if table.ids is not None}
+    agreed = agreeing(ids, match_ids.split(","))
+    return {
+        name: replace(table, ids=np.array(agreed[name])) if name in agreed else table
+        for name, table in tables.items()
+    }
 
 
 def _warn_of_ids(table: FileRows) -> None:
@@ -92,7 +104,7 @@ def _warn_of_ids(table: FileRows) -> None:
         if (cells == np.floor(cells)).all() and len(np.unique(cells)) == len(cells):
             warn(
                 f"{table.file}: column {name!r} is used as a feature. If it names the rows, give "
-                f"it by --id {name}."
+                f"id={name!r}."
             )
 
 
@@ -149,7 +161,7 @@ def read_views(
         The file of the labels, see `read_labels`, or with ids a table of ids and classes or
         numbers; or one for each view, which are then unpaired.
     reading : ReadOptions or mapping of str to ReadOptions, optional
-        How to read all files, or that of each view.
+        How to read all files, or that of each view, and of "labels".
     check_finite : bool, default=False
         Read all matrices once to check their numbers now.
     holes : bool, default=False
@@ -204,12 +216,14 @@ def read_views(
         )
     views = paired(tables)
     if not (views.seen.sum(axis=1) > 1).any():
-        raise SourceError(nothing_shared(tables, "two"))
-    warn_of_unmatched(tables)
+        raise SourceError(_nothing_shared(tables, "two"))
+    _warn_of_unmatched(tables)
     if labels is None:
         return views, None
     assert views.ids is not None
-    return views, _labels_of_ids(labels, ReadOptions(id=ids), views.ids)
+    own = reading.get("labels") if isinstance(reading, Mapping) else reading
+    own = own or ReadOptions()
+    return views, _labels_of_ids(labels, replace(own, id=own.id or ids), views.ids)
 
 
 def in_order(tables: Mapping[str, FileRows]) -> Views:
@@ -225,7 +239,7 @@ def in_order(tables: Mapping[str, FileRows]) -> Views:
         found = ", ".join(f"{name} {heights[name]} ({one.file})" for name, one in tables.items())
         raise SourceError(
             f"paired views must have the same number of rows, got {found}. If a column names the "
-            "rows, give it by --id COLUMN; for unpaired views, give one file of labels for each"
+            "rows, give id='COLUMN'; for unpaired views, give one file of labels for each"
         )
     named = [table for table in tables.values() if table.ids is not None]
     check_same_order(named)
@@ -285,10 +299,10 @@ def common_rows(
     first, *others = ids.values()
     common = first[np.all([np.isin(first, other) for other in others], axis=0)] if others else first
     if not len(common):
-        raise SourceError(nothing_shared(tables, "all"))
+        raise SourceError(_nothing_shared(tables, "all"))
     if not others:
         return {name: table.matrix for name, table in tables.items()}, first
-    warn_of_unmatched(tables, counted=counted, joint=True)
+    _warn_of_unmatched(tables, counted=counted or (), joint=True)
     return {
         name: as_block(table.matrix).take(places_of(ids[name], common)).matrix
         for name, table in tables.items()
@@ -310,15 +324,18 @@ def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: 
         If one of them is not in the table; `what` says what it lacks.
     """
     cells = identified(read_cells(file, reading), reading)
-    assert cells.ids is not None
     asked = np.asarray(wanted).astype(str)
+    if reading.match_ids:
+        own = FileRows("the views", None, asked)
+        cells = with_agreeing_ids({"the views": own, file: cells}, reading.match_ids)[file]
+    assert cells.ids is not None
     lacks = ~np.isin(asked, cells.ids)
     if lacks.any():
         cause = why_unmatched({"the views": asked.tolist(), file: cells.ids.tolist()})
         raise SourceError(
             f"{file}: {lacks.sum():,} of {len(asked):,} objects have no {what}, such as "
-            f"{str(asked[lacks][0])!r}; add them to the file, or leave out these rows of the views"
-            + (f". {cause}" if cause else "")
+            f"{str(asked[lacks][0])!r}; "
+            + (cause or "add them to the file, or leave out these rows of the views")
         )
     return cells.take(places_of(cells.ids, asked))
 
@@ -358,23 +375,35 @@ def _ids_of(tables: Mapping[str, FileRows]) -> dict[str, np.ndarray]:
     return {name: table.ids for name, table in tables.items() if table.ids is not None}
 
 
-def nothing_shared(tables: Mapping[str, FileRows], of: str) -> str:
-    """Error message, with the first ids of each file, which show how they differ."""
-    ids = {table.file: own.tolist() for table, own in zip(tables.values(), _ids_of(tables).values(),
-                                                          strict=True)}  # fmt: skip
+def _nothing_shared(tables: Mapping[str, FileRows], of: str) -> str:
+    """Error message: why ids differ, or the first ids of each file, which show how they do."""
+    ids, headers = _ids_by_file(tables)
+    if cause := why_unmatched(ids, headers):
+        return cause
     firsts = ", ".join(f"{file} has {few(own[:2])}" for file, own in ids.items())
-    cause = why_unmatched(ids, {table.file: table.columns or () for table in tables.values()})
-    return f"no id is in {of} of the files: {firsts}; ids are compared as text" + (
-        f". {cause}" if cause else ""
-    )
+    return f"no id is in {of} of the files: {firsts}; ids are compared as text"
 
 
-def warn_of_unmatched(tables: Mapping[str, FileRows], **options: Any) -> None:
+def _warn_of_unmatched(tables: Mapping[str, FileRows], *, counted: Collection[str] = (),
+                      joint: bool = False) -> None:  # fmt: skip
     """Warn if many rows are left over, or if ids would match more in another spelling."""
-    headers = {name: table.columns or () for name, table in tables.items()}
-    ids = {name: own.tolist() for name, own in _ids_of(tables).items()}
-    if message := unmatched(ids, headers, **options):
+    ids, headers = _ids_by_file(tables)
+    of = [_shown(name, tables) for name in counted or tables]
+    if message := unmatched(ids, headers, counted=of, joint=joint):
         warn(message)
+
+
+def _ids_by_file(tables: Mapping[str, FileRows]) -> tuple[dict[str, list[str]], dict[str, Any]]:
+    """Ids and column names of files, by what messages call them."""
+    ids = {_shown(name, tables): own.tolist() for name, own in _ids_of(tables).items()}
+    return ids, {_shown(name, tables): table.columns or () for name, table in tables.items()}
+
+
+def _shown(name: str, tables: Mapping[str, FileRows]) -> str:
+    """The file of a view, and the view if it shares its file."""
+    file = tables[name].file
+    is_shared = sum(table.file == file for table in tables.values()) > 1
+    return f"{file} ({name})" if is_shared else file
 
 
 def file_stamp(file: str, block: Any = None) -> Any:

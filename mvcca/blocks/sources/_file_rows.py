@@ -1,0 +1,200 @@
+"""What is read of a file: `ReadOptions` says how, `FileRows` holds rows and what names them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mvcca.blocks.places import row_in_words
+from mvcca.blocks.sources._row_source import SourceError
+from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
+
+__all__ = ["FileRows", "ReadOptions", "as_ids", "checked_texts"]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a table, where its file does not tell.
+
+    Attributes
+    ----------
+    id : str or None
+        Column of ids: its name, its number from 1, or "index" for a first column without a name;
+        or the array of ids beside a matrix.
+    columns : sequence of str
+        The columns to read; by default all others.
+    drop : sequence of str
+        Columns to leave out.
+    header : bool or None
+        Whether the first line is a header.
+    sheet : str or None
+        Of a workbook.
+    decimal, thousands : str or None
+        What separates decimals, and groups of digits.
+    skip_lines : int
+        Lines above the table.
+    encoding : str or None
+        Of a text, such as "cp1252"; UTF-8 and UTF-16 are recognized.
+    kind : {"table", "texts"} or None
+        What a text holds.
+    transpose : bool or None
+        Whether columns are the objects; `mvcca.views.files` asks the ids of other files.
+    match_ids : str
+        What may differ between the ids of two files, as for `Views.aligned`.
+    """
+
+    id: str | None = None
+    columns: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    header: bool | None = None
+    sheet: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    skip_lines: int = 0
+    encoding: str | None = None
+    kind: str | None = None
+    transpose: bool | None = None
+    match_ids: str = ""
+
+    @property
+    def named(self) -> set[str]:
+        """Columns that are named, and must be in a header."""
+        given = [self.id, *self.columns, *self.drop]
+        return {one for one in given if one is not None and not one.isdecimal()}
+
+
+@dataclass(frozen=True, eq=False)
+class FileRows:
+    """Rows of a file and what identifies them.
+
+    Attributes
+    ----------
+    file : str
+        In messages.
+    matrix : RowSource, ndarray or csr_array
+        The rows: opened, if they can be read in blocks; a column of strings, if they are texts.
+    ids : ndarray of str or None
+        One per row.
+    took : str
+        What the file was taken for, in one line.
+    id_name : str
+        Name of the ids in the file; "id" if they have none.
+    missing : str or None
+        How many values of a text are missing, and where the first is.
+    source : TextTable or None
+        Of a text, which tells lines.
+    cells : mapping of str to ndarray of str, shape (n_rows,)
+        The columns as texts in place of a matrix, as `read_cells` reads them, by name; a first
+        column without one has the name "".
+    lines : ndarray of int or None
+        Lines of the rows of cells in a text, from 1.
+    """
+
+    file: str
+    matrix: Any
+    ids: np.ndarray | None = None
+    took: str = ""
+    id_name: str = "id"
+    missing: str | None = None
+    source: TextTable | None = None
+    cells: Mapping[str, np.ndarray] = field(default_factory=dict)
+    lines: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.cells.values()))) if self.cells else self.matrix.shape[0]
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns, if there are any."""
+        return getattr(self.matrix, "columns", None)
+
+    def place_of(self, row: int) -> str:
+        """A row, by its line if it has one."""
+        if self.lines is not None:
+            return f"line {self.lines[row]}"
+        return row_in_words(row) if self.source is None else f"line {self.source.line_of(row)}"
+
+    def row_in_words(self, row: int) -> str:
+        """A row, by its place and its id."""
+        place = self.place_of(row)
+        return place if self.ids is None else f"{place} ({self.ids[row]})"
+
+    def without(self, names: Collection[str]) -> FileRows:
+        """The other cells."""
+        rest = {name: cells for name, cells in self.cells.items() if name not in names}
+        return replace(self, cells=rest)
+
+    def take(self, rows: np.ndarray) -> FileRows:
+        """Some of the rows of cells, in this order."""
+        cells = {name: column[rows] for name, column in self.cells.items()}
+        ids, lines = (None if own is None else own[rows] for own in (self.ids, self.lines))
+        return replace(self, cells=cells, ids=ids, lines=lines)
+
+    def check_ids(self) -> None:
+        """Raise unless ids name every row, each by another one."""
+        if self.ids is None:
+            return
+        empty = np.flatnonzero(self.ids == "")
+        if len(empty):
+            where = self.place_of(int(empty[0]))
+            raise SourceError(f"{self.file}: {where} has no id; name it, or leave it out")
+        order = np.argsort(self.ids, kind="stable")
+        ordered = self.ids[order]
+        twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+        if len(twice):
+            first, again = (self.place_of(int(order[twice[0] + k])) for k in (0, 1))
+            raise SourceError(
+                f"{self.file}: id {str(ordered[twice[0]])!r} is in {first} and in {again}; keep "
+                "one of them"
+            )
+
+    def turned(self) -> FileRows:
+        """The table whose rows are the columns of this one."""
+        if self.columns is None:
+            raise SourceError(f"{self.file}: its columns have no names, so it cannot be turned")
+        matrix = np.asarray(self.matrix).T
+        if self.ids is not None:
+            matrix = NamedColumns.of(matrix, tuple(self.ids.tolist()))
+        return replace(self, matrix=matrix, ids=as_strings(list(self.columns)), source=None)
+
+
+def checked_texts(
+    file: str, texts: Sequence[str] | np.ndarray, lines: Sequence[int] | np.ndarray | None = None
+) -> np.ndarray:
+    """A column of texts, none of which may be empty."""
+    for row, one in enumerate(texts):
+        if not one.strip():
+            line = row + 1 if lines is None else lines[row]
+            raise SourceError(
+                f"{file}: expected a text in line {line}, it is empty; leave out the object in all "
+                "files, or write a word"
+            )
+    return np.array(texts, dtype=object)[:, None]
+
+
+def as_ids(ids: Any, matrix: Any = None) -> np.ndarray:
+    """Ids as texts, one for each row."""
+    if isinstance(ids, np.ndarray):
+        height = len(ids) if matrix is None else matrix.shape[0]
+        if ids.ndim != 1 or len(ids) != height or ids.dtype.kind not in "iufUSO":
+            raise ValueError(
+                f"expected one id per row, {height:,} integers or strings, got {ids.dtype} of "
+                f"shape {ids.shape}"
+            )
+        ids = ids.tolist()
+    return as_strings([_as_id(one) for one in ids])
+
+
+def _as_id(value: Any) -> str:
+    """An id as text: a whole number without a decimal point, and "" where it is missing."""
+    if isinstance(value, bytes):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"expected ids in UTF-8, got {value!r}") from None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None or value != value else str(value).strip()

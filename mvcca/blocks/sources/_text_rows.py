@@ -1,0 +1,237 @@
+"""Rows of texts, and of tables in text: which columns are ids, numbers or texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mvcca.blocks.checks import few
+from mvcca.blocks.sources._dialect import Dialect, column_place, dialect_of, table_in
+from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, checked_texts
+from mvcca.blocks.sources._row_source import SourceError
+from mvcca.blocks.sources._stream import Text, is_workbook, text_of
+from mvcca.blocks.sources._text import (
+    NamedColumns,
+    TextTable,
+    as_strings,
+    first_lines,
+    text_lines,
+)
+from mvcca.machine.warnings import warn
+
+__all__ = ["array_in_text", "cells_in_text", "folder_of_texts", "table_in_text"]
+
+
+def _dialect_in(text: Text, reading: ReadOptions, lines: list[str] | None = None) -> Dialect | None:
+    """The layout of the table in a text; None if it holds texts."""
+    if reading.kind == "texts":
+        return None
+    suffix = ".csv" if is_workbook(text[0]) else Path(text[0]).suffix.lower()
+    return dialect_of(
+        first_lines(text) if lines is None else lines,
+        suffix=suffix,
+        skip=reading.skip_lines,
+        header=reading.header,
+        named=reading.named,
+        decimal=reading.decimal,
+        thousands=reading.thousands,
+        is_table=reading.kind == "table",
+    )
+
+
+def table_in_text(file: str, reading: ReadOptions) -> FileRows:
+    """The rows of a table, or of texts, in a text or a worksheet."""
+    text = text_of(file, reading.encoding, reading.sheet)
+    lines = first_lines(text)
+    if not any(map(str.strip, lines)):
+        raise SourceError(f"{file}: it is empty")
+    dialect = _dialect_in(text, reading, lines)
+    if dialect is None:
+        return _texts(file, text)
+    _reject_title(file, lines, dialect, reading)
+    n_first = len(dialect.first_cells)
+    if dialect.width > 1 and (n_first == 0 or (n_first == 1 and all(dialect.textual))):
+        raise SourceError(f"{file}: it has no rows under its header")
+    place = _place_of_ids(file, dialect, reading)
+    places = _places(file, dialect, reading, place)
+    named = (dialect.names[place] if dialect.names and place is not None else "") or "id"
+    if len(places) == 1 and dialect.textual[places[0]]:
+        if dialect.delimiter == "\t" and place == 0 and text[0].lower().endswith(".txt"):
+            return _texts(file, text, named=True)  # quotation marks are part of them
+        source = TextTable(text, dialect, (), place)
+        cells, numbers = source.cells()
+        matrix: Any = checked_texts(file, cells[:, places[0]], numbers)
+        what = f"texts in column {places[0] + 1}"
+        took = _took(file, dialect, len(source), what, place)
+        return FileRows(file, matrix, source.ids, took, named, source=source)
+    source = TextTable(text, dialect, places, place)
+    matrix = source
+    if source.kept is not None:
+        matrix = source.kept
+        matrix = matrix if source.columns is None else NamedColumns.of(matrix, source.columns)
+    missing = None if source.holes is None else source.missing_in_words()
+    what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
+    took = _took(file, dialect, len(source), what, place)
+    return FileRows(file, matrix, source.ids, took, named, missing, source)
+
+
+def _took(file: str, dialect: Dialect, n_rows: int, what: str, place: int | None) -> str:
+    """What a text was taken for."""
+    parts = [f"{n_rows:,} row{'s' * (n_rows > 1)}", what, dialect.words]
+    parts.append("no header" if dialect.names is None else "header")
+    if place is not None:
+        name = dialect.names[place] if dialect.names else ""
+        parts.append(f"ids in column {place + 1}" + (f" ({name})" if name else ""))
+    if dialect.decimal == ",":
+        parts.append("decimal commas")
+    return f"{file}: read as a table: {', '.join(parts)}"
+
+
+def _reject_title(file: str, lines: list[str], dialect: Dialect, reading: ReadOptions) -> None:
+    """Raise for a line above the header that holds a single cell."""
+    if dialect.width < 3 or reading.skip_lines or reading.header is not None:
+        return
+    begin = dialect.begin - (dialect.names is not None)
+    first = lines[begin].split(dialect.delimiter)
+    rest = [cell for cell in first if cell.strip()]
+    if len(rest) == 1 and len(first) in (1, dialect.width) and rest[0].strip():
+        raise SourceError(
+            f"{file}: row {begin + 1} holds only {rest[0].strip()!r}; the header seems to be in "
+            f"row {begin + 2}. Give skip_lines={begin + 1}"
+        )
+
+
+def _place_of_ids(file: str, dialect: Dialect, reading: ReadOptions) -> int | None:
+    """The column of ids: the named one, else a first without name, or of distinct texts."""
+    names, width = dialect.names, dialect.width
+    if names is not None:
+        _reject_twice(file, names)
+    if reading.id is not None:
+        place = column_place(reading.id, names, width)
+        if place is not None:
+            return place
+    first = dialect.first_cells
+    is_name = dialect.textual[0] or (width == 2 and dialect.textual[1])  # of a text
+    is_distinct = is_name and len(set(first)) == len(first) and all(first)
+    is_unnamed = names is not None and names[0] == ""
+    if width > 1 and (is_unnamed or is_distinct):
+        return 0
+    if reading.id is None:
+        return None
+    found = "it has no header" if names is None else f"its columns are {few(names)}"
+    raise SourceError(
+        f"{file}: there is no column {reading.id!r}; {found}. Give id='COLUMN', a name or a number"
+    )
+
+
+def _reject_twice(file: str, names: Sequence[str]) -> None:
+    ordered = np.argsort(np.array(names), kind="stable")
+    for a, b in pairwise(ordered):
+        if names[a] == names[b]:
+            raise SourceError(
+                f"{file}: columns {a + 1} and {b + 1} have the same name, {names[a]!r}; rename one"
+            )
+
+
+def _places(file: str, dialect: Dialect, reading: ReadOptions, ids: int | None) -> list[int]:
+    """The columns to read."""
+    names, width = dialect.names, dialect.width
+    found: dict[str, list[int]] = {}
+    known = None if names is None else {name: place for place, name in enumerate(names)}
+    for what, wanted in (("columns", reading.columns), ("drop", reading.drop)):
+        found[what] = []
+        for one in wanted:
+            place = (known or {}).get(one, column_place(one, None, width))
+            if place is None:
+                have = "it has no header" if names is None else f"its columns are {few(names)}"
+                raise SourceError(f"{file}: there is no column {one!r} ({what}); {have}")
+            found[what].append(place)
+    left = {*found["drop"], ids}
+    rest = [place for place in found["columns"] or range(width) if place not in left]
+    if not rest:
+        raise SourceError(f"{file}: expected columns of numbers beside the ids")
+    return sorted(rest)
+
+
+def _texts(file: str, text: Text, *, named: bool = False) -> FileRows:
+    """One text per line, which may be `named` by an id and a tab before it."""
+    lines = text_lines(text)
+    took = f"{file}: read as texts: {len(lines):,}, one per line"
+    if not named:
+        return FileRows(file, checked_texts(file, lines), took=took)
+    ids, texts = zip(*(line.split("\t", 1) for line in lines), strict=True)
+    matrix = checked_texts(file, texts)
+    return FileRows(file, matrix, as_strings(list(ids)), f"{took}, ids before a tab")
+
+
+def folder_of_texts(path: Path) -> FileRows:
+    """A folder of .txt files, each of which is one text, in the order of their names."""
+    files = sorted(
+        one for one in path.iterdir() if one.suffix.lower() == ".txt" and one.name[0] != "."
+    )
+    if not files:
+        raise SourceError(f"{path}: expected a folder of .txt files, each one text; found none")
+    texts, tables = [], []
+    for one in files:
+        lines = text_lines(text_of(str(one)))
+        texts.append(" ".join(lines).strip())
+        if not texts[-1]:
+            raise SourceError(
+                f"{one}: expected a text, it is empty; leave out the file, or write a word"
+            )
+        if table_in(lines) is not None:
+            tables.append(one)
+    if len(tables) > len(files) / 2:
+        raise SourceError(
+            f"{path}: expected a folder of .txt files, each one text; {len(tables)} of "
+            f"{len(files)} are tables of numbers, such as {tables[0].name}. Save one table for all "
+            "objects, one row each, as .csv"
+        )
+    took = f"{path}: read as texts: {len(files):,} files, their names are ids"
+    ids = as_strings([one.stem for one in files])
+    return FileRows(str(path), np.array(texts, dtype=object)[:, None], ids, took)
+
+
+def cells_in_text(file: str, reading: ReadOptions) -> FileRows:
+    """The columns of a table in text as texts, with ids only if `reading` names them."""
+    text = text_of(file, reading.encoding, reading.sheet)
+    dialect = _dialect_in(text, reading)
+    if dialect is None:
+        raise SourceError(f"{file}: expected a table, found texts")
+    place = None if reading.id is None else _place_of_ids(file, dialect, reading)
+    if dialect.names is not None:
+        _reject_twice(file, dialect.names)
+    source = TextTable(text, dialect, (), place)
+    rows, lines = source.cells()
+    names = dialect.names or [f"{Path(file).stem} {j}" for j in range(dialect.width)]
+    found = {
+        name: np.char.strip(rows[:, j])
+        for j, name in enumerate(names)
+        if j != place and name not in reading.drop
+    }
+    return FileRows(file, None, source.ids, cells=found, lines=lines)
+
+
+def array_in_text(file: str, header: bool | None, n_rows: int | None, texts: bool) -> Any:
+    """A whole table in text, as `read_array` returns it."""
+    text = text_of(file)
+    dialect = _dialect_in(text, ReadOptions(header=header, kind="table"))
+    if dialect is None:
+        raise SourceError(f"{file}: it is empty")
+    is_text = texts or any(dialect.textual)
+    source = TextTable(text, dialect, () if is_text else range(dialect.width), None)
+    if header is None and n_rows == len(source) + (1 if dialect.names is not None else -1):
+        if dialect.names is None:
+            first = few(source.cells()[0][0].tolist())
+            warn(f"{file}: line 1 ({first}) is read as a header, as there is one row too many")
+        return array_in_text(file, dialect.names is None, None, texts)
+    if is_text:
+        return source.cells()[0]
+    if source.holes is not None:
+        raise SourceError(f"{file}: {source.missing_in_words()}")
+    matrix = source.read(0, len(source))
+    return matrix if source.columns is None else NamedColumns.of(matrix, source.columns)

@@ -1,0 +1,122 @@
+"""`--missing`: rows with missing values are left out, or the values filled in, and this is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from mvcca.blocks import as_block
+from mvcca.blocks.sources import FileRows, NamedColumns, is_missing, is_number
+from mvcca.cli.errors import CommandError
+from mvcca.views import Views
+
+MENDS = ("drop", "mean")  # what is done to rows before a method sees them
+_LEVEL = "missing"  # of a category
+
+
+def without_holes(
+    views: Views, cells: FileRows | None, how: str, files: Mapping[str, str]
+) -> tuple[Views, FileRows | None, np.ndarray, list[str]]:
+    """Leave out the objects that miss a value, or fill values in.
+
+    Parameters
+    ----------
+    views : Views
+        Numbers, NaN where they are missing, or texts, of which none is.
+    cells : FileRows or None
+        Confounds of the same objects, as texts.
+    how : {"drop", "mean"}
+        Fill in the mean of a column, or of categories a level of their own.
+    files : mapping of str to str
+        The file of each view.
+
+    Returns
+    -------
+    views, cells
+        Without missing values.
+    kept : ndarray of int
+        The objects that are left.
+    said : list of str
+        What was done.
+    """
+    holes = {name: _rows_with_holes(views, name) for name in views.names}
+    every = np.arange(len(views))
+    if how == "mean":
+        filled = {name: _filled(views, name, files) for name, own in holes.items() if own.any()}
+        blocks = {name: as_block(matrix) for name, (matrix, _) in filled.items()}
+        views = Views.of({**views.blocks, **blocks}, views.seen, views.ids, views.removed)
+        said = [one for _, one in filled.values()]
+        if cells is not None:
+            cells, more = _filled_cells(cells)
+            said += more
+        return views, cells, every, said
+    lost = {files[name]: own for name, own in holes.items()}
+    if cells is not None:
+        lost[cells.file] = np.any([_holes_of(own) for own in cells.cells.values()], axis=0)
+    bad = np.any(list(lost.values()), axis=0)
+    if not bad.any():
+        return views, cells, every, []
+    if bad.all():
+        raise CommandError("--missing drop: every row misses a value; --drop columns, or fill them")
+    kept = np.flatnonzero(~bad)
+    where = ", ".join(f"{file} ({own.sum():,})" for file, own in lost.items() if own.any())
+    said = [f"{bad.sum():,} of {len(bad):,} rows were left out: a value is missing in {where}."]
+    return views[kept], cells if cells is None else cells.take(kept), kept, said
+
+
+def _rows_with_holes(views: Views, name: str) -> np.ndarray:
+    """Which objects miss a value in a view, (n_objects,)."""
+    block, found = views.block(name), np.zeros(len(views), dtype=bool)
+    if block.holds_texts():
+        return found
+    parts = [
+        np.zeros(part.shape[0], dtype=bool) if part.is_finite()
+        else np.isnan(part.dense().matrix if part.is_sparse else part.matrix).any(axis=1)
+        for part in block.row_blocks()
+    ]  # fmt: skip
+    found[views.objects(name)[np.concatenate(parts)]] = True
+    return found
+
+
+def _filled(views: Views, name: str, files: Mapping[str, str]) -> tuple[np.ndarray, str]:
+    """The rows of a view with means of its columns where values are missing."""
+    block = views.block(name).in_memory()
+    if block.is_sparse:
+        raise CommandError(f"{files[name]}: --missing mean would make sparse rows dense; give drop")
+    matrix = np.array(block.matrix, dtype=float)
+    holes = np.isnan(matrix)
+    if (empty := np.flatnonzero(holes.all(axis=0))).size:
+        raise CommandError(f"{files[name]}: column {empty[0] + 1} holds no value; --drop it")
+    matrix[holes] = np.broadcast_to(np.nanmean(matrix, axis=0), matrix.shape)[holes]
+    columns = getattr(views[name], "columns", None)
+    said = (
+        f"{files[name]}: {holes.sum():,} of {holes.size:,} values were missing; the mean of their "
+        "column stands for them."
+    )
+    return matrix if columns is None else NamedColumns.of(matrix, tuple(columns)), said
+
+
+def _filled_cells(cells: FileRows) -> tuple[FileRows, list[str]]:
+    """Confounds with the mean of a column, or the level of categories, that are missing."""
+    found, said = dict(cells.cells), []
+    for name, column in cells.cells.items():
+        holes = _holes_of(column)
+        if not holes.any():
+            continue
+        known = [cell for cell in column[~holes] if is_number(cell)]
+        is_numeric = len(known) == (~holes).sum() > 0
+        fill = repr(float(np.mean([float(cell) for cell in known]))) if is_numeric else _LEVEL
+        found[name] = np.where(holes, fill, column)
+        what = "its mean stands" if is_numeric else f"the level {_LEVEL!r} stands"
+        said.append(
+            f"{cells.file}: {holes.sum():,} of {len(holes):,} values of {name!r} were missing; "
+            f"{what} for them."
+        )
+    return replace(cells, cells=found), said
+
+
+def _holes_of(column: np.ndarray) -> np.ndarray:
+    """Which cells are missing."""
+    return np.array([is_missing(cell) for cell in column])
