@@ -110,6 +110,7 @@ SHALLOW_VARIANTS = [
     KCCA(gamma=0.005, approximation="fourier", n_landmarks=20, random_state=0),
     KCCA(kernel="linear"),
     PLS(scale=True),
+    PLS(missing="pairwise"),
     Procrustes(2, scale=False),
     AffineMap(2, reg=0.0),
 ]
