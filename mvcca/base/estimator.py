@@ -27,7 +27,7 @@ from mvcca.machine.documentation import Documented
 from mvcca.model_selection import GOALS, Goal
 from mvcca.problem import Maps
 from mvcca.problem.expected import Expected
-from mvcca.statistics import OF_HOLES, Regression
+from mvcca.statistics import Regression
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, holds_views
 from mvcca.views.coding import Coding
@@ -290,7 +290,6 @@ class LinearEstimator(MultiViewEstimator):
         "center": ["boolean"],
         "cv_goal": [StrOptions(set(GOALS)), None],
         "power": [Interval(Real, 0, None, closed="left")],
-        "missing": [StrOptions({"error", *OF_HOLES})],
     }
 
     n_components: Any  # a number; None for all that the data support; for some methods "cv"

@@ -18,12 +18,14 @@ from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.model_selection import SEARCHED, Goal, goal_of
 from mvcca.model_selection.questions import Questions, asks_questions
 from mvcca.problem import SHRINKAGES, Problem, Rows
+from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
 
 _IF_TOO_LARGE = (
     "Products with the rows suffice for a few components with a ridge: set n_components and "
     "reg > 0. Or reduce the features first, as by PerView(TruncatedSVD(300))."
 )
+_MISSING: dict[str, list[Any]] = {"missing": [StrOptions({"error", *OF_HOLES})]}
 
 
 class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
@@ -167,8 +169,8 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
     _if_too_large = _IF_TOO_LARGE
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name]
-        for name in ("n_components", "reg", "cv_goal", "reg_unit", "center", "scale", "missing")
-    } | {"confounds": [str, None]}
+        for name in ("n_components", "reg", "cv_goal", "reg_unit", "center", "scale")
+    } | {"confounds": [str, None], **_MISSING}
 
     def __init__(
         self,
@@ -411,6 +413,7 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StatisticEstimator._parameter_constraints,
         "confounds": [str, None],
+        **_MISSING,
         "solve": [StrOptions({"auto", "shared", "conditional"})],
     }
 

@@ -17,6 +17,7 @@ from scipy import linalg
 from sklearn.utils import RegressorTags
 from sklearn.utils._param_validation import StrOptions
 
+from mvcca.linear._cca import CCA
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.machine.lapack import top_singular
@@ -178,7 +179,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         "scale": ["boolean"],
         "center": ["boolean"],
         "cv_goal": RescaledEstimator._parameter_constraints["cv_goal"],
-        "missing": RescaledEstimator._parameter_constraints["missing"],
+        "missing": CCA._parameter_constraints["missing"],
     }
 
     def __init__(
