@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.linear import PLS as PLS
     from mvcca.linear import AffineMap as AffineMap
     from mvcca.linear import Procrustes as Procrustes
+    from mvcca.linear import SparseDiscriminant as SparseDiscriminant
     from mvcca.machine import config_context as config_context
     from mvcca.machine import get_config as get_config
     from mvcca.machine import set_config as set_config
@@ -93,6 +94,7 @@ _MODULES = {
         "MVMLCCA",
         "PLS",
         "Procrustes",
+        "SparseDiscriminant",
     ),
     "machine": ("config_context", "get_config", "set_config"),
     "measures": (),

@@ -162,7 +162,7 @@ def test_subjects_are_needed_whenever_rows_are_transformed():
     step = WithinSubject("subject").fit(views())
     with pytest.raises(ValueError, match="needs the view 'subject' beside the others"):
         step.transform({"genes": GENES})
-    with pytest.raises(ValueError, match="'genes'.*4 features|4 features"):
+    with pytest.raises(ValueError, match="is expecting 4 features"):
         step.transform(views(genes=GENES[:, :3]))
     with pytest.raises(ValueError, match="Unknown view 'more'"):
         step.transform(views(more=GENES))

@@ -128,8 +128,8 @@ class WithinSubject(OutputContainerMixin, Documented, BaseEstimator):
         Returns
         -------
         Views
-            Dense differences, in memory; without the subjects if `drop`. `Views.removed` tells the next step
-            the degrees of freedom that they lack.
+            Dense differences, in memory; without the subjects if `drop`. `Views.removed` tells the
+            next step the degrees of freedom that they lack.
 
         Raises
         ------

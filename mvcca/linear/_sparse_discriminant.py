@@ -1,0 +1,448 @@
+"""Sparse components of several views that tell classes apart, and classes from any of the views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from itertools import permutations
+from numbers import Real
+from operator import add
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from mvcca.base import Requirements
+from mvcca.base.inputs import open_views
+from mvcca.blocks import as_block, to_host
+from mvcca.blocks.checks import few
+from mvcca.linear._rgcca import RGCCA, Posed, limits_of
+from mvcca.model_selection import SEARCHED, Trials, Value, search_folds
+from mvcca.problem import Maps, Rows
+from mvcca.problem.ascent import BlockMethod, NothingShared, Solution
+from mvcca.problem.block_covariances import BlockCovariances, Vectors
+from mvcca.views import Views
+from mvcca.views.by_view import value_by_view
+
+CLASSES = "classes"  # the block of their scaled indicators
+_COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 300, 500, 1000)
+_N_FOLDS = 5
+_LEAST_SHARE = 1e-10  # of the covariance of the first component, above which there is another
+_LEAST_VARIANCE = 1e-10  # within classes, as a share of the squared size of the scores
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScores:
+    """What the scores of each view say of classes.
+
+    Attributes
+    ----------
+    means : dict of str to ndarray, shape (n_classes, k)
+        Mean scores of each class.
+    covariance : dict of str to ndarray, shape (k, k)
+        Covariance of the scores within classes.
+    """
+
+    means: Mapping[str, np.ndarray]
+    covariance: Mapping[str, np.ndarray]
+
+    def log_densities(self, views: Views, maps: Maps) -> np.ndarray:
+        """Sum over the views in which an object is seen, up to a constant, (n_objects, n_classes).
+
+        log p(t | c) = -(t - m_c)ᵀ W⁻¹ (t - m_c) / 2 for scores t and covariance W within classes.
+        """
+        n_classes = len(next(iter(self.means.values())))
+        found = np.zeros((len(views), n_classes))
+        for name, block in views.blocks.items():
+            scores = to_host(block.mapped(partial(maps.project, name), maps.weights[name].shape[1]))
+            values, axes = np.linalg.eigh(self.covariance[name])
+            least = _LEAST_VARIANCE * (values.sum() + (self.means[name] ** 2).sum())
+            axes = axes / np.sqrt(np.maximum(values, least or 1.0))
+            deviations = (scores @ axes)[:, None] - self.means[name] @ axes
+            found[views.objects(name)] -= (deviations**2).sum(axis=2) / 2
+        return found
+
+
+@dataclass(eq=False)
+class Components:
+    """Components that were found one after the other, from moments of rows and classes.
+
+    Attributes
+    ----------
+    posed : Posed
+        Covariances of the views and of the indicators of the classes.
+    solutions : list of Solution
+        Weights of each component.
+    rotated : list of dict of str to ndarray, shape (n_features,)
+        Weights of scaled rows that give the scores.
+    correlations : dict of str to list of float
+        Correlation of the scores of each view with those of the classes.
+    """
+
+    posed: Posed
+    solutions: list[Solution] = field(default_factory=list)
+    rotated: list[Vectors] = field(default_factory=list)
+    correlations: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, solution: Solution, covariances: BlockCovariances) -> None:
+        """Add a component of what the components before leave."""
+
+        def deviation(name: str) -> float:
+            w = solution.weights[name]
+            return float(np.sqrt(max(w @ covariances.image(name, name, w), 0)))
+
+        self.solutions.append(solution)
+        self.rotated.append({j: covariances.rotated(j, w) for j, w in solution.weights.items()})
+        for name in self.views:
+            size = deviation(name) * deviation(CLASSES)
+            shared = solution.covariances[name, CLASSES]
+            self.correlations.setdefault(name, []).append(shared / size if size > 0 else 0.0)
+
+    @property
+    def views(self) -> list[str]:
+        """The blocks other than the classes."""
+        return [name for name in self.posed.factors if name != CLASSES]
+
+    def maps(self) -> Maps:
+        """Maps of rows to scores."""
+        means, factors = self.posed.about.means, self.posed.factors
+        weights = {
+            name: factors[name][:, None] * np.column_stack([own[name] for own in self.rotated])
+            for name in self.views
+        }
+        return Maps(weights, {name: means[name] for name in self.views})
+
+    def class_scores(self, n: float) -> ClassScores:
+        """Means and covariances of the scores of classes, from moments of n rows.
+
+        The covariance of scores with the indicator of class c, whose share is π_c, is
+        π_c (m_c - m) n / (n - 1).
+        """
+        base, indicators = self.posed.covariances.base, self.posed.factors[CLASSES]
+        shares = self.posed.about.means[CLASSES]
+        means, within = {}, {}
+        for name in self.views:
+            W = np.column_stack([own[name] for own in self.rotated])
+            images = np.column_stack([base.image(name, name, w) for w in W.T])
+            shared = np.column_stack([base.image(CLASSES, name, w) for w in W.T])
+            m = shared / (indicators * shares * n / (n - 1))[:, None]
+            means[name] = m
+            rest = (n - 1) * (W.T @ images) - (m * (n * shares)[:, None]).T @ m
+            within[name] = (rest + rest.T) / 2 / (n - len(shares))
+        return ClassScores(means, within)
+
+
+class SparseDiscriminant(ClassifierMixin, RGCCA):
+    r"""Few features of each view that tell classes apart, and predictions from any of the views.
+
+    Use it to find signatures of classes in several tables of the same objects, such as omics, and
+    to predict the class of new objects even if they lack some tables. DIABLO [1]_ does the same; so
+    does sparse PLS discriminant analysis with a single view.
+
+    Maximizes, one component after the other,
+
+    .. math::
+
+        2 ∑_j w_j^⊤ S_{jy} w_y + c ∑_{j≠k} w_j^⊤ S_{jk} w_k \quad \text{subject to} \quad
+        w_j^⊤ (τ I + (1 - τ) S_{jj}) w_j = w_y^⊤ w_y = 1
+
+    with at most `n_features` nonzero weights in each w_j. S are covariances of scaled columns, y
+    are scaled indicators of the classes and c is `link`. Views are deflated by their scores, y by
+    the mean of what the scores of the views explain of it.
+
+    A class is predicted by the sum over the given views of the log-densities of their scores: a
+    linear discriminant analysis for each view, classes alike probable. Views that an object lacks
+    drop out of the sum.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components; fewer are found if views have no more in common with the classes.
+    n_features : int, sequence of int, mapping of str to these, None or "cv", default="cv"
+        Number of features of each view with weights, perhaps one for each component; None is all.
+        "cv" chooses one number for all views by 5 folds, with the smallest mean error over classes,
+        and of equal ones the smallest number.
+    tau : float or mapping of str to float, default=1.0
+        τ of each view: 1 maximizes covariance, 0 correlation.
+    link : float, default=0.1
+        c, how much views are to agree with each other; each has a link of 1 to the classes.
+    shrink : bool, default=False
+        Whether a number of features is reached by a soft threshold as in mixOmics, which shrinks
+        the weights by the largest one that is left out. The objective may then fall.
+    start : {"classes", "own"}, default="classes"
+        Where to start: from each class, keeping the best end, or from the first principal
+        components of each view as DIABLO does, which can end lower.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The classes.
+    weights_, sparse_weights_, selected_, objective_, n_iter_, tau_, means_, ranks_
+        As in `RGCCA`.
+    class_means_ : dict of str to ndarray, shape (n_classes, n_components_)
+        Mean scores of the training rows of each class, by view.
+    class_covariance_ : dict of str to ndarray, shape (n_components_, n_components_)
+        Covariance of the scores within classes, by view.
+    class_correlations_ : dict of str to ndarray, shape (n_components_,)
+        Correlation of the scores of each view with those of the classes.
+    n_features_ : int or None
+        The chosen number; with ``n_features="cv"`` only, as is the next one.
+    cv_results_ : dict of str to array
+        Mean of the classes' shares of right predictions, of all numbers on the folds.
+    n_components_ : int
+        Number of components.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    RGCCA : Without classes.
+    mvcca.inspection.selection_stability : How often halves of the rows select the same features.
+
+    Notes
+    -----
+    Classes count alike in predictions, however many rows they have, as in the mean error over
+    classes by which numbers of features are chosen. Batches must have the classes of the first one.
+
+    References
+    ----------
+    .. [1] Singh, Shannon, Gautier, Rohart, Vacher, Tebbutt and Lê Cao, "DIABLO: an integrative
+       approach for identifying key molecular drivers from multi-omics assays", Bioinformatics 2019.
+
+    Examples
+    --------
+    >>> from mvcca import SparseDiscriminant
+    >>> from mvcca.datasets import load_digits_views
+    >>> data = load_digits_views()
+    >>> model = SparseDiscriminant(5, n_features=10).fit(data.views[:1200], data.labels[:1200])
+    >>> test = data.views[1200:]
+    >>> round(model.score(test, data.labels[1200:]), 1)
+    0.8
+    >>> model.predict_proba({"left": test["left"]}).shape  # without the right halves
+    (597, 10)
+    """
+
+    requires = Requirements(views=(1, None), labels=True, float64=True, features=True)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": RGCCA._parameter_constraints["n_components"],
+        "n_features": [*RGCCA._parameter_constraints["n_features"], StrOptions({SEARCHED})],
+        "tau": [Interval(Real, 0, 1, closed="both"), Mapping],
+        "link": [Interval(Real, 0, None, closed="left")],
+        "shrink": ["boolean"],
+        "start": [StrOptions({"classes", "own"})],
+        "random_state": ["random_state"],
+    }
+    # Of RGCCA, not parameters.
+    l1 = design = confounds = None
+    scheme, deflation = "horst", "scores"
+    superblock = scale_views = False
+    scale = True
+    missing = "error"
+
+    classes_: np.ndarray
+    n_features_: int | None
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_features: int | str | Sequence[int] | Mapping[str, Any] | None = SEARCHED,
+        tau: float | Mapping[str, float] = 1.0,
+        link: float = 0.1,
+        shrink: bool = False,
+        start: str = "classes",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_features = n_features
+        self.tau = tau
+        self.link = link
+        self.shrink = shrink
+        self.start = start
+        self.random_state = random_state
+
+    # ---- the fit ---------------------------------------------------------------------------------
+
+    def open_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
+    ) -> Rows:
+        """Checked rows with their weights and classes."""
+        rows = super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
+        if CLASSES in rows.views.names:
+            raise ValueError(f"The name {CLASSES!r} is taken by the classes: rename that view.")
+        if not rows.views.is_paired:
+            raise ValueError(
+                "SparseDiscriminant learns from objects that are seen in all views: select "
+                "views[views.seen.all(axis=1)]. New objects may lack views."
+            )
+        found = classes_of(rows)
+        if reset:
+            self.classes_ = np.unique(found)
+        unknown = np.setdiff1d(found, self.classes_)
+        if len(unknown):
+            raise ValueError(
+                f"This batch has classes that the first one lacks: {few(unknown.tolist())}. Let "
+                "the first batch have rows of every class."
+            )
+        if len(self.classes_) < 2 and not batch:
+            raise ValueError(
+                f"SparseDiscriminant tells classes apart, but all rows have the class "
+                f"{self.classes_.tolist()[0]!r}: expected two classes or more."
+            )
+        return rows
+
+    def statistic_of(self, rows: Rows) -> Any:
+        """Moments of the views and of the indicators of the classes."""
+        indicators = (classes_of(rows)[:, None] == self.classes_).astype(np.float64)
+        views, seen = rows.views, np.ones((len(rows.views), len(rows.views.names) + 1), dtype=bool)
+        blocks = {**views.blocks, CLASSES: as_block(indicators)}
+        with_classes = Views.of(blocks, seen, views.ids, views.removed)
+        return replace(rows, views=with_classes, labels=None).moments()
+
+    def _learn_rows(self, rows: Rows) -> None:
+        if self.n_features != SEARCHED:
+            super()._learn_rows(rows)
+            return
+        found = self._search(rows)
+        self.n_features_, self.cv_results_ = found.chosen["n_features"], found.cv_results()
+        super()._learn_rows(rows)
+
+    def _learn_rows(self, rows: Rows) -> None:
+        if self.n_features == SEARCHED:
+            found = self._search(rows)
+            self.n_features_, self.cv_results_ = found.chosen["n_features"], found.cv_results()
+        super()._learn_rows(rows)
+
+    def learn(self, rows: Rows, statistic: Any) -> None:
+        """Find one component after the other, and what scores say of classes."""
+        n_features = self.n_features_ if self.n_features == SEARCHED else self.n_features
+        found, n = self._components(self.posed_of(rows, statistic), n_features), _n_rows(statistic)
+        posed = replace(found.posed, factors={n: found.posed.factors[n] for n in found.views})
+        self._keep_solutions(posed, found.solutions, found.rotated)
+        self.tau_ = value_by_view("tau", self.tau, found.views)
+        of_classes = found.class_scores(n)
+        self.class_means_, self.class_covariance_ = (
+            dict(of_classes.means),
+            dict(of_classes.covariance),
+        )
+        self.class_correlations_ = {n: np.array(own) for n, own in found.correlations.items()}
+
+    def _components(self, posed: Posed, n_features: Any) -> Components:
+        """Components with these numbers of features."""
+        found, covariances = Components(posed), posed.covariances
+        tau = {**value_by_view("tau", self.tau, found.views), CLASSES: 1.0}
+        counts = value_by_view("n_features", n_features, found.views)
+        pairs = [pair for pair in permutations(posed.factors, 2) if self.link or CLASSES in pair]
+        links = {pair: 1.0 if CLASSES in pair else float(self.link) for pair in pairs}
+        method = BlockMethod(links, "horst", "scores", "own", response=CLASSES)
+        indicators = np.eye(len(posed.factors[CLASSES]))
+        starts = [{CLASSES: e} for e in indicators] if self.start == CLASSES else []
+        for number in range(self.n_components):
+            limits = limits_of(tau, counts, None, self.shrink, posed, number)
+            try:
+                solution = method.solve(covariances, limits, number, starts)[0]
+            except NothingShared:
+                if not number:
+                    raise
+                break
+            if number and solution.size() <= _LEAST_SHARE * found.solutions[0].size():
+                break
+            found.add(solution, covariances)
+            covariances = method.without(covariances, solution)
+        return found
+
+    def _search(self, rows: Rows) -> Trials:
+        """Right predictions of held-out rows, by number of features."""
+        y = classes_of(rows)
+        n_folds = min(_N_FOLDS, int(np.unique(y, return_counts=True)[1].min()))
+        if n_folds < 2:
+            raise ValueError(
+                'n_features="cv" holds out rows of every class: expected at least 2 rows of each. '
+                "Give a number."
+            )
+        splitter = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
+        held_out = [rows.take(test) for _, test in splitter.split(y, y)]
+        sums = [self.statistic_of(own) for own in held_out]
+        widest = max(rows.views.widths.values())
+        settings = [{"n_features": m} for m in (None, *reversed(_COUNTS)) if not m or m < widest]
+
+        def models(fold: int, settings: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
+            statistic = reduce(add, sums[:fold] + sums[fold + 1 :])
+            posed = self.posed_of(rows, statistic)
+            for setting in settings:
+                found = self._components(posed, setting["n_features"])
+                yield found.maps(), found.class_scores(_n_rows(statistic))
+
+        def value(model: Any, fold: int) -> Value:
+            (maps, of_classes), own = model, held_out[fold]
+            found = self.classes_[of_classes.log_densities(own.views, maps).argmax(axis=1)]
+            weights = own.sample_weight
+            share = balanced_accuracy_score(classes_of(own), found, sample_weight=weights)
+            return Value(float(share), float(share))
+
+        return search_folds(n_folds, settings, models, value)  # of equally good ones, the fewest
+
+    # ---- predictions -----------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, each as probable as the others before the rows are seen.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix
+            A mapping or `Views` may hold any subset of the fitted views, by name, and objects may
+            be missing from some of these; a list holds all fitted views, in order.
+
+        Returns
+        -------
+        probabilities : ndarray, shape (n_objects, n_classes)
+            In the order of ``classes_``. Objects that are seen in no view get equal ones.
+
+        Raises
+        ------
+        ValueError
+            If a view is unknown, or its number of features is not the fitted one.
+        """
+        check_is_fitted(self)
+        views = open_views(self, X, reset=False)
+        of_classes = ClassScores(self.class_means_, self.class_covariance_)
+        return np.asarray(special.softmax(of_classes.log_densities(views, self.maps_), axis=1))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each object.
+
+        Parameters
+        ----------
+        X
+            As for `predict_proba`.
+
+        Returns
+        -------
+        classes : ndarray, shape (n_objects,)
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def classes_of(rows: Rows) -> np.ndarray:
+    """The class of each object, (n_objects,)."""
+    labels = rows.labels.per_object(rows.views)
+    if not labels.are_classes:
+        raise ValueError(
+            "SparseDiscriminant takes one class per object, got label sets or vectors. Methods "
+            "such as MLCCA and LabelRegression take these."
+        )
+    return np.asarray(labels)
+
+
+def _n_rows(statistic: Any) -> float:
+    return float(statistic.counts[0, 0])
