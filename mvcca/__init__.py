@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.linear import MVCCA as MVCCA
     from mvcca.linear import MVMLCCA as MVMLCCA
     from mvcca.linear import PLS as PLS
+    from mvcca.linear import RGCCA as RGCCA
     from mvcca.linear import AffineMap as AffineMap
     from mvcca.linear import Procrustes as Procrustes
     from mvcca.linear import SparseDiscriminant as SparseDiscriminant
@@ -93,6 +94,7 @@ _MODULES = {
         "MVCCA",
         "MVMLCCA",
         "PLS",
+        "RGCCA",
         "Procrustes",
         "SparseDiscriminant",
     ),

@@ -39,6 +39,7 @@ from mvcca import (
     MVMLCCA,
     NCCA,
     PLS,
+    RGCCA,
     AffineMap,
     JoinViews,
     LabelRegression,
@@ -63,7 +64,13 @@ KERNEL = [
     KCCA(approximation="nystroem", n_landmarks=20, random_state=0),
     KCCA(approximation="cholesky", n_landmarks=20),
 ]
-COVARYING = [PLS(), CFA(), Procrustes(), AffineMap()]  # linear, but units of columns matter
+COVARYING = [
+    PLS(),
+    CFA(),
+    Procrustes(),
+    AffineMap(),
+    RGCCA(2, n_features=3),
+]  # linear, but units of columns matter
 BASELINES = [LGCFL(), JRL(n_neighbors=5), CMOLRS(n_epochs=2, random_state=0)]
 # Deep CCA is the first: all networks have one `fit`, and it stands for them.
 DEEP: list[Any] = []
@@ -111,6 +118,7 @@ SHALLOW_VARIANTS = [
     KCCA(kernel="linear"),
     PLS(scale=True),
     PLS(missing="pairwise"),
+    RGCCA(2, tau=0.3),
     Procrustes(2, scale=False),
     AffineMap(2, reg=0.0),
 ]

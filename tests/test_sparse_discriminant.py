@@ -112,7 +112,7 @@ def test_without_any_limit_it_is_rgcca_with_the_indicators_as_a_view():
 
 def test_a_single_view_gives_the_classes_of_lda_on_its_scores():
     X = BLOCKS["genes"]
-    rows = np.concatenate([np.flatnonzero(CODES == c)[:25] for c in np.unique(CODES)])
+    rows = np.concatenate([np.flatnonzero(c == CODES)[:25] for c in np.unique(CODES)])
     model = SparseDiscriminant(2, n_features=5).fit({"genes": X[rows]}, Y[rows])
     scores = model.transform({"genes": X})["genes"]
     expected = LinearDiscriminantAnalysis().fit(scores[rows], Y[rows]).predict(scores)

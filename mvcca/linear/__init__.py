@@ -19,6 +19,7 @@ from mvcca.linear._mlcca import MLCCA
 from mvcca.linear._mvmlcca import MVMLCCA
 from mvcca.linear._pls import CFA, PLS
 from mvcca.linear._procrustes import Procrustes
+from mvcca.linear._rgcca import RGCCA
 from mvcca.linear._sparse_discriminant import SparseDiscriminant
 from mvcca.machine.on_access import on_access
 
@@ -33,6 +34,7 @@ __all__ = [
     "MVCCA",
     "MVMLCCA",
     "PLS",
+    "RGCCA",
     "AffineMap",
     "CellCCA",
     "Procrustes",

@@ -35,6 +35,7 @@ SCHEMES: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = 
 _RACE_STEPS = 3  # of every start
 _RACERS = 3  # that go on
 _MOST_STEPS = 1000
+_ROUNDING = 1e-20  # squared relative change of weights
 
 
 # ---- one block -----------------------------------------------------------------------------------
@@ -272,7 +273,7 @@ class BlockMethod:
         scores are uncorrelated and the others as close to them as all of their features allow.
     tol : float
         Squared relative change of the weights of all blocks in one turn, below which it is the
-        last.
+        last. Below 1e-20, a turn that changes no less than the one before is the last, too.
     """
 
     links: Links
@@ -282,7 +283,7 @@ class BlockMethod:
     n_starts: int = 20
     response: str | None = None
     superblock: str | None = None
-    tol: float = 1e-20
+    tol: float = 1e-26
 
     def solve(
         self,
@@ -327,19 +328,18 @@ class BlockMethod:
         return covariances.without(weights, self.deflation, self.response)
 
     def _signed(self, covariances: BlockCovariances, solution: Solution) -> Solution:
-        """The largest weight of the first block positive, and covariances of the others with it.
+        """Covariances of all blocks with the first one positive, and the largest weight of all.
 
         Signs of single blocks count under g(x) = x, so that all change together.
         """
-        first, *_ = solution.weights
-        own = solution.weights[first]
-        sign = -1.0 if own[np.argmax(np.abs(own))] < 0 else 1.0
-        signs = dict.fromkeys(solution.weights, sign)
-        if self.scheme != "horst":
-            for name, w in solution.weights.items():
-                shared = float(sign * own @ covariances.image(first, name, w))
-                if name != first:
-                    signs[name] = -1.0 if shared < 0 else 1.0
+        (_, own), *others = solution.weights.items()
+        signs = dict.fromkeys(solution.weights, 1.0)
+        first, *_ = signs
+        for name, w in others if self.scheme != "horst" else ():
+            signs[name] = -1.0 if own @ covariances.image(first, name, w) < 0 else 1.0
+        largest_of = {n: signs[n] * w[np.argmax(np.abs(w))] for n, w in solution.weights.items()}
+        if max(largest_of.values(), key=abs) < 0:
+            signs = {name: -sign for name, sign in signs.items()}
         return Solution(
             {name: signs[name] * w for name, w in solution.weights.items()},
             solution.values,
@@ -405,9 +405,9 @@ class Ascent:
             w[j] = blocks.best(j, z, None)
             images |= {(k, j): image(k, j, w[j]) for k in linked[j]}
         shared = {(j, k): float(w[j] @ images[j, k]) for j, k in links}
-        trace = list(values)
+        trace, change = list(values), np.inf
         for _ in range(most_steps):
-            change = 0.0
+            before, change = change, 0.0
             for j in self.limits:
                 z = self._sum(j, {k: slope(shared[j, k]) for k in linked[j]}, images)
                 new = blocks.best(j, z, w[j] if trace else None)
@@ -417,7 +417,7 @@ class Ascent:
                     images[k, j] = image(k, j, w[j])
                     shared[j, k] = shared[k, j] = float(w[j] @ images[j, k])
             trace.append(sum(c * g(shared[pair]) for pair, c in links.items()))
-            if change < self.method.tol:
+            if change < self.method.tol or before <= change < _ROUNDING:
                 break
         return Solution({j: w[j] for j in self.limits}, tuple(trace), shared)
 

@@ -122,14 +122,14 @@ class BlockCovariances:
             pairs.append((self.base.image(j, k, w), p))
         start = 0
         for part in self.base.columns(j, k):
-            own, start = slice(start, start + part.shape[1]), start + part.shape[1]
+            rows, start = slice(start, start + part.shape[1]), start + part.shape[1]
             part = part.copy()
             for image, p in pairs:
-                part -= np.outer(image, p[own])
+                part -= np.outer(image, p[rows])
             for w, p in self.removed.get(j, ()):
                 part -= np.outer(p, w @ part)
             for a, b in self.less.get((j, k), ()):
-                part -= np.outer(a, b[own])
+                part -= np.outer(a, b[rows])
             yield part
 
     def column(self, j: str, i: int) -> np.ndarray:
