@@ -46,6 +46,7 @@ from mvcca import (
     PerView,
     Procrustes,
     SemanticMatching,
+    SparseDiscriminant,
     SplitViews,
     Views,
 )
@@ -71,12 +72,13 @@ COVARYING = [
     AffineMap(),
     RGCCA(2, n_features=3),
 ]  # linear, but units of columns matter
+CLASSIFIERS = [SparseDiscriminant(2, n_features=3)]
 BASELINES = [LGCFL(), JRL(n_neighbors=5), CMOLRS(n_epochs=2, random_state=0)]
 # Deep CCA is the first: all networks have one `fit`, and it stands for them.
 DEEP: list[Any] = []
 if find_spec("torch"):
     from deep_estimators import DEEP
-SHALLOW = [*LINEAR, *KERNEL, *COVARYING, *BASELINES]
+SHALLOW = [*LINEAR, *KERNEL, *COVARYING, *CLASSIFIERS, *BASELINES]
 ESTIMATORS = [*SHALLOW, *DEEP]
 # Operators of the user's own, and scores of new rows by neighbours or classifiers, not weights.
 OTHERS = [
@@ -205,6 +207,10 @@ FIRST_LABELS = Trait(
 )
 FIRST_LANDMARKS = Trait(
     "landmarks are labels of the first batch", lambda est: asks(est, "label_features") == "nystroem"
+)
+CLASSIFIES = Trait(
+    "an object has one class, and the score is the share of right ones",
+    lambda est: isinstance(est, SparseDiscriminant),
 )
 RANDOM_REGULAR = Trait("flags are often equal", lambda est: bool(asks(est, "n_neighbors")))
 TRAITS = {name: value for name, value in vars().copy().items() if isinstance(value, Trait)}

@@ -201,8 +201,35 @@ def test_batches_give_what_fit_gives_and_weights_are_repetitions():
         np.testing.assert_allclose(
             found.predict_proba(VIEWS), other.predict_proba(VIEWS), atol=1e-9
         )
-    with pytest.raises(ValueError, match="classes that the first one lacks: 'other'"):
-        batches.partial_fit(VIEWS[:2], ["mild", "other"])
+    by_class = SparseDiscriminant(2, n_features=5)  # each batch brings a class
+    for name in np.unique(Y)[::-1]:
+        by_class.partial_fit(VIEWS[name == Y], Y[name == Y])
+    np.testing.assert_array_equal(by_class.classes_, np.unique(Y))
+    np.testing.assert_allclose(
+        by_class.predict_proba(VIEWS), expected.predict_proba(VIEWS), atol=1e-9
+    )
+
+
+def test_every_distinct_label_set_is_a_class():
+    sets = np.array([[1, 0], [0, 1], [1, 1]])
+    found = SparseDiscriminant(2, n_features=5).fit(VIEWS, sets[CODES]).predict(VIEWS)
+    expected = SparseDiscriminant(2, n_features=5).fit(VIEWS, CODES).predict(VIEWS)
+    np.testing.assert_array_equal(found, sets[expected])
+
+
+def test_training_objects_may_lack_views():
+    index = np.tile(np.arange(N)[:, None], 3)
+    index[:, 1] = np.where(np.arange(N) < 30, -1, np.arange(N) - 30)
+    partly = Views({**BLOCKS, "lipids": BLOCKS["lipids"][30:]}, index)
+    model = SparseDiscriminant(2, n_features=5).fit(partly, Y)
+    scores = model.transform(BLOCKS)
+    for name, rows in (("genes", slice(None)), ("lipids", slice(30, None))):
+        means = [scores[name][rows][CODES[rows] == c].mean(axis=0) for c in range(3)]
+        np.testing.assert_allclose(model.class_means_[name], means, atol=1e-10)
+    batches = SparseDiscriminant(2, n_features=5)
+    for rows in (slice(0, 40), slice(40, N)):
+        batches.partial_fit(partly[rows], Y[rows])
+    np.testing.assert_allclose(batches.predict_proba(VIEWS), model.predict_proba(VIEWS), atol=1e-9)
 
 
 def test_the_fold_search_is_that_of_refits():
@@ -274,8 +301,8 @@ def test_constant_columns_are_never_selected_and_perfect_classes_are_finite():
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        (VIEWS, np.full(N, "one"), "all rows have the class 'one': expected two classes"),
-        (VIEWS, [{"a"}, {"a", "b"}] * (N // 2), "takes one class per object, got label sets"),
+        (VIEWS, np.full(N, "one"), "All rows have the same labels"),
+        (VIEWS, rng.normal(size=(N, 2)), "Unknown label type: .* got real label vectors"),
         (VIEWS, Y[:-1], "inconsistent numbers of samples"),
         (VIEWS, None, "requires y to be passed"),
         ({**BLOCKS, "classes": BLOCKS["genes"]}, Y, "The name 'classes' is taken"),

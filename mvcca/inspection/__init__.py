@@ -21,7 +21,6 @@ from mvcca.inspection._parametric import ParametricTest, ParametricTests, parame
 from mvcca.inspection._projection import vip
 from mvcca.inspection._rows import views_of as views_of
 from mvcca.inspection._selection import (
-    SelectedFeature,
     SelectionStability,
     selection_stability,
 )
@@ -41,7 +40,6 @@ __all__ = [
     "ParametricTest",
     "ParametricTests",
     "PermutationTest",
-    "SelectedFeature",
     "SelectionStability",
     "Stability",
     "Study",

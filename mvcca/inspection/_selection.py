@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
 from mvcca.inspection._rows import views_of
 from mvcca.machine.axes import literal, tidy_axes
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table
+from mvcca.model_selection.folds import splits_by_object
 from mvcca.retrieval.ranking import fitted_steps
 from mvcca.views import Labels, holds_views
 from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
@@ -188,18 +188,16 @@ def selection_stability(
     labels = Labels.of(y) if is_labelled else None
     is_lone = not holds_views(X) and (is_labelled or y is None)
     rows: Any = views["X"] if is_lone else views
-    codes = np.zeros(len(views)) if labels is None else labels.codes
-    by_class = is_classifier(estimator) and labels is not None
-    splitter = (StratifiedShuffleSplit if by_class else ShuffleSplit)(
-        int(n_pairs), test_size=0.5, random_state=random_state
-    )
+    codes = labels.codes if labels is not None and is_classifier(estimator) else None
+    every = np.arange(len(views))
+    splits = splits_by_object(every, int(n_pairs), random_state, halves=True, codes=codes)
 
     def fitted(part: Any) -> Any:
         return clone(estimator).fit(rows[part], None if labels is None else labels[part])
 
-    whole = _selected(fitted(np.arange(len(views))))
+    whole = _selected(fitted(every))
     halves, scores = [], []
-    for parts in splitter.split(codes, codes):
+    for parts in splits:
         for own, other in (parts, parts[::-1]):
             model = fitted(own)
             halves.append(_selected(model))
@@ -207,14 +205,14 @@ def selection_stability(
     return SelectionStability(tuple(_features(whole, halves)), np.array(scores, dtype=float))
 
 
-class _Selection(NamedTuple):
+class _Chosen(NamedTuple):
     """Weights of the features that a model selects for a component of a view, of so many."""
 
     weights: dict[Any, float]
     n_features: int
 
 
-def _selected(model: Any) -> dict[tuple[str, int], _Selection]:
+def _selected(model: Any) -> dict[tuple[str, int], _Chosen]:
     """What a fitted model selects, by view and component, numbered from 1."""
     steps = [step for step in fitted_steps(model) if hasattr(step, "selected_")]
     if not steps:
@@ -229,13 +227,13 @@ def _selected(model: Any) -> dict[tuple[str, int], _Selection]:
         for k, names in enumerate(components):
             W = weights[view][:, k]
             own = dict(zip(np.asarray(names).tolist(), W[np.flatnonzero(W)].tolist(), strict=True))
-            found[view, k + 1] = _Selection(own, len(W))
+            found[view, k + 1] = _Chosen(own, len(W))
     return found
 
 
 def _features(
-    whole: Mapping[tuple[str, int], _Selection],
-    halves: list[dict[tuple[str, int], _Selection]],
+    whole: Mapping[tuple[str, int], _Chosen],
+    halves: list[dict[tuple[str, int], _Chosen]],
 ) -> Iterator[SelectedFeature]:
     """The features of each view and component, the most frequent first."""
     signs = [_signs(whole, half) for half in halves]
@@ -263,7 +261,7 @@ def _features(
 
 
 def _signs(
-    whole: Mapping[tuple[str, int], _Selection], half: Mapping[tuple[str, int], _Selection]
+    whole: Mapping[tuple[str, int], _Chosen], half: Mapping[tuple[str, int], _Chosen]
 ) -> dict[int, float]:
     """1 or -1 for each component of a half, whose sign means nothing alone: as in all rows."""
     products: dict[int, float] = {}

@@ -8,29 +8,32 @@ from functools import partial, reduce
 from itertools import permutations
 from numbers import Real
 from operator import add
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import balanced_accuracy_score
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import Requirements
 from mvcca.base.inputs import open_views
-from mvcca.blocks import as_block, to_host
+from mvcca.base.label_checks import check_labels
+from mvcca.blocks import to_host
 from mvcca.blocks.checks import few
 from mvcca.linear._rgcca import RGCCA, Posed, limits_of
+from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positions_of
 from mvcca.model_selection import SEARCHED, Trials, Value, search_folds
+from mvcca.model_selection.folds import make_folds
 from mvcca.problem import Maps, Rows
 from mvcca.problem.ascent import BlockMethod, NothingShared, Solution
 from mvcca.problem.block_covariances import BlockCovariances, Vectors
-from mvcca.views import Views
+from mvcca.statistics import Moments, PairMoments, column_slices
+from mvcca.views import Labels, Views
 from mvcca.views.by_view import value_by_view
+from mvcca.views.validation import checked_sample_weight
 
-CLASSES = "classes"  # the block of their scaled indicators
 _COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 300, 500, 1000)
 _N_FOLDS = 5
 _LEAST_SHARE = 1e-10  # of the covariance of the first component, above which there is another
@@ -60,17 +63,19 @@ class ClassScores:
         n_classes = len(next(iter(self.means.values())))
         found = np.zeros((len(views), n_classes))
         for name, block in views.blocks.items():
-            scores = to_host(block.mapped(partial(maps.project, name), maps.weights[name].shape[1]))
-            values, axes = np.linalg.eigh(self.covariance[name])
-            least = _LEAST_VARIANCE * (values.sum() + (self.means[name] ** 2).sum())
-            axes = axes / np.sqrt(np.maximum(values, least or 1.0))
-            deviations = (scores @ axes)[:, None] - self.means[name] @ axes
-            found[views.objects(name)] -= (deviations**2).sum(axis=2) / 2
+            k = maps.weights[name].shape[1]
+            scores = np.asarray(to_host(block.mapped(partial(maps.project, name), k)))
+            within, means = self.covariance[name], self.means[name]
+            least = _LEAST_VARIANCE * (np.trace(within) + (means**2).sum())
+            deviations = scores[:, None] - means
+            within = within + (least or 1.0) * np.eye(len(within))
+            solved = np.linalg.solve(within, deviations.reshape(-1, len(within)).T).T
+            found[views.objects(name)] -= (deviations * solved.reshape(deviations.shape)).sum(2) / 2
         return found
 
 
 @dataclass(eq=False)
-class Components:
+class Signature:
     """Components that were found one after the other, from moments of rows and classes.
 
     Attributes
@@ -118,23 +123,24 @@ class Components:
         }
         return Maps(weights, {name: means[name] for name in self.views})
 
-    def class_scores(self, n: float) -> ClassScores:
-        """Means and covariances of the scores of classes, from moments of n rows.
+    def class_scores(self, moments: Moments | PairMoments) -> ClassScores:
+        """Means and covariances of the scores of classes.
 
-        The covariance of scores with the indicator of class c, whose share is π_c, is
-        π_c (m_c - m) n / (n - 1).
+        Over the n rows of a view, the covariance of scores with the indicator of class c, whose
+        share is π_c, is π_c (m_c - m) n / (n - 1).
         """
-        base, indicators = self.posed.covariances.base, self.posed.factors[CLASSES]
-        shares = self.posed.about.means[CLASSES]
+        maps = self.maps()
         means, within = {}, {}
         for name in self.views:
-            W = np.column_stack([own[name] for own in self.rotated])
-            images = np.column_stack([base.image(name, name, w) for w in W.T])
-            shared = np.column_stack([base.image(CLASSES, name, w) for w in W.T])
-            m = shared / (indicators * shares * n / (n - 1))[:, None]
-            means[name] = m
-            rest = (n - 1) * (W.T @ images) - (m * (n * shares)[:, None]).T @ m
-            within[name] = (rest + rest.T) / 2 / (n - len(shares))
+            pair = name, CLASSES
+            own = moments.select(pair) if isinstance(moments, Moments) else moments.pairs[pair]
+            n, S, W = float(own.counts[0, 1]), own.covariance(), maps.weights[name]
+            x, y = column_slices(own.widths).values()
+            shares = own.mean()[CLASSES]
+            m = S[y, x] @ W * (n - 1) / (n * np.where(shares > 0, shares, 1))[:, None]
+            rest = (n - 1) * W.T @ S[x, x] @ W - (m * (n * shares)[:, None]).T @ m
+            within[name] = (rest + rest.T) / 2 / max(n - len(shares), 1)
+            means[name] = m + (own.mean()[name] - maps.means[name]) @ W
         return ClassScores(means, within)
 
 
@@ -183,8 +189,8 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The classes.
+    classes_ : ndarray, shape (n_classes,) or (n_classes, n_labels)
+        The classes; of label sets each distinct one, as indicators.
     weights_, sparse_weights_, selected_, objective_, n_iter_, tau_, means_, ranks_
         As in `RGCCA`.
     class_means_ : dict of str to ndarray, shape (n_classes, n_components_)
@@ -212,7 +218,8 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
     Notes
     -----
     Classes count alike in predictions, however many rows they have, as in the mean error over
-    classes by which numbers of features are chosen. Batches must have the classes of the first one.
+    classes by which numbers of features are chosen. Every distinct label set is a class. Training
+    objects may lack views, too: each covariance is that of the objects that two views share.
 
     References
     ----------
@@ -273,6 +280,34 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
 
     # ---- the fit ---------------------------------------------------------------------------------
 
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None
+    ) -> Self:
+        """Add a batch of rows, and solve again; batches give what `fit` gives.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array-like, optional
+            All classes of all batches, which scikit-learn's tools pass; others are refused. Batches
+            may otherwise bring new classes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As for `fit`, or if a label is none of the classes.
+        """
+        if classes is not None and y is not None:
+            unknown = np.setdiff1d(np.asarray(y), np.asarray(classes))
+            if len(unknown):
+                raise ValueError(f"Expected labels among classes, got {few(unknown.tolist())}.")
+        return super().partial_fit(X, y, sample_weight)
+
     def open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
@@ -280,34 +315,25 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         rows = super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
         if CLASSES in rows.views.names:
             raise ValueError(f"The name {CLASSES!r} is taken by the classes: rename that view.")
-        if not rows.views.is_paired:
+        if not rows.labels.distinct.are_sets:
             raise ValueError(
-                "SparseDiscriminant learns from objects that are seen in all views: select "
-                "views[views.seen.all(axis=1)]. New objects may lack views."
+                "Unknown label type: SparseDiscriminant takes classes or label sets, got real "
+                "label vectors. LabelRegression takes them."
             )
-        found = classes_of(rows)
-        if reset:
-            self.classes_ = np.unique(found)
-        unknown = np.setdiff1d(found, self.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"This batch has classes that the first one lacks: {few(unknown.tolist())}. Let "
-                "the first batch have rows of every class."
-            )
-        if len(self.classes_) < 2 and not batch:
-            raise ValueError(
-                f"SparseDiscriminant tells classes apart, but all rows have the class "
-                f"{self.classes_.tolist()[0]!r}: expected two classes or more."
-            )
+        if not batch:
+            check_labels(rows.labels)
+        labels = rows.labels.per_object(rows.views)
+        for name, codes in rows.labels.codes.items():
+            if not np.array_equal(codes, labels.codes[rows.views.objects(name)]):
+                raise ValueError(
+                    f"Expected one label per object, but those of view {name!r} differ from those "
+                    "of another view. Rows that do not correspond are Views.unpaired(views)."
+                )
         return rows
 
-    def statistic_of(self, rows: Rows) -> Any:
+    def statistic_of(self, rows: Rows) -> ClassMoments:
         """Moments of the views and of the indicators of the classes."""
-        indicators = (classes_of(rows)[:, None] == self.classes_).astype(np.float64)
-        views, seen = rows.views, np.ones((len(rows.views), len(rows.views.names) + 1), dtype=bool)
-        blocks = {**views.blocks, CLASSES: as_block(indicators)}
-        with_classes = Views.of(blocks, seen, views.ids, views.removed)
-        return replace(rows, views=with_classes, labels=None).moments()
+        return ClassMoments.of(rows)
 
     def _learn_rows(self, rows: Rows) -> None:
         if self.n_features != SEARCHED:
@@ -325,21 +351,23 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
 
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Find one component after the other, and what scores say of classes."""
+        if len(statistic.classes) < 2:
+            raise ValueError("All rows have the same labels: expected at least two classes.")
         n_features = self.n_features_ if self.n_features == SEARCHED else self.n_features
-        found, n = self._components(self.posed_of(rows, statistic), n_features), _n_rows(statistic)
+        found = self._signature(self.posed_of(rows, statistic.moments), n_features)
         posed = replace(found.posed, factors={n: found.posed.factors[n] for n in found.views})
         self._keep_solutions(posed, found.solutions, found.rotated)
         self.tau_ = value_by_view("tau", self.tau, found.views)
-        of_classes = found.class_scores(n)
+        self.classes_, of_classes = statistic.classes, found.class_scores(statistic.moments)
         self.class_means_, self.class_covariance_ = (
             dict(of_classes.means),
             dict(of_classes.covariance),
         )
         self.class_correlations_ = {n: np.array(own) for n, own in found.correlations.items()}
 
-    def _components(self, posed: Posed, n_features: Any) -> Components:
+    def _signature(self, posed: Posed, n_features: Any) -> Signature:
         """Components with these numbers of features."""
-        found, covariances = Components(posed), posed.covariances
+        found, covariances = Signature(posed), posed.covariances
         tau = {**value_by_view("tau", self.tau, found.views), CLASSES: 1.0}
         counts = value_by_view("n_features", n_features, found.views)
         pairs = [pair for pair in permutations(posed.factors, 2) if self.link or CLASSES in pair]
@@ -363,31 +391,33 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
 
     def _search(self, rows: Rows) -> Trials:
         """Right predictions of held-out rows, by number of features."""
-        y = classes_of(rows)
-        n_folds = min(_N_FOLDS, int(np.unique(y, return_counts=True)[1].min()))
+        labels = labels_of(rows)
+        classes = np.unique(labels, axis=0)
+        y = positions_of(labels, classes)
+        n_folds = min(_N_FOLDS, int(np.bincount(y).min()))
         if n_folds < 2:
             raise ValueError(
                 'n_features="cv" holds out rows of every class: expected at least 2 rows of each. '
                 "Give a number."
             )
-        splitter = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
-        held_out = [rows.take(test) for _, test in splitter.split(y, y)]
+        distinct = rows.labels.per_object(rows.views)
+        parts = [own.test for own in make_folds(rows.views, distinct, n_folds, self.random_state)]
+        held_out = [rows.take(part) for part in parts]
         sums = [self.statistic_of(own) for own in held_out]
         widest = max(rows.views.widths.values())
         settings = [{"n_features": m} for m in (None, *reversed(_COUNTS)) if not m or m < widest]
 
         def models(fold: int, settings: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
-            statistic = reduce(add, sums[:fold] + sums[fold + 1 :])
-            posed = self.posed_of(rows, statistic)
+            moments = reduce(add, sums[:fold] + sums[fold + 1 :]).moments
+            posed = self.posed_of(rows, moments)
             for setting in settings:
-                found = self._components(posed, setting["n_features"])
-                yield found.maps(), found.class_scores(_n_rows(statistic))
+                found = self._signature(posed, setting["n_features"])
+                yield found.maps(), found.class_scores(moments)
 
         def value(model: Any, fold: int) -> Value:
             (maps, of_classes), own = model, held_out[fold]
-            found = self.classes_[of_classes.log_densities(own.views, maps).argmax(axis=1)]
-            weights = own.sample_weight
-            share = balanced_accuracy_score(classes_of(own), found, sample_weight=weights)
+            found = of_classes.log_densities(own.views, maps).argmax(axis=1)
+            share = balanced_accuracy_score(y[parts[fold]], found, sample_weight=own.sample_weight)
             return Value(float(share), float(share))
 
         return search_folds(n_folds, settings, models, value)  # of equally good ones, the fewest
@@ -428,21 +458,42 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
 
         Returns
         -------
-        classes : ndarray, shape (n_objects,)
+        classes : ndarray, shape (n_objects,) or (n_objects, n_labels)
         """
+        check_is_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of the objects whose class, or whole label set, is predicted.
 
-def classes_of(rows: Rows) -> np.ndarray:
-    """The class of each object, (n_objects,)."""
-    labels = rows.labels.per_object(rows.views)
-    if not labels.are_classes:
-        raise ValueError(
-            "SparseDiscriminant takes one class per object, got label sets or vectors. Methods "
-            "such as MLCCA and LabelRegression take these."
-        )
-    return np.asarray(labels)
+        Parameters
+        ----------
+        X
+            As for `predict_proba`.
+        y : labels
+            In the form that `fit` had.
+        sample_weight : array-like, shape (n_objects,), optional
+            How often each object counts.
 
+        Returns
+        -------
+        float
 
-def _n_rows(statistic: Any) -> float:
-    return float(statistic.counts[0, 0])
+        Raises
+        ------
+        ValueError
+            If there are no labels, or not one for each object.
+        """
+        check_is_fitted(self)
+        if y is None:
+            raise ValueError("score compares predictions with labels: pass them as y.")
+        views = open_views(self, X, reset=False)
+        labels, found, weights = np.asarray(Labels.of(y)), self.predict(X), None
+        if labels.shape != found.shape:
+            raise ValueError(
+                f"Expected labels of shape {found.shape}, as predictions, got {labels.shape}."
+            )
+        if sample_weight is not None:
+            weights = checked_sample_weight(sample_weight, views, reset=False)
+        right = (labels == found).reshape(len(found), -1).all(axis=1)
+        return float(np.average(right, weights=weights))
