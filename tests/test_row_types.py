@@ -233,7 +233,7 @@ CASES = ESTIMATORS | {
         inspection.stability(CCA(n_components=1), d, cv=3, random_state=0)
     ),
     "selection_stability": lambda d: numbers(
-        inspection.selection_stability(RGCCA(n_features=2), d, n_pairs=2, random_state=0)
+        inspection.selection_stability(RGCCA(), d, n_pairs=2, random_state=0)
     ),
     "study": lambda d: numbers(inspection.study(d, n_permutations=19, random_state=0)),
     # model_selection
