@@ -99,6 +99,12 @@ _TABLE = (
         "linear:GCCA",
         "ridge regressions on all views that agree (MAXVAR)",
     ),
+    _of(
+        "rgcca",
+        "RGCCA",
+        "linear:RGCCA",
+        "components of views that covary, of all features or few (sparse PLS)",
+    ),
     _of("kcca", "KCCA", "kernel:KCCA", "kernel CCA with n x n kernel matrices"),
     _of(
         "fkcca",
@@ -190,6 +196,13 @@ _TABLE = (
         "ridge regression of labels on kernel features of every view",
         "labels",
     ),
+    _of(
+        "sparse-discriminant",
+        "Sparse discriminant",
+        "linear:SparseDiscriminant",
+        "few features of each view that tell classes apart (DIABLO)",
+        "labels",
+    ),
     _of("cmolrs", "CMOLRS", "linear:CMOLRS", "low-rank similarity learned from triplets", "labels"),
     _of("dcca", "DCCA", "deep:DCCA", "networks with correlated outputs"),
     _of("ds-dcca", "DS-DCCA", "deep:DSDCCA", "DCCA with a last layer scaled for every row"),
@@ -232,6 +245,11 @@ GROUPS = {
     "all": tuple(name for name, method in METHODS.items() if not method.is_deep),
     "deep": tuple(_DEEP[: _DEEP.index("corrnet") + 1]),
     "deep-retrieval": tuple(_DEEP[_DEEP.index("corrnet") + 1 :]),
+}
+_PEERS = {  # names in mixOmics, RGCCA, PMA and cca-zoo
+    **dict.fromkeys(("diablo", "block.splsda", "splsda", "spls-da"), "sparse-discriminant"),
+    **dict.fromkeys(("spls", "sgcca", "pmd", "scca", "multicca", "block.spls"), "rgcca"),
+    **dict.fromkeys(("rcc", "rcca"), "cca"),
 }
 _GONE = {"three-view-cca": "use MVCCA with the labels as one more view (with_labels_as_view)"}
 DEFAULT_DEEP = ("cca", "nkcca", *GROUPS["deep"])
@@ -276,6 +294,11 @@ def unknown(name: str, known: Sequence[str]) -> str:
     """Error message about an unknown method, with similar names or else all of them."""
     if name in _GONE:
         return f"{name!r} is no method any more: {_GONE[name]}"
+    if name.lower() in _PEERS:
+        return (
+            f"unknown method {name!r}; here it is {_PEERS[name.lower()]!r}: see \"Coming from "
+            'mixOmics, RGCCA and PMA" in the user guide'
+        )
     hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
     return f"unknown method {name!r}{hint}"
 
