@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.linear import RGCCA as RGCCA
     from mvcca.linear import AffineMap as AffineMap
     from mvcca.linear import Procrustes as Procrustes
+    from mvcca.linear import SparseCCA as SparseCCA
     from mvcca.machine import config_context as config_context
     from mvcca.machine import get_config as get_config
     from mvcca.machine import set_config as set_config
@@ -95,6 +96,7 @@ _MODULES = {
         "PLS",
         "RGCCA",
         "Procrustes",
+        "SparseCCA",
     ),
     "machine": ("config_context", "get_config", "set_config"),
     "measures": (),

@@ -116,6 +116,12 @@ _TABLE = (
     ),
     _of("ncca", "NCCA", "kernel:NCCA", "nonparametric CCA from nearest neighbours"),
     _of("pls", "PLS", "linear:PLS", "maximal covariance instead of correlation"),
+    _of(
+        "sparse-cca",
+        "Sparse CCA",
+        "linear:SparseCCA",
+        "the few features of each view that vary together, as many as folds choose",
+    ),
     _of("cfa", "CFA", "linear:CFA", "cross-modal factor analysis: rotations of two views"),
     _of("procrustes", "Procrustes", "linear:Procrustes", "rotations under which views are closest"),
     _of(
@@ -226,10 +232,14 @@ _TABLE = (
     ),
 )
 METHODS = {method.name: method for method in _TABLE}
+_SELECTION = ("sparse-cca",)  # of features, not for retrieval
 _DEEP = [name for name, method in METHODS.items() if method.is_deep]
 GROUPS = {
     "default": ("cca", "mvcca", "nkcca", "sm", "jrl"),
-    "all": tuple(name for name, method in METHODS.items() if not method.is_deep),
+    "all": tuple(
+        name for name, method in METHODS.items() if not (method.is_deep or name in _SELECTION)
+    ),
+    "selection": _SELECTION,
     "deep": tuple(_DEEP[: _DEEP.index("corrnet") + 1]),
     "deep-retrieval": tuple(_DEEP[_DEEP.index("corrnet") + 1 :]),
 }
@@ -263,7 +273,7 @@ def methods() -> MethodTable:
 
 
 def selected(names: Iterable[str]) -> list[str]:
-    """Names of methods, with groups ("default", "all", "deep") replaced by their members."""
+    """Names of methods, with groups ("default", "all", "selection", "deep") replaced by their members."""
     found: dict[str, None] = {}
     for name in names:
         if name not in GROUPS and name not in METHODS:
@@ -295,7 +305,7 @@ def listing() -> str:
     }
     return "\n".join(
         [
-            *(lines[name] for name in GROUPS["all"]),
+            *(lines[name] for name in (*GROUPS["all"], *GROUPS["selection"])),
             "with networks, which need torch (pip install mvcca[deep]):",
             *(lines[name] for name in _DEEP),
         ]
