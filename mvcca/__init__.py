@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.linear import RGCCA as RGCCA
     from mvcca.linear import AffineMap as AffineMap
     from mvcca.linear import Procrustes as Procrustes
+    from mvcca.linear import SparseCCA as SparseCCA
     from mvcca.linear import SparseDiscriminant as SparseDiscriminant
     from mvcca.machine import config_context as config_context
     from mvcca.machine import get_config as get_config
@@ -97,6 +98,7 @@ _MODULES = {
         "RGCCA",
         "Procrustes",
         "SparseDiscriminant",
+        "SparseCCA",
     ),
     "machine": ("config_context", "get_config", "set_config"),
     "measures": (),

@@ -46,6 +46,7 @@ from mvcca import (
     PerView,
     Procrustes,
     SemanticMatching,
+    SparseCCA,
     SparseDiscriminant,
     SplitViews,
     Views,
@@ -121,6 +122,7 @@ SHALLOW_VARIANTS = [
     PLS(scale=True),
     PLS(missing="pairwise"),
     RGCCA(2, tau=0.3),
+    SparseCCA(2, n_features=3, tau=0.5),
     Procrustes(2, scale=False),
     AffineMap(2, reg=0.0),
 ]

@@ -14,6 +14,7 @@ from mvcca.problem.ascent import (
     BlockMethod,
     Limit,
     NothingShared,
+    Solution,
     largest,
     least_angle_support,
     softened,
@@ -170,7 +171,7 @@ def test_the_objective_climbs(limit, scheme):
     rng = np.random.default_rng(0)
     for _ in range(20):
         start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
-        values = np.array(ascent.run(start, 200).values)
+        values = np.array(ascent.run(Solution(start, (), {}), 200, 1e-26).values)
         assert (np.diff(values) >= -1e-12 * np.abs(values[1:])).all()
 
 
@@ -181,7 +182,9 @@ def test_a_count_by_soft_thresholds_is_no_ascent():
     rng, fell = np.random.default_rng(0), False
     for _ in range(20):
         start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
-        fell |= bool((np.diff(ascent.run(start, 200).values) < -1e-9).any())
+        fell |= bool(
+            (np.diff(ascent.run(Solution(start, (), {}), 200, 1e-26).values) < -1e-9).any()
+        )
     assert fell
 
 

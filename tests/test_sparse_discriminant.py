@@ -238,7 +238,7 @@ def test_the_fold_search_is_that_of_refits():
     for number, mean in zip(
         model.cv_results_["param_n_features"], model.cv_results_["mean_test_score"], strict=True
     ):
-        if number in (3, 14, None):
+        if number in (3, 14, 40):
             refits = cross_val_score(
                 SparseDiscriminant(2, n_features=number), VIEWS, Y, cv=folds,
                 scoring="balanced_accuracy",
@@ -246,7 +246,7 @@ def test_the_fold_search_is_that_of_refits():
             assert mean == pytest.approx(refits.mean(), abs=1e-12)
     best = model.cv_results_["mean_test_score"].max()
     winners = model.cv_results_["param_n_features"][model.cv_results_["mean_test_score"] == best]
-    assert model.n_features_ == min(winners, key=lambda m: np.inf if m is None else m)
+    assert model.n_features_ == min(winners)
 
 
 def test_it_finds_the_features_that_tell_classes_apart():

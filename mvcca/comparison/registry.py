@@ -99,12 +99,6 @@ _TABLE = (
         "linear:GCCA",
         "ridge regressions on all views that agree (MAXVAR)",
     ),
-    _of(
-        "rgcca",
-        "RGCCA",
-        "linear:RGCCA",
-        "components of views that covary, of all features or few (sparse PLS)",
-    ),
     _of("kcca", "KCCA", "kernel:KCCA", "kernel CCA with n x n kernel matrices"),
     _of(
         "fkcca",
@@ -122,6 +116,12 @@ _TABLE = (
     ),
     _of("ncca", "NCCA", "kernel:NCCA", "nonparametric CCA from nearest neighbours"),
     _of("pls", "PLS", "linear:PLS", "maximal covariance instead of correlation"),
+    _of(
+        "sparse-cca",
+        "Sparse CCA",
+        "linear:SparseCCA",
+        "the few features of each view that vary together, as many as folds choose",
+    ),
     _of("cfa", "CFA", "linear:CFA", "cross-modal factor analysis: rotations of two views"),
     _of("procrustes", "Procrustes", "linear:Procrustes", "rotations under which views are closest"),
     _of(
@@ -239,16 +239,20 @@ _TABLE = (
     ),
 )
 METHODS = {method.name: method for method in _TABLE}
+_SELECTION = ("sparse-cca", "sparse-discriminant")  # of features, not for retrieval
 _DEEP = [name for name, method in METHODS.items() if method.is_deep]
 GROUPS = {
     "default": ("cca", "mvcca", "nkcca", "sm", "jrl"),
-    "all": tuple(name for name, method in METHODS.items() if not method.is_deep),
+    "all": tuple(
+        name for name, method in METHODS.items() if not (method.is_deep or name in _SELECTION)
+    ),
+    "selection": _SELECTION,
     "deep": tuple(_DEEP[: _DEEP.index("corrnet") + 1]),
     "deep-retrieval": tuple(_DEEP[_DEEP.index("corrnet") + 1 :]),
 }
 _PEERS = {  # names in mixOmics, RGCCA, PMA and cca-zoo
     **dict.fromkeys(("diablo", "block.splsda", "splsda", "spls-da"), "sparse-discriminant"),
-    **dict.fromkeys(("spls", "sgcca", "pmd", "scca", "multicca", "block.spls"), "rgcca"),
+    **dict.fromkeys(("spls", "sgcca", "rgcca", "pmd", "scca", "block.spls"), "sparse-cca"),
     **dict.fromkeys(("rcc", "rcca"), "cca"),
 }
 _GONE = {"three-view-cca": "use MVCCA with the labels as one more view (with_labels_as_view)"}
@@ -281,7 +285,7 @@ def methods() -> MethodTable:
 
 
 def selected(names: Iterable[str]) -> list[str]:
-    """Names of methods, with groups ("default", "all", "deep") replaced by their members."""
+    """Names of methods, with groups such as "default" replaced by their members."""
     found: dict[str, None] = {}
     for name in names:
         if name not in GROUPS and name not in METHODS:
@@ -296,7 +300,7 @@ def unknown(name: str, known: Sequence[str]) -> str:
         return f"{name!r} is no method any more: {_GONE[name]}"
     if name.lower() in _PEERS:
         return (
-            f"unknown method {name!r}; here it is {_PEERS[name.lower()]!r}: see \"Coming from "
+            f'unknown method {name!r}; here it is {_PEERS[name.lower()]!r}: see "Coming from '
             'mixOmics, RGCCA and PMA" in the user guide'
         )
     hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
@@ -318,7 +322,7 @@ def listing() -> str:
     }
     return "\n".join(
         [
-            *(lines[name] for name in GROUPS["all"]),
+            *(lines[name] for name in (*GROUPS["all"], *GROUPS["selection"])),
             "with networks, which need torch (pip install mvcca[deep]):",
             *(lines[name] for name in _DEEP),
         ]

@@ -20,6 +20,7 @@ from mvcca.linear._mvmlcca import MVMLCCA
 from mvcca.linear._pls import CFA, PLS
 from mvcca.linear._procrustes import Procrustes
 from mvcca.linear._rgcca import RGCCA
+from mvcca.linear._sparse_cca import SparseCCA
 from mvcca.linear._sparse_discriminant import SparseDiscriminant
 from mvcca.machine.on_access import on_access
 
@@ -38,6 +39,7 @@ __all__ = [
     "AffineMap",
     "CellCCA",
     "Procrustes",
+    "SparseCCA",
     "SparseDiscriminant",
     "cell_cca",
     "with_labels_as_view",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from numbers import Integral, Real
@@ -255,13 +255,17 @@ class RGCCA(RescaledEstimator):
         """Find one component after the other, and set the fitted attributes."""
         posed = self.posed_of(rows, statistic)
         tau, n_features = self._settings(rows, posed)
+        self._solve(posed, lambda number: self._limits(posed, tau, n_features, number))
+        self.tau_ = tau
+
+    def _solve(self, posed: Posed, limits_of: Callable[[int], dict[str, Limit]]) -> None:
+        """Find the components under limits that the number of each tells."""
         method, covariances = self._method(posed), posed.covariances
         solutions: list[Solution] = []
         rotated: list[dict[str, np.ndarray]] = []
         for number in range(self.n_components):
-            limits = limits_of(tau, n_features, self.l1, self.shrink, posed, number)
             try:
-                found = method.solve(covariances, limits, number)[0]
+                found = method.solve(covariances, limits_of(number), number)[0]
             except NothingShared:
                 if not number:
                     raise
@@ -272,7 +276,6 @@ class RGCCA(RescaledEstimator):
             rotated.append({n: covariances.rotated(n, w) for n, w in found.weights.items()})
             covariances = method.without(covariances, found)
         self._keep_solutions(posed, solutions, rotated)
-        self.tau_ = tau
 
     def posed_of(self, rows: Rows, statistic: Any) -> Posed:
         """Covariances that a statistic of rows tells, in the units of the weights."""
@@ -308,6 +311,20 @@ class RGCCA(RescaledEstimator):
             S = back[:, None] * S * back
             found[name] = correlation_shrinkage(views, rows.sample_weight, means, S)
         return found
+
+    def _limits(
+        self, posed: Posed, tau: Mapping[str, float], n_features: Mapping[str, Any], number: int
+    ) -> dict[str, Limit]:
+        """Constraints of all blocks for one component."""
+        shares = value_by_view("l1", self.l1, posed.factors)
+        limits = {}
+        for name, size in posed.covariances.base.sizes.items():
+            count = of_component(n_features.get(name), name, number)
+            share, radius = shares.get(name), None
+            if share is not None:
+                radius = _radius(share, size, name, tau[name], count)
+            limits[name] = Limit(float(tau[name]), count, radius, self.shrink)
+        return limits
 
     def _method(self, posed: Posed) -> BlockMethod:
         names = list(posed.factors)
@@ -425,47 +442,31 @@ def links_of(design: Any, names: Sequence[str], superblock: bool = False) -> Lin
     return links
 
 
-def limits_of(
-    tau: Mapping[str, float],
-    n_features: Mapping[str, Any],
-    l1: Any,
-    shrink: bool,
-    posed: Posed,
-    number: int,
-) -> dict[str, Limit]:
-    """Constraints of all blocks for one component, from parameters of estimators."""
-    radii = value_by_view("l1", l1, posed.factors)
-    limits = {}
-    for name, size in posed.covariances.base.sizes.items():
-        count = of_component("n_features", n_features.get(name), name, number)
-        share = radii.get(name)
-        radius = None
-        if share is not None:
-            if count is not None:
-                raise ValueError("Give either n_features or l1, got both.")
-            if tau[name] != 1:
-                raise ValueError(
-                    f"l1 needs tau=1, got tau={tau[name]:g} of view {name!r}. Give n_features, "
-                    "which any tau allows."
-                )
-            least = 1 / np.sqrt(size)
-            if not least <= share <= 1:
-                raise ValueError(
-                    f"l1 of view {name!r} with {size} features must be from 1 / √{size} = "
-                    f"{least:.4g} to 1, got {share!r}."
-                )
-            radius = float(share * np.sqrt(size)) if share < 1 else None
-        limits[name] = Limit(float(tau[name]), count, radius, shrink)
-    return limits
+def _radius(share: float, size: int, view: str, tau: float, count: int | None) -> float | None:
+    """The largest sum of absolute weights, s √p; None if that is no limit."""
+    if count is not None:
+        raise ValueError("Give either n_features or l1, got both.")
+    if tau != 1:
+        raise ValueError(
+            f"l1 needs tau=1, got tau={tau:g} of view {view!r}. Give n_features, which any tau "
+            "allows."
+        )
+    least = 1 / np.sqrt(size)
+    if not least <= share <= 1:
+        raise ValueError(
+            f"l1 of view {view!r} with {size} features must be from 1 / √{size} = {least:.4g} to "
+            f"1, got {share!r}."
+        )
+    return float(share * np.sqrt(size)) if share < 1 else None
 
 
-def of_component(parameter: str, value: Any, view: str, number: int) -> int | None:
-    """The value of one component, of one for all or one for each."""
+def of_component(value: Any, view: str, number: int) -> int | None:
+    """Number of features of one component, of one for all or one for each."""
     if not (value is None or isinstance(value, Integral)):
         values = tuple(value)
         if number >= len(values):
             raise ValueError(
-                f"{parameter} of view {view!r} has {len(values)} numbers, one for each component, "
+                f"n_features of view {view!r} has {len(values)} numbers, one for each component, "
                 f"and component {number + 1} none."
             )
         value = values[number]
@@ -473,6 +474,6 @@ def of_component(parameter: str, value: Any, view: str, number: int) -> int | No
         return None
     if not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(
-            f"{parameter} of view {view!r} must be whole numbers from 1 up, got {value!r}."
+            f"n_features of view {view!r} must be whole numbers from 1 up, got {value!r}."
         )
     return int(value)

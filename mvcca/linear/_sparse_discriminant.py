@@ -22,9 +22,10 @@ from mvcca.base.inputs import open_views
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import to_host
 from mvcca.blocks.checks import few
-from mvcca.linear._rgcca import RGCCA, Posed, limits_of
+from mvcca.linear._rgcca import RGCCA, Posed
 from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positions_of
 from mvcca.model_selection import SEARCHED, Trials, Value, search_folds
+from mvcca.model_selection.feature_counts import counts_up_to
 from mvcca.model_selection.folds import make_folds
 from mvcca.problem import Maps, Rows
 from mvcca.problem.ascent import BlockMethod, NothingShared, Solution
@@ -34,7 +35,6 @@ from mvcca.views import Labels, Views
 from mvcca.views.by_view import value_by_view
 from mvcca.views.validation import checked_sample_weight
 
-_COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 300, 500, 1000)
 _N_FOLDS = 5
 _LEAST_SHARE = 1e-10  # of the covariance of the first component, above which there is another
 _LEAST_VARIANCE = 1e-10  # within classes, as a share of the squared size of the scores
@@ -199,7 +199,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         Covariance of the scores within classes, by view.
     class_correlations_ : dict of str to ndarray, shape (n_components_,)
         Correlation of the scores of each view with those of the classes.
-    n_features_ : int or None
+    n_features_ : int
         The chosen number; with ``n_features="cv"`` only, as is the next one.
     cv_results_ : dict of str to array
         Mean of the classes' shares of right predictions, of all numbers on the folds.
@@ -257,7 +257,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
     missing = "error"
 
     classes_: np.ndarray
-    n_features_: int | None
+    n_features_: int
 
     def __init__(
         self,
@@ -376,7 +376,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         indicators = np.eye(len(posed.factors[CLASSES]))
         starts = [{CLASSES: e} for e in indicators] if self.start == CLASSES else []
         for number in range(self.n_components):
-            limits = limits_of(tau, counts, None, self.shrink, posed, number)
+            limits = self._limits(posed, tau, counts, number)
             try:
                 solution = method.solve(covariances, limits, number, starts)[0]
             except NothingShared:
@@ -405,7 +405,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         held_out = [rows.take(part) for part in parts]
         sums = [self.statistic_of(own) for own in held_out]
         widest = max(rows.views.widths.values())
-        settings = [{"n_features": m} for m in (None, *reversed(_COUNTS)) if not m or m < widest]
+        settings = [{"n_features": count} for count in reversed(counts_up_to(widest))]
 
         def models(fold: int, settings: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
             moments = reduce(add, sums[:fold] + sums[fold + 1 :]).moments

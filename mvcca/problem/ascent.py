@@ -12,7 +12,7 @@ best maximum; `Ascent.starts` says which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -34,7 +34,9 @@ SCHEMES: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = 
 }
 _RACE_STEPS = 3  # of every start
 _RACERS = 3  # that go on
+_NEAR_STEPS, _NEAR = 30, 1e-8  # until the best of them is known
 _MOST_STEPS = 1000
+_COLLINEAR = 1e-10  # share of the variance of a feature that others do not explain
 _ROUNDING = 1e-20  # squared relative change of weights
 
 
@@ -128,21 +130,28 @@ def least_angle_support(
 
     `column` returns columns of M, of which only those of entering features are asked for.
     """
-    left, chosen, columns = z.copy(), np.empty(0, dtype=int), np.empty((len(z), 0))
-    is_free = np.ones(len(z), dtype=bool)
-    is_free[z == 0] = False  # constant columns
-    while len(chosen) < count and is_free.any():
+    left, chosen, is_free = z.copy(), np.empty(0, dtype=int), z != 0  # constant columns have none
+    columns = np.empty((len(z), count), order="F")
+    inverse = np.zeros((count, count))  # of M of the chosen features
+    while (k := len(chosen)) < count and is_free.any():
         i = int(np.argmax(np.where(is_free, np.abs(left), -1.0)))
-        chosen, is_free[i] = np.append(chosen, i), False
-        columns = np.column_stack([columns, column(i)])
-        signs = np.sign(left[chosen])
-        step = np.linalg.lstsq(columns[chosen], signs, rcond=None)[0]
-        slopes, size = columns @ step, float(np.abs(left[chosen]).max())
+        is_free[i], new = False, column(i)
+        along = inverse[:k, :k] @ new[chosen]
+        rest = float(new[i] - new[chosen] @ along)
+        if rest <= _COLLINEAR * new[i]:
+            continue
+        along = np.append(-along, 1.0)
+        inverse[: k + 1, : k + 1] += along[:, None] * (along / rest)
+        chosen, columns[:, k] = np.append(chosen, i), new
+        step = inverse[: k + 1, : k + 1] @ np.sign(left[chosen])
+        slopes, size = columns[:, : k + 1] @ step, float(np.abs(left[i]))
         with np.errstate(divide="ignore", invalid="ignore"):
-            both = np.array([(size - left) / (1 - slopes), (size + left) / (1 + slopes)])
+            both = np.minimum(
+                np.where(left < size, (size - left) / (1 - slopes), np.inf),
+                np.where(left > -size, (size + left) / (1 + slopes), np.inf),
+            )
         both = np.where((both > 0) & is_free, both, np.inf)
-        length = min(float(both.min()), size)
-        left = left - length * slopes
+        left -= min(float(both.min()), size) * slopes
     return np.sort(chosen)
 
 
@@ -153,8 +162,13 @@ class Blocks:
         self.covariances = covariances
         self.limits = limits
 
-    def best(self, name: str, z: np.ndarray, old: np.ndarray | None) -> np.ndarray:
-        """The largest zᵀw under the limit of a block; no less than of `old`, where one is given."""
+    def best(
+        self, name: str, z: np.ndarray, old: np.ndarray | None, fixed: bool = False
+    ) -> np.ndarray:
+        """The largest zᵀw under the limit of a block; no less than of `old`, where one is given.
+
+        Where it is not found exactly, `fixed` keeps the features of `old`.
+        """
         limit = self.limits[name]
         if limit.radius is not None:
             w = softened(z, threshold_of(z, limit.radius))
@@ -170,7 +184,7 @@ class Blocks:
             coordinates = white.project(z[:, None])
             return np.asarray(white.lift(coordinates / np.linalg.norm(coordinates))[:, 0])
         else:
-            return self._few(name, z, old)
+            return self._few(name, z, old, fixed)
         return w / np.linalg.norm(w)
 
     def whitener(self, name: str) -> Any:
@@ -185,9 +199,9 @@ class Blocks:
             known["whitener", name, tau] = Whitener.of(M)
         return known["whitener", name, tau]
 
-    def _few(self, name: str, z: np.ndarray, old: np.ndarray | None) -> np.ndarray:
-        """The better one of the support by least angles and the old one."""
-        limit = self.limits[name]
+    def _few(self, name: str, z: np.ndarray, old: np.ndarray | None, fixed: bool) -> np.ndarray:
+        """The better one of the support by least angles and the old one; the latter if `fixed`."""
+        limit, supports = self.limits[name], []
         assert limit.count is not None
 
         def column(i: int) -> np.ndarray:
@@ -195,13 +209,17 @@ class Blocks:
             found[i] += limit.tau
             return found
 
-        supports = [least_angle_support(z, column, limit.count)]
         if old is not None and 0 < np.count_nonzero(old) <= limit.count:
             supports.append(np.flatnonzero(old))
+        if not (fixed and supports):
+            supports.append(least_angle_support(z, column, limit.count))
         found = []
         for chosen in supports:
-            M = np.array([column(i)[chosen] for i in chosen])
-            v = np.linalg.lstsq(M, z[chosen], rcond=None)[0]
+            key = ("inverse", name, limit.tau, chosen.tobytes())
+            if key not in self.covariances.known:
+                M = np.array([column(i)[chosen] for i in chosen])
+                self.covariances.known[key] = np.linalg.pinv(M, hermitian=True)
+            v = self.covariances.known[key] @ z[chosen]
             size = float(z[chosen] @ v)
             w = np.zeros(len(z))
             w[chosen] = v / np.sqrt(size) if size > 0 else 0.0
@@ -233,6 +251,12 @@ class Solution(NamedTuple):
     def value(self) -> float:
         """The objective."""
         return self.values[-1]
+
+    def is_near(self, other: Solution) -> bool:
+        """Whether the features with weights are the same, and the objective nearly so."""
+        return abs(self.value - other.value) <= 1e-3 * abs(other.value) and all(
+            np.array_equal(w != 0, other.weights[name] != 0) for name, w in self.weights.items()
+        )
 
     def size(self) -> float:
         """Root of the sum of squared covariances."""
@@ -370,34 +394,39 @@ class Ascent:
         runs, failure = [], None
         for weights in starts:
             try:
-                runs.append(self.run(weights, _RACE_STEPS))
+                runs.append(self.run(Solution(dict(weights), (), {}), _RACE_STEPS, self.method.tol))
             except NothingShared as error:
                 failure = error
         if not runs:
             raise failure or NothingShared(next(iter(self.limits)))
         runs.sort(key=lambda own: -own.value)
-        ends = [self.run(own.weights, _MOST_STEPS, own.values) for own in runs[:_RACERS]]
-        return sorted(ends, key=lambda own: -own.value)
+        apart: list[Solution] = []
+        for own in runs:
+            if len(apart) < _RACERS and not any(own.is_near(other) for other in apart):
+                apart.append(own)
+        tol, is_rough = self.method.tol, self.method.tol > _NEAR
+        steps = _MOST_STEPS if is_rough else _NEAR_STEPS
+        ends = [self.run(own, steps, max(tol, _NEAR)) for own in apart]
+        ends.sort(key=lambda own: -own.value)
+        return ends if is_rough else [self.run(ends[0], _MOST_STEPS, tol, fixed=True), *ends[1:]]
 
-    def run(
-        self,
-        weights: Vectors,
-        most_steps: int,
-        values: Sequence[float] = (),
-    ) -> Solution:
+    def run(self, start: Solution, most_steps: int, tol: float, *, fixed: bool = False) -> Solution:
         """Update every block in turn until weights do not change any more.
 
         Parameters
         ----------
-        weights : mapping of str to ndarray, shape (n_features,)
-            Where to start. Blocks without weights follow from those with some.
+        start : Solution
+            Weights to start from; without values, they need not obey their limits, and blocks
+            without weights follow from those with some.
         most_steps : int
             Number of turns.
-        values : sequence of float
-            Objectives of turns before, if the weights obey their limits already.
+        tol : float
+            As of `BlockMethod`.
+        fixed : bool, default=False
+            Whether features that least angles chose stay the same.
         """
         links, (g, slope) = self.method.links, SCHEMES[self.method.scheme]
-        blocks, w = Blocks(self.covariances, self.limits), dict(weights)
+        blocks, w = Blocks(self.covariances, self.limits), dict(start.weights)
         image, linked = self.covariances.image, self._linked()
         images = {(j, k): image(j, k, w[k]) for j, k in links if k in w}
         for j in self._in_reach(w):
@@ -405,19 +434,19 @@ class Ascent:
             w[j] = blocks.best(j, z, None)
             images |= {(k, j): image(k, j, w[j]) for k in linked[j]}
         shared = {(j, k): float(w[j] @ images[j, k]) for j, k in links}
-        trace, change = list(values), np.inf
+        trace, change = list(start.values), np.inf
         for _ in range(most_steps):
             before, change = change, 0.0
             for j in self.limits:
                 z = self._sum(j, {k: slope(shared[j, k]) for k in linked[j]}, images)
-                new = blocks.best(j, z, w[j] if trace else None)
+                new = blocks.best(j, z, w[j] if trace else None, fixed)
                 change = max(change, float(np.sum((new - w[j]) ** 2) / (new @ new)))
                 w[j] = new
                 for k in linked[j]:
                     images[k, j] = image(k, j, w[j])
                     shared[j, k] = shared[k, j] = float(w[j] @ images[j, k])
             trace.append(sum(c * g(shared[pair]) for pair, c in links.items()))
-            if change < self.method.tol or before <= change < _ROUNDING:
+            if change < tol or before <= change < _ROUNDING:
                 break
         return Solution({j: w[j] for j in self.limits}, tuple(trace), shared)
 
