@@ -1,9 +1,9 @@
 """Linear methods: one affine map per view.
 
-`CCA`, `MVCCA`, `GCCA`, `PLS` and `CFA` learn from pairs, `MLCCA` and `MVMLCCA` from labels alone.
-`Procrustes` and `AffineMap` align embeddings, and predict one view from another. `LGCFL`, `JRL` and
-`CMOLRS` are supervised baselines that retrieval is compared with in the literature. `cell_cca`
-integrates two data sets of single cells.
+`CCA`, `MVCCA`, `GCCA`, `PLS`, `CFA`, `RGCCA` and `SparseCCA` learn from pairs, `MLCCA` and
+`MVMLCCA` from labels alone. `Procrustes` and `AffineMap` align embeddings, and predict one view
+from another. `LGCFL`, `JRL` and `CMOLRS` are supervised baselines that retrieval is compared with
+in the literature. `cell_cca` integrates two data sets of single cells.
 """
 
 from typing import TYPE_CHECKING
