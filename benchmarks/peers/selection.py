@@ -182,7 +182,7 @@ def methods(folder):
     }
     if folder is not None:
         sys.path.append(folder)
-        from cca_zoo.sparse import OrthogonalMatchingPursuitCCA, PMDCCA, SpanCCA
+        from cca_zoo.sparse import PMDCCA, OrthogonalMatchingPursuitCCA, SpanCCA
 
         def of(cls, name):
             return lambda blocks, value: [

@@ -205,8 +205,8 @@ def _less_means(name: str, block: Block, codes: np.ndarray) -> Any:
             "a subject together, as folds of GroupKFold do, and leave out subjects that were "
             "measured once."
         )
-    rows = block.in_memory().dense()
-    X = to_host(rows.matrix).astype(np.float64)
+    dense = block.in_memory().dense()
+    X = to_host(dense.matrix).astype(np.float64)
     seen = ~np.isnan(X)
     origin = np.where(seen.any(axis=0), X[seen.argmax(axis=0), np.arange(X.shape[1])], 0)
     X = X - origin  # sums about a row keep their digits
@@ -217,4 +217,4 @@ def _less_means(name: str, block: Block, codes: np.ndarray) -> Any:
     X -= (sums / np.maximum(counts, 1))[codes]
     # What varies between subjects only leaves rounding, which later steps would scale up.
     X[np.abs(X) <= least_left(spread, origin, block.dtype)] = 0
-    return rows.placed(X)
+    return dense.placed(X)

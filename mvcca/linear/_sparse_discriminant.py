@@ -263,7 +263,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         self,
         n_components: int = 2,
         *,
-        n_features: int | str | Sequence[int] | Mapping[str, Any] | None = SEARCHED,
+        n_features: Any = SEARCHED,
         tau: float | Mapping[str, float] = 1.0,
         link: float = 0.1,
         shrink: bool = False,
@@ -334,14 +334,6 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
     def statistic_of(self, rows: Rows) -> ClassMoments:
         """Moments of the views and of the indicators of the classes."""
         return ClassMoments.of(rows)
-
-    def _learn_rows(self, rows: Rows) -> None:
-        if self.n_features != SEARCHED:
-            super()._learn_rows(rows)
-            return
-        found = self._search(rows)
-        self.n_features_, self.cv_results_ = found.chosen["n_features"], found.cv_results()
-        super()._learn_rows(rows)
 
     def _learn_rows(self, rows: Rows) -> None:
         if self.n_features == SEARCHED:
