@@ -187,3 +187,38 @@ def test_what_cannot_be_is_refused(model, n, message):
         SparseCCA().partial_fit(planted())
     with pytest.raises(ValueError, match='="cv" looks at single rows'):
         SparseCCA().fit_statistic(Moments.of(Views(planted())))
+
+
+@pytest.mark.parametrize("tau", [1.0, 0.3])
+@pytest.mark.parametrize("superblock", [False, True])
+def test_wide_views_by_products_are_those_by_covariances(tau, superblock, monkeypatch):
+    views = planted(n=40, widths=(700, 500), seed=2)
+    options = {"n_features": 7, "tau": tau, "superblock": superblock}
+    if superblock:  # all of whose features have weights
+        options["tau"] = {"x": tau, "y": tau, "superblock": 1.0}
+    model = RGCCA(2, **options)
+    assert model.takes_row_products(model.open_rows(views, None, None))
+    found = RGCCA(2, **options).fit(views)
+    monkeypatch.setattr(RGCCA, "takes_row_products", lambda *_: False)
+    expected = RGCCA(2, **options).fit(views)
+    for name, W in expected.weights_.items():
+        assert_allclose(found.weights_[name], W, atol=1e-9 * np.abs(W).max())
+        assert_allclose(found.means_[name], expected.means_[name], atol=1e-12)
+
+
+def test_folds_of_wide_views_by_products_are_those_by_covariances(monkeypatch):
+    views = planted(n=60, widths=(700, 400), seed=2)
+    found = SparseCCA().fit(views)
+    monkeypatch.setattr(RGCCA, "takes_row_products", lambda *_: False)
+    expected = SparseCCA().fit(views)
+    table = expected.cv_results_["mean_test_score"]
+    assert_allclose(found.cv_results_["mean_test_score"], table, atol=1e-8)
+    for name, W in expected.weights_.items():
+        assert_allclose(found.weights_[name], W, atol=1e-9 * np.abs(W).max())
+
+
+def test_a_wide_dense_problem_that_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr("mvcca.base.statistic_estimator.available_bytes", lambda: 10**6)
+    views = planted(n=40, widths=(700, 500))
+    with pytest.raises(MemoryError, match=r"RGCCA of views .* needs about"):
+        RGCCA(tau=0.5).fit(views)

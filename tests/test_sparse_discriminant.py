@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
@@ -208,6 +209,26 @@ def test_batches_give_what_fit_gives_and_weights_are_repetitions():
     np.testing.assert_allclose(
         by_class.predict_proba(VIEWS), expected.predict_proba(VIEWS), atol=1e-9
     )
+
+
+def test_wide_views_are_solved_by_products_of_the_rows():
+    noise = np.random.default_rng(5).normal(size=(N, 1500))
+    wide = Views({**BLOCKS, "genes": np.hstack([BLOCKS["genes"], noise])})
+    weights = np.linspace(1, 2, N)
+    for model in (
+        SparseDiscriminant(2, n_features=6),
+        SparseDiscriminant(2, n_features=6, tau=0.5),
+        SparseDiscriminant(2, random_state=0),
+    ):
+        found = clone(model).fit(wide, Y, weights)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SparseDiscriminant, "takes_row_products", lambda *_: False)
+            expected = clone(model).fit(wide, Y, weights)
+        assert model.takes_row_products(clone(model).open_rows(wide, Y, None))
+        assert getattr(found, "n_features_", 0) == getattr(expected, "n_features_", 0)
+        np.testing.assert_allclose(
+            found.predict_proba(wide), expected.predict_proba(wide), atol=1e-6
+        )
 
 
 def test_every_distinct_label_set_is_a_class():

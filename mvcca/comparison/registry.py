@@ -285,7 +285,7 @@ def methods() -> MethodTable:
 
 
 def selected(names: Iterable[str]) -> list[str]:
-    """Names of methods, with groups such as "default" replaced by their members."""
+    """Names of methods, with groups (such as "default") replaced by their members."""
     found: dict[str, None] = {}
     for name in names:
         if name not in GROUPS and name not in METHODS:

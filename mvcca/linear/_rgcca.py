@@ -12,9 +12,12 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import Requirements
+from mvcca.base.statistic_estimator import check_memory
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.machine.warnings import warn
 from mvcca.problem import (
+    WIDE,
+    CentredRows,
     Estimate,
     Maps,
     Rows,
@@ -22,7 +25,12 @@ from mvcca.problem import (
     correlation_shrinkage,
 )
 from mvcca.problem.ascent import BlockMethod, Limit, Links, NothingShared, Solution
-from mvcca.problem.block_covariances import BlockCovariances, CovarianceMatrix, Vectors
+from mvcca.problem.block_covariances import (
+    BlockCovariances,
+    CovarianceMatrix,
+    CovarianceProducts,
+    Vectors,
+)
 from mvcca.statistics import OF_HOLES, column_slices
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
@@ -58,22 +66,44 @@ class Posed:
         assert about.covariance is not None
         S, places = about.covariance[0], column_slices({n: len(m) for n, m in about.means.items()})
         assert isinstance(S, np.ndarray)
-        factors = {}
-        for name, own in places.items():
-            variances = np.diag(S)[own]
-            check_variance(name, variances)
-            varies = variances > 0
-            f = varies.astype(float)
-            if scale:
-                f[varies] = 1 / np.sqrt(variances[varies])
-            if scale_views:
-                f /= np.sqrt(np.sum(f**2 * variances))
-            factors[name] = f
+        variances = {name: np.diag(S)[own] for name, own in places.items()}
+        factors = _factors(variances, scale, scale_views)
         f = np.concatenate(list(factors.values()))
         if superblock is not None:
             places = {**places, superblock: slice(0, len(f))}
         matrix = CovarianceMatrix(f[:, None] * S * f, places)
         return cls(about, BlockCovariances(matrix), factors)
+
+    @classmethod
+    def of_rows(
+        cls, rows: Rows, *, scale: bool, scale_views: bool, superblock: str | None = None
+    ) -> Posed:
+        """The same by products of complete rows."""
+        own = centred_rows(rows)
+        factors = _factors({name: X.variances for name, X in own.items()}, scale, scale_views)
+        about = Estimate({name: X.mean for name, X in own.items()})
+        return cls(about, BlockCovariances(CovarianceProducts(own, factors, superblock)), factors)
+
+
+def centred_rows(rows: Rows) -> dict[str, CentredRows]:
+    """Rows of every view to multiply by."""
+    return {name: CentredRows.of(X, rows.sample_weight) for name, X in rows.views.blocks.items()}
+
+
+def _factors(
+    variances: Mapping[str, np.ndarray], scale: bool, scale_views: bool
+) -> dict[str, np.ndarray]:
+    factors = {}
+    for name, own in variances.items():
+        check_variance(name, own)
+        varies = own > 0
+        f = varies.astype(float)
+        if scale:
+            f[varies] = 1 / np.sqrt(own[varies])
+        if scale_views:
+            f /= np.sqrt(np.sum(f**2 * own))
+        factors[name] = f
+    return factors
 
 
 class RGCCA(RescaledEstimator):
@@ -253,7 +283,9 @@ class RGCCA(RescaledEstimator):
 
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Find one component after the other, and set the fitted attributes."""
-        posed = self.posed_of(rows, statistic)
+        self._learn_posed(rows, self.posed_of(rows, statistic))
+
+    def _learn_posed(self, rows: Rows, posed: Posed) -> None:
         tau, n_features = self._settings(rows, posed)
         self._solve(posed, lambda number: self._limits(posed, tau, n_features, number))
         self.tau_ = tau
@@ -283,6 +315,33 @@ class RGCCA(RescaledEstimator):
         superblock = SUPERBLOCK if self.superblock else None
         return Posed.of(
             about, scale=self.scale, scale_views=self.scale_views, superblock=superblock
+        )
+
+    def posed_by_products(self, rows: Rows) -> Posed:
+        """The same by products of the rows, for views too wide for covariances of all features."""
+        superblock = SUPERBLOCK if self.superblock else None
+        return Posed.of_rows(
+            rows, scale=self.scale, scale_views=self.scale_views, superblock=superblock
+        )
+
+    def takes_row_products(self, rows: Rows) -> bool:
+        """Whether views are wider than long, and no constraint needs a matrix over wide ones."""
+        views, widths = rows.views, rows.views.widths
+        in_memory = not any(X.is_lazy or X.on_device for X in views.blocks.values())
+        is_wide = sum(widths.values()) >= max(WIDE, 4 * len(views))
+        is_plain = self.confounds is None and self.missing == "error" and views.is_paired
+        return in_memory and is_wide and is_plain and not self._whitens_all(widths)
+
+    def _whitens_all(self, widths: Mapping[str, int]) -> bool:
+        """Whether all features of a wide view have weights under a constraint with τ < 1."""
+        if self.tau == "auto":
+            return True
+        names = [*widths, SUPERBLOCK] if self.superblock else list(widths)
+        tau = value_by_view("tau", self.tau, names)
+        counts = value_by_view("n_features", self.n_features, widths)
+        return any(
+            tau[name] < 1 and counts.get(name) is None and widths.get(name, WIDE) >= WIDE // 2
+            for name in names
         )
 
     def _settings(self, rows: Rows, posed: Posed) -> tuple[dict[str, float], Any]:
@@ -413,7 +472,14 @@ class RGCCA(RescaledEstimator):
         """Whether a fit with fewer components is the first components of a fit with more."""
         return True
 
+    def _bytes_of_matrices(self, views: Views) -> float:
+        return 24.0 * sum(views.widths.values()) ** 2  # scatter, covariance, and that in units
+
     def _learn_rows(self, rows: Rows) -> None:
+        if self.takes_row_products(rows):
+            self._learn_posed(rows, self.posed_by_products(rows))
+            return
+        check_memory(self, rows.views)
         self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
 
 

@@ -10,18 +10,19 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.linear._rgcca import RGCCA, Posed, of_component
+from mvcca.base.statistic_estimator import check_memory
+from mvcca.linear._rgcca import RGCCA, Posed, centred_rows, of_component
 from mvcca.model_selection import SEARCHED, Trials, searched
 from mvcca.model_selection.feature_counts import (
     FromCovariances,
-    HeldOut,
     choose_counts,
-    correlation_of_scores,
     training_parts,
 )
 from mvcca.problem import Estimate, Rows
 from mvcca.problem.ascent import Limit
+from mvcca.problem.block_covariances import CovarianceMatrix, CovarianceProducts
 from mvcca.statistics import column_slices
+from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
 
 
@@ -159,7 +160,9 @@ class SparseCCA(RGCCA):
 
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Find one component after the other, and set the fitted attributes."""
-        posed = self.posed_of(rows, statistic)
+        self._learn_posed(rows, self.posed_of(rows, statistic))
+
+    def _learn_posed(self, rows: Rows, posed: Posed) -> None:
         given = [self._given(posed, number) for number in range(self.n_components)]
         self._solve_settings(posed, given)
 
@@ -169,10 +172,16 @@ class SparseCCA(RGCCA):
         else:
             super()._learn_rows(rows)
 
+    def _bytes_of_matrices(self, views: Views) -> float:
+        n_folds = 5 if searched(self) else 0
+        return (1 + n_folds) * super()._bytes_of_matrices(views)
+
     def _learn_searched(self, rows: Rows) -> None:
         """Let folds choose the settings of each component, and learn from all rows with these."""
-        parts, of_folds = training_parts(self, rows, self.random_state)
-        posed = self.posed_of(*parts.whole())
+        by_products = self.takes_row_products(rows)
+        if not by_products:
+            check_memory(self, rows.views)
+        posed, of_folds = training_parts(self, rows, self.random_state, by_products=by_products)
         source = FromCovariances(
             of_folds, self._method(posed), partial(self._limits_of_setting, posed)
         )
@@ -187,6 +196,9 @@ class SparseCCA(RGCCA):
         k = self.n_components_
         self.held_out_correlations_ = np.array([own.value for own in trials[:k]])
         self.cv_results_ = Trials.together(trials[:k], "component").cv_results()
+
+    def _whitens_all(self, widths: Mapping[str, int]) -> bool:
+        return self.tau != SEARCHED and self.n_features != SEARCHED and super()._whitens_all(widths)
 
     def _given(self, posed: Posed, number: int) -> dict[str, Any]:
         """Settings of one component that are given."""
@@ -210,8 +222,8 @@ class SparseCCA(RGCCA):
             name: np.array([own["n_features"][name] for own in kept]) for name in posed.factors
         }
 
-    def held_out_of(self, posed: Posed, statistic: Any) -> HeldOut:
-        """The correlation of scores of held-out rows, given a statistic of these.
+    def held_out_of(self, posed: Posed, statistic: Any) -> CovarianceMatrix:
+        """Covariances of held-out rows, given a statistic of these.
 
         Parameters
         ----------
@@ -223,16 +235,17 @@ class SparseCCA(RGCCA):
         about = Estimate.of(statistic, columns=self._column_names)
         assert about.covariance is not None
         S, z = about.covariance[0], posed.about.regression
-        places = column_slices({name: len(mean) for name, mean in about.means.items()})
+        widths = {name: len(mean) for name, mean in about.means.items()}
+        if z is not None:  # of residuals x - Bᵀz
+            own = column_slices(widths)[z.name]
+            others = np.delete(np.arange(len(S)), np.r_[own])
+            widths = {name: width for name, width in widths.items() if name != z.name}
+            B = np.hstack([z.coefficients[name] for name in widths])
+            shared = B.T @ S[own, others]
+            S = S[np.ix_(others, others)] - shared - shared.T + B.T @ S[own, own] @ B
+        f = np.concatenate([posed.factors[name] for name in widths])
+        return CovarianceMatrix(f[:, None] * S * f, column_slices(widths))
 
-        def covariance(j: str, k: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-            found = S[np.ix_(places[j].start + a, places[k].start + b)]
-            if z is not None:  # of residuals x - Bᵀz
-                left, right = z.coefficients[j][:, a].T, z.coefficients[k][:, b]
-                of_z = S[places[z.name], places[z.name]]
-                found = found - left @ S[places[z.name], places[k].start + b]
-                found -= S[places[j].start + a, places[z.name]] @ right
-                found += left @ of_z @ right
-            return posed.factors[j][a, None] * found * posed.factors[k][b]
-
-        return partial(correlation_of_scores, covariance)
+    def held_out_products(self, posed: Posed, rows: Rows) -> CovarianceProducts:
+        """The same by products of the held-out rows."""
+        return CovarianceProducts(centred_rows(rows), posed.factors)

@@ -23,7 +23,7 @@ from mvcca.base.label_checks import check_labels
 from mvcca.blocks import to_host
 from mvcca.blocks.checks import few
 from mvcca.linear._rgcca import RGCCA, Posed
-from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positions_of
+from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positions_of, with_classes
 from mvcca.model_selection import SEARCHED, Trials, Value, search_folds
 from mvcca.model_selection.feature_counts import counts_up_to
 from mvcca.model_selection.folds import make_folds
@@ -36,6 +36,7 @@ from mvcca.views.by_view import value_by_view
 from mvcca.views.validation import checked_sample_weight
 
 _N_FOLDS = 5
+_MOST_BY_ANGLES = 50  # features of τ < 1 that folds try, which enter one at a time
 _LEAST_SHARE = 1e-10  # of the covariance of the first component, above which there is another
 _LEAST_VARIANCE = 1e-10  # within classes, as a share of the squared size of the scores
 
@@ -124,24 +125,38 @@ class Signature:
         return Maps(weights, {name: means[name] for name in self.views})
 
     def class_scores(self, moments: Moments | PairMoments) -> ClassScores:
-        """Means and covariances of the scores of classes.
-
-        Over the n rows of a view, the covariance of scores with the indicator of class c, whose
-        share is π_c, is π_c (m_c - m) n / (n - 1).
-        """
-        maps = self.maps()
-        means, within = {}, {}
-        for name in self.views:
+        """Means and covariances of the scores of classes, from moments of rows and classes."""
+        maps, means, within = self.maps(), {}, {}
+        for name, W in maps.weights.items():
             pair = name, CLASSES
             own = moments.select(pair) if isinstance(moments, Moments) else moments.pairs[pair]
-            n, S, W = float(own.counts[0, 1]), own.covariance(), maps.weights[name]
-            x, y = column_slices(own.widths).values()
-            shares = own.mean()[CLASSES]
-            m = S[y, x] @ W * (n - 1) / (n * np.where(shares > 0, shares, 1))[:, None]
-            rest = (n - 1) * W.T @ S[x, x] @ W - (m * (n * shares)[:, None]).T @ m
-            within[name] = (rest + rest.T) / 2 / max(n - len(shares), 1)
-            means[name] = m + (own.mean()[name] - maps.means[name]) @ W
+            means[name], within[name] = _of_classes(own, W)
+            means[name] += (own.mean()[name] - maps.means[name]) @ W
         return ClassScores(means, within)
+
+    def class_scores_of(self, rows: Rows) -> ClassScores:
+        """The same from moments of the scores of rows, which have their classes as a view."""
+        maps, means, within = self.maps(), {}, {}
+        for name, W in maps.weights.items():
+            scores = maps.project(name, rows.views[name])
+            both = Views({name: scores, CLASSES: rows.views[CLASSES]})
+            own = Moments.of(both, rows.sample_weight)
+            means[name], within[name] = _of_classes(own, np.eye(W.shape[1]))
+            means[name] += own.mean()[name]
+        return ClassScores(means, within)
+
+
+def _of_classes(own: Moments, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Deviations of the means of classes, and covariance within classes, of X W.
+
+    Over n rows, the covariance of scores with the indicator of class c, whose share is π_c, is
+    π_c (m_c - m) n / (n - 1).
+    """
+    n, S, shares = float(own.counts[0, 1]), own.covariance(), own.mean()[CLASSES]
+    x, y = column_slices(own.widths).values()
+    m = S[y, x] @ W * (n - 1) / (n * np.where(shares > 0, shares, 1))[:, None]
+    rest = (n - 1) * W.T @ S[x, x] @ W - (m * (n * shares)[:, None]).T @ m
+    return m, (rest + rest.T) / 2 / max(n - len(shares), 1)
 
 
 class SparseDiscriminant(ClassifierMixin, RGCCA):
@@ -341,20 +356,34 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
             self.n_features_, self.cv_results_ = found.chosen["n_features"], found.cv_results()
         super()._learn_rows(rows)
 
+    def posed_by_products(self, rows: Rows) -> Posed:
+        """Covariances of views and classes by products of the rows, for wide views."""
+        return super().posed_by_products(with_classes(rows, np.unique(labels_of(rows), axis=0)))
+
+    def _learn_posed(self, rows: Rows, posed: Posed) -> None:
+        classes = np.unique(labels_of(rows), axis=0)
+        found = self._signature(posed, self._number())
+        self._keep_signature(found, classes, found.class_scores_of(with_classes(rows, classes)))
+
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Find one component after the other, and what scores say of classes."""
         if len(statistic.classes) < 2:
             raise ValueError("All rows have the same labels: expected at least two classes.")
-        n_features = self.n_features_ if self.n_features == SEARCHED else self.n_features
-        found = self._signature(self.posed_of(rows, statistic.moments), n_features)
+        found = self._signature(self.posed_of(rows, statistic.moments), self._number())
+        self._keep_signature(found, statistic.classes, found.class_scores(statistic.moments))
+
+    def _number(self) -> Any:
+        return self.n_features_ if self.n_features == SEARCHED else self.n_features
+
+    def _keep_signature(
+        self, found: Signature, classes: np.ndarray, of_classes: ClassScores
+    ) -> None:
         posed = replace(found.posed, factors={n: found.posed.factors[n] for n in found.views})
         self._keep_solutions(posed, found.solutions, found.rotated)
         self.tau_ = value_by_view("tau", self.tau, found.views)
-        self.classes_, of_classes = statistic.classes, found.class_scores(statistic.moments)
-        self.class_means_, self.class_covariance_ = (
-            dict(of_classes.means),
-            dict(of_classes.covariance),
-        )
+        self.classes_ = classes
+        self.class_means_ = dict(of_classes.means)
+        self.class_covariance_ = dict(of_classes.covariance)
         self.class_correlations_ = {n: np.array(own) for n, own in found.correlations.items()}
 
     def _signature(self, posed: Posed, n_features: Any) -> Signature:
@@ -395,16 +424,27 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         distinct = rows.labels.per_object(rows.views)
         parts = [own.test for own in make_folds(rows.views, distinct, n_folds, self.random_state)]
         held_out = [rows.take(part) for part in parts]
-        sums = [self.statistic_of(own) for own in held_out]
+        by_products = self.takes_row_products(rows)
+        sums = [] if by_products else [self.statistic_of(own) for own in held_out]
         widest = max(rows.views.widths.values())
-        settings = [{"n_features": count} for count in reversed(counts_up_to(widest))]
+        taus = value_by_view("tau", self.tau, rows.views.names).values()
+        most = widest if min(taus) == 1 else _MOST_BY_ANGLES
+        counts = [count for count in counts_up_to(widest) if count <= most]
+        settings = [{"n_features": count} for count in reversed(counts)]
 
         def models(fold: int, settings: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
-            moments = reduce(add, sums[:fold] + sums[fold + 1 :]).moments
-            posed = self.posed_of(rows, moments)
+            if by_products:
+                own = rows.take(np.setdiff1d(np.arange(len(y)), parts[fold]))
+                posed, of_rows = self.posed_by_products(own), with_classes(own, classes)
+            else:
+                moments = reduce(add, sums[:fold] + sums[fold + 1 :]).moments
+                posed = self.posed_of(rows, moments)
             for setting in settings:
                 found = self._signature(posed, setting["n_features"])
-                yield found.maps(), found.class_scores(moments)
+                yield (
+                    found.maps(),
+                    found.class_scores_of(of_rows) if by_products else found.class_scores(moments),
+                )
 
         def value(model: Any, fold: int) -> Value:
             (maps, of_classes), own = model, held_out[fold]

@@ -33,14 +33,8 @@ class ClassMoments:
     @classmethod
     def of(cls, rows: Rows) -> ClassMoments:
         """Sum up rows."""
-        found = labels_of(rows)
-        classes = np.unique(found, axis=0)
-        indicators = np.eye(len(classes))[positions_of(found, classes)]
-        views = rows.views
-        seen = np.column_stack([views.seen, np.ones(len(views), dtype=bool)])
-        blocks = {**views.blocks, CLASSES: as_block(indicators)}
-        both = Views.of(blocks, seen, views.ids, views.removed)
-        return cls(classes, replace(rows, views=both, labels=None).moments())
+        classes = np.unique(labels_of(rows), axis=0)
+        return cls(classes, with_classes(rows, classes).moments())
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
         if np.array_equal(self.classes, other.classes):
@@ -81,3 +75,11 @@ def positions_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     ]
     place = {key: i for i, key in enumerate(keys[1])}
     return np.array([place[key] for key in keys[0]], dtype=int)
+
+
+def with_classes(rows: Rows, classes: np.ndarray) -> Rows:
+    """Rows with the indicators of their classes as the last view."""
+    views, indicators = rows.views, np.eye(len(classes))[positions_of(labels_of(rows), classes)]
+    seen = np.column_stack([views.seen, np.ones(len(views), dtype=bool)])
+    blocks = {**views.blocks, CLASSES: as_block(indicators)}
+    return replace(rows, views=Views.of(blocks, seen, views.ids, views.removed), labels=None)

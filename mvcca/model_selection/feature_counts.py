@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,12 @@ from mvcca.model_selection._goals import Goal, Value
 from mvcca.model_selection._search import Setting, Trials, search
 from mvcca.problem import Rows
 from mvcca.problem.ascent import BlockMethod, Limit, NothingShared, Solution
-from mvcca.problem.block_covariances import BlockCovariances, Vectors
+from mvcca.problem.block_covariances import BlockCovariances, Covariances, Vectors
 
 TAUS = (1.0, 0.5, 0.1)
 _COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80)  # then each about 1.7 times the one before
 _MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
 
-HeldOut = Callable[[Vectors, Mapping[tuple[str, str], float]], float]
 LimitsOf = Callable[[Setting], dict[str, Limit]]
 
 
@@ -42,15 +40,14 @@ class TrainingPart:
     ----------
     covariances : BlockCovariances
         Of the rows of all other folds, without the components before.
-    held_out : callable
-        Takes weights of the scaled features of each view, and the signs of linked views; returns
-        the mean correlation of the scores of held-out rows.
+    held_out : Covariances
+        Of held-out rows, of the same features in the same units.
     ends : dict
         Solutions for τ = 1 by the numbers of features, from which others start.
     """
 
     covariances: BlockCovariances
-    held_out: HeldOut
+    held_out: Covariances
     ends: dict[Any, list[Solution]] = field(default_factory=dict)
 
 
@@ -87,6 +84,7 @@ class FromCovariances:
         part = self.parts[left_out[0]]
         for number, setting in enumerate(settings):
             yield number, self.solution(part, self.limits_of(setting))
+        part.covariances.forget()
 
     def solution(self, part: TrainingPart, limits: Mapping[str, Limit]) -> Solution | None:
         """As `BlockMethod.solve` finds it; solutions for τ = 1 are found once."""
@@ -112,7 +110,7 @@ class FromCovariances:
         if model is not None:
             part = self.parts[fold]
             rotated = {n: part.covariances.rotated(n, w) for n, w in model.weights.items()}
-            value = part.held_out(rotated, model.covariances)
+            value = correlation_of_scores(part.held_out, rotated, model.covariances)
         yield None, None, Value(value, value)
 
     def without(self, setting: Setting) -> FromCovariances:
@@ -128,25 +126,27 @@ class FromCovariances:
 
 
 def correlation_of_scores(
-    S: Mapping[tuple[str, str], np.ndarray] | Any,
-    weights: Vectors,
-    shared: Mapping[tuple[str, str], float],
+    S: Covariances, weights: Vectors, shared: Mapping[tuple[str, str], float]
 ) -> float:
     """Mean correlation of scores over linked views, with the signs that training rows gave them.
 
-    `S` returns covariances of some features of two views, given their positions.
+    Parameters
+    ----------
+    S : Covariances
+        Of held-out rows.
+    weights : mapping of str to ndarray, shape (n_features,)
+        Weights of each view; of a superblock none.
+    shared : mapping of (str, str) to float
+        Covariances of the scores of training rows, of linked views.
     """
-    used = {name: np.flatnonzero(w) for name, w in weights.items()}
-    of = {name: w[used[name]] for name, w in weights.items()}
-    variances = {n: float(of[n] @ S(n, n, used[n], used[n]) @ of[n]) for n in of}
+    images = {(j, k): S.image(j, k, weights[k]) for j in weights for k in weights if j >= k}
     found = []
-    for j, k in combinations(weights, 2):
-        if (j, k) not in shared:
+    for (j, k), u in images.items():
+        if j == k or (shared and (j, k) not in shared):
             continue
-        product = variances[j] * variances[k]
-        between = float(of[j] @ S(j, k, used[j], used[k]) @ of[k])
-        sign = -1.0 if shared[j, k] < 0 else 1.0
-        found.append(sign * between / np.sqrt(product) if product > 0 else 0.0)
+        product = float(weights[j] @ images[j, j]) * float(weights[k] @ images[k, k])
+        sign = -1.0 if shared.get((j, k), 1.0) < 0 else 1.0
+        found.append(sign * float(weights[j] @ u) / np.sqrt(product) if product > 0 else 0.0)
     return float(np.mean(found))
 
 
@@ -213,23 +213,30 @@ def _order(setting: Setting) -> tuple[float, float]:
 
 
 def training_parts(
-    model: Any, rows: Rows, random_state: int | None, n_folds: int = 5
-) -> tuple[Parts, list[TrainingPart]]:
-    """Training parts of folds of the rows, and the sums they are made of.
+    model: Any, rows: Rows, random_state: int | None, *, by_products: bool, n_folds: int = 5
+) -> tuple[Any, list[TrainingPart]]:
+    """The problem of all rows, and those of training parts of folds.
 
-    `model` poses the problem of a part by its method `posed_of`.
+    `model` poses them by its methods `posed_of` and `posed_by_products`, and `held_out_of` tells
+    covariances of held-out rows.
     """
-    folds = InnerFolds.of(
-        rows.views.without(model.confounds), None, n_folds, seed=random_state or 0, few=False
-    )
+    views = rows.views.without(model.confounds)
+    folds = InnerFolds.of(views, None, n_folds, seed=random_state or 0, few=False)
     trains = [folds.without(left_out) for left_out, _ in folds.models()]
-    parts = Parts.of(model, rows, trains)
+    parts = None if by_products else Parts.of(model, rows, trains)
     found = []
-    for fold in range(folds.n_folds):
+    for fold, train in enumerate(trains):
+        test = np.flatnonzero(folds.codes == fold)
         try:
-            posed = model.posed_of(*parts[fold])
+            if parts is None:
+                posed = model.posed_by_products(rows.take(train))
+                held_out = model.held_out_products(posed, rows.take(test))
+            else:
+                posed = model.posed_of(*parts[fold])
+                cell = int(np.flatnonzero(~parts.in_part[fold])[0])
+                held_out = model.held_out_of(posed, parts.cells[cell])
         except ValueError as error:  # a view that varies in one fold only, say
             raise naming_folds(error, folds, (fold,)) from error
-        cell = int(np.flatnonzero(~parts.in_part[fold])[0])
-        found.append(TrainingPart(posed.covariances, model.held_out_of(posed, parts.cells[cell])))
-    return parts, found
+        found.append(TrainingPart(posed.covariances, held_out))
+    whole = model.posed_by_products(rows) if parts is None else model.posed_of(*parts.whole())
+    return whole, found

@@ -13,7 +13,11 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from mvcca.problem._centred_rows import CentredRows
+
 Vectors = Mapping[str, np.ndarray]  # (n_features,) by block
+_MOST_BYTES = 2**28  # of covariances between two blocks that are held
+_LADDER = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 260, 440, 750, 1280)
 Factors = tuple[tuple[np.ndarray, np.ndarray], ...]  # of matrices of rank one, a bᵀ
 
 
@@ -65,6 +69,81 @@ class CovarianceMatrix:
 
 
 @dataclass(frozen=True, eq=False)
+class CovarianceProducts:
+    """Covariances as products of the rows, for blocks too wide for a matrix over all features.
+
+    Covariances between two blocks are held while they are asked for, if they take few bytes.
+
+    Attributes
+    ----------
+    rows : mapping of str to CentredRows
+        Of every view, paired.
+    factors : mapping of str to ndarray, shape (n_features,)
+        What the columns of each view are multiplied by.
+    superblock : str or None
+        Name of the block of all features.
+    held : dict
+        Covariances between blocks.
+    """
+
+    rows: Mapping[str, CentredRows]
+    factors: Mapping[str, np.ndarray]
+    superblock: str | None = None
+    held: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of features of each block."""
+        sizes = {name: len(f) for name, f in self.factors.items()}
+        return sizes if self.superblock is None else sizes | {self.superblock: sum(sizes.values())}
+
+    def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
+        """S_jk v, from covariances that are held, or the rows."""
+        for pair in ((j, k), (k, j)) if j != k else ():
+            if pair in self.held:
+                used, S = np.flatnonzero(v), self.held[pair]
+                return S[:, used] @ v[used] if pair == (j, k) else v[used] @ S[used]
+        return self._back(j, self._scores(k, v))
+
+    def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
+        """S_jk, as many columns at a time as take few bytes."""
+        sizes = self.sizes
+        if (j, k) in self.held:
+            yield self.held[j, k]
+            return
+        width = max(1, _MOST_BYTES // (16 * sizes[j]))
+        parts = []
+        for start in range(0, sizes[k], width):
+            chosen = np.zeros((sizes[k], min(width, sizes[k] - start)))
+            chosen[start + np.arange(chosen.shape[1]), np.arange(chosen.shape[1])] = 1.0
+            parts.append(self._back(j, self._scores(k, chosen)))
+            yield parts[-1]
+            if 8 * sizes[j] * sizes[k] > _MOST_BYTES or j == k:
+                parts.clear()
+        if parts and j != k:
+            self.held[j, k] = np.hstack(parts) if len(parts) > 1 else parts[0]
+
+    def _views_of(self, block: str) -> Iterator[tuple[str, slice]]:
+        """Views of a block, and where their features are in it."""
+        start = 0
+        for name in self.factors if block == self.superblock else [block]:
+            yield name, slice(start, start := start + len(self.factors[name]))
+
+    def _scores(self, k: str, v: np.ndarray) -> np.ndarray:
+        found = []
+        for name, own in self._views_of(k):
+            scaled = (self.factors[name] * v[own].T).T
+            rows = self.rows[name]
+            found.append(rows.of_few(scaled) if v.ndim == 1 else rows.forward(scaled))
+        return np.asarray(sum(found))
+
+    def _back(self, j: str, scores: np.ndarray) -> np.ndarray:
+        views = [name for name, _ in self._views_of(j)]
+        found = [(self.factors[n] * self.rows[n].backward(scores).T).T for n in views]
+        return np.concatenate(found)
+
+
+@dataclass(frozen=True, eq=False)
 class BlockCovariances:
     """Covariances of blocks from which components were removed.
 
@@ -93,6 +172,12 @@ class BlockCovariances:
         for a, b in self.less.get((j, k), ()):
             u = u - a * (b @ v)
         return u
+
+    def forget(self) -> None:
+        """Drop what was found, to be found again when it is asked for."""
+        self.known.clear()
+        if isinstance(self.base, CovarianceProducts):
+            self.base.held.clear()
 
     def rotated(self, j: str, w: np.ndarray) -> np.ndarray:
         """Weights of the rows that give the scores of w on what is left of them, A_1 A_2 … w."""
@@ -141,14 +226,20 @@ class BlockCovariances:
         return np.asarray(self.known[j, i])
 
     def largest_columns(self, j: str, k: str, count: int, n_columns: int) -> np.ndarray:
-        """Columns of S_jk with the largest sums of their `count` largest squares, best first."""
-        sums = []
-        for part in self.columns(j, k):
-            squares, d = part**2, part.shape[0]
-            if count < d:
-                squares = np.partition(squares, d - count, axis=0)[d - count :]
-            sums.append(squares.sum(axis=0))
-        return np.argsort(-np.concatenate(sums), kind="stable")[:n_columns]
+        """Columns of S_jk with the largest sums of their `count` largest squares, best first.
+
+        Counts are those of a ladder, the nearest below, so that columns are sorted once.
+        """
+        size = self.base.sizes[j]
+        ladder = [n for n in _LADDER if n < size] + [size]
+        if ("sums", j, k) not in self.known:
+            sums = []
+            for part in self.columns(j, k):
+                squares = np.sort(np.ascontiguousarray(part.T) ** 2, axis=1)[:, ::-1]
+                sums.append(np.cumsum(squares, axis=1)[:, np.array(ladder) - 1])
+            self.known["sums", j, k] = np.vstack(sums).T
+        step = int(np.searchsorted(ladder, count, side="right")) - 1
+        return np.argsort(-self.known["sums", j, k][step], kind="stable")[:n_columns]
 
     def without(self, weights: Vectors, deflation: str, response: str | None = None) -> Self:
         """Remove one component.
