@@ -177,7 +177,7 @@ def selection_stability(
     >>> found = selection_stability(RGCCA(n_features=5), views, n_pairs=5, random_state=0)
     >>> first = found.features[0]
     >>> first.view, first.component, first.frequency
-    ('left', 1, 1.0)
+    ('left', 1, 0.7)
     """
     if not isinstance(n_pairs, Integral) or n_pairs < 1:
         raise ValueError(f"Expected n_pairs to be a whole number from 1 up, got {n_pairs!r}.")

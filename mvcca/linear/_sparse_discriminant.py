@@ -249,7 +249,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
     >>> model = SparseDiscriminant(5, n_features=10).fit(data.views[:1200], data.labels[:1200])
     >>> test = data.views[1200:]
     >>> round(model.score(test, data.labels[1200:]), 1)
-    0.8
+    0.9
     >>> model.predict_proba({"left": test["left"]}).shape  # without the right halves
     (597, 10)
     """
