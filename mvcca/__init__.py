@@ -53,8 +53,11 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.linear import MVCCA as MVCCA
     from mvcca.linear import MVMLCCA as MVMLCCA
     from mvcca.linear import PLS as PLS
+    from mvcca.linear import RGCCA as RGCCA
     from mvcca.linear import AffineMap as AffineMap
     from mvcca.linear import Procrustes as Procrustes
+    from mvcca.linear import SparseCCA as SparseCCA
+    from mvcca.linear import SparseDiscriminant as SparseDiscriminant
     from mvcca.machine import config_context as config_context
     from mvcca.machine import get_config as get_config
     from mvcca.machine import set_config as set_config
@@ -92,7 +95,10 @@ _MODULES = {
         "MVCCA",
         "MVMLCCA",
         "PLS",
+        "RGCCA",
         "Procrustes",
+        "SparseDiscriminant",
+        "SparseCCA",
     ),
     "machine": ("config_context", "get_config", "set_config"),
     "measures": (),

@@ -39,12 +39,15 @@ from mvcca import (
     MVMLCCA,
     NCCA,
     PLS,
+    RGCCA,
     AffineMap,
     JoinViews,
     LabelRegression,
     PerView,
     Procrustes,
     SemanticMatching,
+    SparseCCA,
+    SparseDiscriminant,
     SplitViews,
     Views,
 )
@@ -63,13 +66,20 @@ KERNEL = [
     KCCA(approximation="nystroem", n_landmarks=20, random_state=0),
     KCCA(approximation="cholesky", n_landmarks=20),
 ]
-COVARYING = [PLS(), CFA(), Procrustes(), AffineMap()]  # linear, but units of columns matter
+COVARYING = [
+    PLS(),
+    CFA(),
+    Procrustes(),
+    AffineMap(),
+    RGCCA(2, n_features=3),
+]  # linear, but units of columns matter
+CLASSIFIERS = [SparseDiscriminant(2, n_features=3)]
 BASELINES = [LGCFL(), JRL(n_neighbors=5), CMOLRS(n_epochs=2, random_state=0)]
 # Deep CCA is the first: all networks have one `fit`, and it stands for them.
 DEEP: list[Any] = []
 if find_spec("torch"):
     from deep_estimators import DEEP
-SHALLOW = [*LINEAR, *KERNEL, *COVARYING, *BASELINES]
+SHALLOW = [*LINEAR, *KERNEL, *COVARYING, *CLASSIFIERS, *BASELINES]
 ESTIMATORS = [*SHALLOW, *DEEP]
 # Operators of the user's own, and scores of new rows by neighbours or classifiers, not weights.
 OTHERS = [
@@ -110,6 +120,9 @@ SHALLOW_VARIANTS = [
     KCCA(gamma=0.005, approximation="fourier", n_landmarks=20, random_state=0),
     KCCA(kernel="linear"),
     PLS(scale=True),
+    PLS(missing="pairwise"),
+    RGCCA(2, tau=0.3),
+    SparseCCA(2, n_features=3, tau=0.5),
     Procrustes(2, scale=False),
     AffineMap(2, reg=0.0),
 ]
@@ -196,6 +209,10 @@ FIRST_LABELS = Trait(
 )
 FIRST_LANDMARKS = Trait(
     "landmarks are labels of the first batch", lambda est: asks(est, "label_features") == "nystroem"
+)
+CLASSIFIES = Trait(
+    "an object has one class, and the score is the share of right ones",
+    lambda est: isinstance(est, SparseDiscriminant),
 )
 RANDOM_REGULAR = Trait("flags are often equal", lambda est: bool(asks(est, "n_neighbors")))
 TRAITS = {name: value for name, value in vars().copy().items() if isinstance(value, Trait)}

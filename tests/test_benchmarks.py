@@ -90,6 +90,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "defaults.within": ("--problems captions --rows 200", CAPTIONS, ()),
     "papers": ("p0 --table 3 --quick --problems captions --solvers CCA PLS", CAPTIONS, ("torch",)),
     "peers": ("--small --tasks a --packages mvcca floor --repeats 1", (), ()),
+    "peers.selection": ("--parts classes --repeats 1", ("breast_tcga.npz",), ()),
     "scale.cca_accumulation": ("--threads 1 --repeats 1 --rows 5000", (), ()),
     "scale.calls": ("--rows 2000 --columns 24 -k 4 --batches 2 --repeats 1", (), ()),
     "scale.compare": ("--folds 2 --repeats 1", (), ()),

@@ -858,6 +858,16 @@ def test_a_wrong_name_is_an_error_that_suggests_another():
 
 
 @pytest.mark.parametrize(
+    ("peer", "name"),
+    [("DIABLO", "sparse-discriminant"), ("spls", "sparse-cca"), ("rgcca", "sparse-cca")],
+)
+def test_names_of_other_packages_are_answered_with_the_name_here(peer, name):
+    message = rf"unknown method '{peer}'; here it is '{name}': see \"Coming from mixOmics"
+    with pytest.raises(ValueError, match=message):
+        mvcca.compare(peer, planted())
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"methods": CCA(2)}, "Expected names of methods .* got CCA"),

@@ -16,7 +16,7 @@ from every_option import estimators, names_of_values
 
 import mvcca
 from mvcca import CCA, KCCA, Views
-from mvcca.compose import Deconfound, Tokens
+from mvcca.compose import Deconfound, Tokens, WithinSubject
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of few rows and of one epoch
 N = 60
@@ -44,7 +44,8 @@ def given(cls: type) -> dict[str, Any]:
 
         found["objective"] = RankingLoss(0.5, layer=CCALayer(2))
         found["n_components"] = 2
-    return found | ({"confounds": "text"} if cls is Deconfound else {})
+    needed = {Deconfound: {"confounds": "text"}, WithinSubject: {"subjects": "text"}}
+    return found | needed.get(cls, {})
 
 
 def rows_for(cls: type, value: Any) -> Any:
@@ -52,6 +53,8 @@ def rows_for(cls: type, value: Any) -> Any:
         return [f"a text of {label} words" for label in Y]
     if cls.__name__ in ("MomentPCA", "SplitViews"):
         return A
+    if cls is WithinSubject:
+        return Views({"image": A, "text": np.arange(len(A))[:, None] // 2})
     return GRAMS if cls is KCCA and value == "precomputed" else VIEWS
 
 

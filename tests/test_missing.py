@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from mvcca import (
     CCA,
     MVCCA,
+    PLS,
     FoldSearchCV,
     PerView,
     RetrievalIndex,
@@ -41,6 +42,8 @@ MODELS = pytest.mark.parametrize(
         CCA(2, missing="em", reg=0.1),
         MVCCA(2, missing="pairwise", reg=0.1),
         MVCCA(2, missing="em"),
+        PLS(2, missing="pairwise", scale=True),
+        PLS(2, missing="em"),
     ],
     ids=repr,
 )
@@ -75,6 +78,8 @@ def assert_same_model(found, expected, tol=1e-10):
     for name, W in expected.weights_.items():
         np.testing.assert_allclose(found.weights_[name], W, atol=tol * np.abs(W).max())
         np.testing.assert_allclose(found.means_[name], expected.means_[name], rtol=tol)
+    if isinstance(expected, PLS):  # which has no correlations to expect
+        return
     rho = expected.expected_correlations_
     np.testing.assert_allclose(found.expected_correlations_, rho, atol=10 * tol)
 
@@ -251,6 +256,25 @@ def test_holes_are_holes_in_any_storage(model, form):
         own = np.asarray(scores[name])
         assert own.dtype == (np.float32 if form == "float32" else np.float64)
         np.testing.assert_allclose(own, wanted, atol=1e-4 if form == "float32" else 1e-9)
+
+
+@pytest.mark.parametrize("algorithm", ["svd", "canonical", "regression"])
+def test_pls_with_holes_is_that_of_covariances_by_pairs_of_columns(algorithm):
+    blocks = of_two(CCA(), with_holes(0.1))
+    table = pd.DataFrame(np.hstack(list(blocks.values())))
+    Sigma = table.cov().to_numpy()  # of the rows that have both columns
+    assert np.linalg.eigvalsh(Sigma)[0] > 0  # else they are moved to the nearest covariances
+    # Complete rows with these covariances tell what scikit-learn's algorithms make of them.
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(N, len(Sigma)))
+    rows = np.linalg.qr(rows - rows.mean(axis=0))[0] * np.sqrt(N - 1) @ np.linalg.cholesky(Sigma).T
+    expected = PLS(2, algorithm=algorithm).fit(rows[:, :4], rows[:, 4:])
+    found = PLS(2, algorithm=algorithm, missing="pairwise").fit(blocks["a"], blocks["b"])
+    for name, W in expected.weights_.items():
+        np.testing.assert_allclose(found.weights_[name], W, atol=1e-10)
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-10)
+    np.testing.assert_allclose(found.means_["X"], np.nanmean(blocks["a"], axis=0), rtol=1e-12)
+    assert np.isfinite(found.predict(blocks["a"])).all()
 
 
 @HOW
@@ -551,7 +575,9 @@ def with_confounds(blocks):
     return {**moved, "z": z}
 
 
-@MODELS
+@pytest.mark.parametrize(
+    "model", [model for model in MODELS.args[1] if not isinstance(model, PLS)], ids=repr
+)
 def test_confounds_are_removed_from_moments_of_rows_with_holes(model):
     model = clone(model).set_params(confounds="z")
     blocks = with_confounds(of_two(model, complete()))

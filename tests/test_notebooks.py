@@ -13,12 +13,13 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import mvcca
-from mvcca import CCA, MVCCA, RetrievalIndex, Views
+from mvcca import CCA, MVCCA, RGCCA, RetrievalIndex, Views
 from mvcca.inspection import (
     correlation_intervals,
     loading_intervals,
     parametric_tests,
     permutation_test,
+    selection_stability,
     stability,
     study,
 )
@@ -76,6 +77,9 @@ SHOWN = {
     "loading intervals": lambda: loading_intervals(Views(views())),
     "parametric tests": lambda: parametric_tests(Views(views())),
     "stability": lambda: stability(CCA(2), Views(views()), cv=2),
+    "selection": lambda: selection_stability(
+        RGCCA(n_features=2), Views(views()), n_pairs=2, random_state=0
+    ),
     "study": lambda: study(Views(views()), n_permutations=19, random_state=0),
 }
 
@@ -110,7 +114,7 @@ def test_results_are_accessible_tables_in_which_names_are_text(shown, monkeypatc
             assert sum(int(cell.get("colspan", 1)) for cell in line) == n_columns
     text = "".join(page.itertext())
     named = {"views", "index", "hits", "evaluation", "comparison", "similarity", "stability"}
-    named |= {"loading intervals", "study"}
+    named |= {"loading intervals", "selection", "study"}
     assert (r"<b>&\x1b\n" in text) == (what in named)
 
 

@@ -12,7 +12,7 @@ import pytest
 from house import sources
 
 import mvcca
-from mvcca import CCA, FoldSearchCV, Labels, RetrievalIndex, Views, inspection, retrieval
+from mvcca import CCA, RGCCA, FoldSearchCV, Labels, RetrievalIndex, Views, inspection, retrieval
 from mvcca.interop import Hits
 from mvcca.interop.alignment import align_unpaired
 from mvcca.interop.migration import fit_migration
@@ -83,6 +83,9 @@ RESULTS = {
     ),
     "ParametricTests": lambda _: inspection.parametric_tests(views()),
     "Stability": lambda _: inspection.stability(CCA(n_components=1), views(), cv=3, random_state=0),
+    "SelectionStability": lambda _: inspection.selection_stability(
+        RGCCA(n_features=2), views(), n_pairs=2, random_state=0
+    ),
     "CorrelationIntervals": lambda _: inspection.correlation_intervals(views(), random_state=0),
     "VariableIntervals": lambda _: inspection.loading_intervals(
         views(), n_resamples=19, random_state=0

@@ -16,6 +16,7 @@ from estimators import LONG
 import mvcca
 from mvcca import (
     CCA,
+    RGCCA,
     FoldSearchCV,
     RetrievalIndex,
     Views,
@@ -230,6 +231,9 @@ CASES = ESTIMATORS | {
     ),
     "stability": lambda d: numbers(
         inspection.stability(CCA(n_components=1), d, cv=3, random_state=0)
+    ),
+    "selection_stability": lambda d: numbers(
+        inspection.selection_stability(RGCCA(), d, n_pairs=2, random_state=0)
     ),
     "study": lambda d: numbers(inspection.study(d, n_permutations=19, random_state=0)),
     # model_selection

@@ -368,7 +368,7 @@ class StatisticEstimator(LinearEstimator):
             ):
                 return
             if not self.requires.features:
-                _check_memory(self, rows.views)
+                check_memory(self, rows.views)
         if is_searched:
             tune(self, rows)
         else:
@@ -463,7 +463,7 @@ def _check_reg(estimator: StatisticEstimator, batch: bool) -> None:
         )
 
 
-def _check_memory(estimator: StatisticEstimator, views: Views) -> None:
+def check_memory(estimator: StatisticEstimator, views: Views) -> None:
     """Refuse views for which matrices over features, or rows if these are fewer, do not fit."""
     needed, available = estimator._bytes_of_matrices(views), available_bytes()
     if needed > available:

@@ -114,7 +114,7 @@ def _refuse_what_reads_rows(estimator: Any, suffice: bool) -> None:
             f"{', or partial_fit batch by batch' if takes_batches else ''}."
         )
     for parameter, value in estimator.get_params(deep=False).items():
-        if isinstance(value, str) and (value == SEARCHED or parameter == "reg"):
+        if isinstance(value, str) and (value == SEARCHED or parameter in ("reg", "tau")):
             raise ValueError(
                 f'{parameter}="{value}" looks at single rows, which moments do not hold: use '
                 f"fit, or give {parameter} a value."

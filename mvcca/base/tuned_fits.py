@@ -42,7 +42,7 @@ def fit_searched(estimator: Any, X: Any, y: Any, sample_weight: Any = None, **op
 
 def keep_bank(estimator: Any, X: Any, y: Any) -> None:
     """Keep projected training rows if the chosen ranking corrects for hubs."""
-    if estimator.ranking_.endswith(CORRECTED):
+    if getattr(estimator, "ranking_", "").endswith(CORRECTED):  # not all searches choose one
         estimator.bank_ = bank_of(estimator, open_again(estimator, X, y))
 
 

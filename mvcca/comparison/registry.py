@@ -116,6 +116,12 @@ _TABLE = (
     ),
     _of("ncca", "NCCA", "kernel:NCCA", "nonparametric CCA from nearest neighbours"),
     _of("pls", "PLS", "linear:PLS", "maximal covariance instead of correlation"),
+    _of(
+        "sparse-cca",
+        "Sparse CCA",
+        "linear:SparseCCA",
+        "the few features of each view that vary together, as many as folds choose",
+    ),
     _of("cfa", "CFA", "linear:CFA", "cross-modal factor analysis: rotations of two views"),
     _of("procrustes", "Procrustes", "linear:Procrustes", "rotations under which views are closest"),
     _of(
@@ -190,6 +196,13 @@ _TABLE = (
         "ridge regression of labels on kernel features of every view",
         "labels",
     ),
+    _of(
+        "sparse-discriminant",
+        "Sparse discriminant",
+        "linear:SparseDiscriminant",
+        "few features of each view that tell classes apart (DIABLO)",
+        "labels",
+    ),
     _of("cmolrs", "CMOLRS", "linear:CMOLRS", "low-rank similarity learned from triplets", "labels"),
     _of("dcca", "DCCA", "deep:DCCA", "networks with correlated outputs"),
     _of("ds-dcca", "DS-DCCA", "deep:DSDCCA", "DCCA with a last layer scaled for every row"),
@@ -226,12 +239,21 @@ _TABLE = (
     ),
 )
 METHODS = {method.name: method for method in _TABLE}
+_SELECTION = ("sparse-cca", "sparse-discriminant")  # of features, not for retrieval
 _DEEP = [name for name, method in METHODS.items() if method.is_deep]
 GROUPS = {
     "default": ("cca", "mvcca", "nkcca", "sm", "jrl"),
-    "all": tuple(name for name, method in METHODS.items() if not method.is_deep),
+    "all": tuple(
+        name for name, method in METHODS.items() if not (method.is_deep or name in _SELECTION)
+    ),
+    "selection": _SELECTION,
     "deep": tuple(_DEEP[: _DEEP.index("corrnet") + 1]),
     "deep-retrieval": tuple(_DEEP[_DEEP.index("corrnet") + 1 :]),
+}
+_PEERS = {  # names in mixOmics, RGCCA, PMA and cca-zoo
+    **dict.fromkeys(("diablo", "block.splsda", "splsda", "spls-da"), "sparse-discriminant"),
+    **dict.fromkeys(("spls", "sgcca", "rgcca", "pmd", "scca", "block.spls"), "sparse-cca"),
+    **dict.fromkeys(("rcc", "rcca"), "cca"),
 }
 _GONE = {"three-view-cca": "use MVCCA with the labels as one more view (with_labels_as_view)"}
 DEFAULT_DEEP = ("cca", "nkcca", *GROUPS["deep"])
@@ -263,7 +285,7 @@ def methods() -> MethodTable:
 
 
 def selected(names: Iterable[str]) -> list[str]:
-    """Names of methods, with groups ("default", "all", "deep") replaced by their members."""
+    """Names of methods, with groups (such as "default") replaced by their members."""
     found: dict[str, None] = {}
     for name in names:
         if name not in GROUPS and name not in METHODS:
@@ -276,6 +298,11 @@ def unknown(name: str, known: Sequence[str]) -> str:
     """Error message about an unknown method, with similar names or else all of them."""
     if name in _GONE:
         return f"{name!r} is no method any more: {_GONE[name]}"
+    if name.lower() in _PEERS:
+        return (
+            f'unknown method {name!r}; here it is {_PEERS[name.lower()]!r}: see "Coming from '
+            'mixOmics, RGCCA and PMA" in the user guide'
+        )
     hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
     return f"unknown method {name!r}{hint}"
 
@@ -295,7 +322,7 @@ def listing() -> str:
     }
     return "\n".join(
         [
-            *(lines[name] for name in GROUPS["all"]),
+            *(lines[name] for name in (*GROUPS["all"], *GROUPS["selection"])),
             "with networks, which need torch (pip install mvcca[deep]):",
             *(lines[name] for name in _DEEP),
         ]

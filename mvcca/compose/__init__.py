@@ -3,7 +3,7 @@
 `SplitViews` makes views from the columns of one matrix, `PerView` applies transformers such as
 `RankGaussian` and `MomentPCA` to each view, `Encode` embeds items with a frozen encoder, `Tokens`
 turns texts into sequences of words, and `JoinViews` makes one matrix from several views.
-`Deconfound` removes one view from all others.
+`Deconfound` removes one view from all others, `WithinSubject` the means of subjects.
 """
 
 from mvcca.compose._deconfound import Deconfound
@@ -14,6 +14,7 @@ from mvcca.compose._per_view import PerView
 from mvcca.compose._rank_gaussian import RankGaussian
 from mvcca.compose._split_views import SplitViews
 from mvcca.compose._tokens import Tokens
+from mvcca.compose._within_subject import WithinSubject
 
 __all__ = [
     "Deconfound",
@@ -24,4 +25,5 @@ __all__ = [
     "RankGaussian",
     "SplitViews",
     "Tokens",
+    "WithinSubject",
 ]

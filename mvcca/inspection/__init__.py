@@ -20,6 +20,10 @@ from mvcca.inspection._intervals import CorrelationIntervals, correlation_interv
 from mvcca.inspection._parametric import ParametricTest, ParametricTests, parametric_tests
 from mvcca.inspection._projection import vip
 from mvcca.inspection._rows import views_of as views_of
+from mvcca.inspection._selection import (
+    SelectionStability,
+    selection_stability,
+)
 from mvcca.inspection._separation import label_auroc
 from mvcca.inspection._stability import Stability, stability
 from mvcca.inspection._variable_intervals import (
@@ -36,6 +40,7 @@ __all__ = [
     "ParametricTest",
     "ParametricTests",
     "PermutationTest",
+    "SelectionStability",
     "Stability",
     "Study",
     "Subspace",
@@ -51,6 +56,7 @@ __all__ = [
     "pairwise_correlations",
     "parametric_tests",
     "permutation_test",
+    "selection_stability",
     "stability",
     "study",
     "variable_correlations",

@@ -1,9 +1,9 @@
 """Linear methods: one affine map per view.
 
-`CCA`, `MVCCA`, `GCCA`, `PLS` and `CFA` learn from pairs, `MLCCA` and `MVMLCCA` from labels alone.
-`Procrustes` and `AffineMap` align embeddings, and predict one view from another. `LGCFL`, `JRL` and
-`CMOLRS` are supervised baselines that retrieval is compared with in the literature. `cell_cca`
-integrates two data sets of single cells.
+`CCA`, `MVCCA`, `GCCA`, `PLS`, `CFA`, `RGCCA` and `SparseCCA` learn from pairs, `MLCCA` and
+`MVMLCCA` from labels alone. `Procrustes` and `AffineMap` align embeddings, and predict one view
+from another. `LGCFL`, `JRL` and `CMOLRS` are supervised baselines that retrieval is compared with
+in the literature. `cell_cca` integrates two data sets of single cells.
 """
 
 from typing import TYPE_CHECKING
@@ -19,6 +19,9 @@ from mvcca.linear._mlcca import MLCCA
 from mvcca.linear._mvmlcca import MVMLCCA
 from mvcca.linear._pls import CFA, PLS
 from mvcca.linear._procrustes import Procrustes
+from mvcca.linear._rgcca import RGCCA
+from mvcca.linear._sparse_cca import SparseCCA
+from mvcca.linear._sparse_discriminant import SparseDiscriminant
 from mvcca.machine.on_access import on_access
 
 __all__ = [
@@ -32,9 +35,12 @@ __all__ = [
     "MVCCA",
     "MVMLCCA",
     "PLS",
+    "RGCCA",
     "AffineMap",
     "CellCCA",
     "Procrustes",
+    "SparseCCA",
+    "SparseDiscriminant",
     "cell_cca",
     "with_labels_as_view",
 ]

@@ -17,6 +17,7 @@ from scipy import linalg
 from sklearn.utils import RegressorTags
 from sklearn.utils._param_validation import StrOptions
 
+from mvcca.linear._cca import CCA
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.machine.lapack import top_singular
@@ -27,6 +28,7 @@ from mvcca.problem import (
     WIDE,
     CentredRows,
     CrossCovariance,
+    Estimate,
     Maps,
     Rows,
     check_variance,
@@ -35,7 +37,7 @@ from mvcca.problem import (
 )
 from mvcca.problem.directions import Directions, canonical_directions
 from mvcca.problem.whitener import Scaling
-from mvcca.statistics import Moments, PairMoments, column_slices
+from mvcca.statistics import PairMoments, column_slices
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, means_back, scaled
 
@@ -96,6 +98,10 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
         object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
         "object"; a class goal needs labels as y.
+    missing : {"error", "pairwise", "em"}, default="error"
+        What to do with missing cells (NaN): refuse them, estimate each covariance from the rows
+        that have both features, or estimate all by maximum likelihood. Holes of rows to project are
+        filled with their expectation given the rest of the row. See Notes of `MVCCA`.
 
     Attributes
     ----------
@@ -116,6 +122,9 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         As in :mod:`sklearn.cross_decomposition`, after a fit to two lone matrices; see
         :doc:`/migration`. With algorithm="regression" also ``x_scores_`` and ``y_scores_``, of the
         rows in memory that `fit` learned from.
+    precisions_ : dict of str to ndarray, shape (n_features, n_features)
+        Inverse covariance of each view's features, by which holes are filled; only if `missing`
+        allows them.
     ranking_ : str
         The chosen ranking, as in `CCA`; with ``n_components="cv"`` only, as is the next one.
     cv_results_ : dict of str to array
@@ -170,6 +179,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         "scale": ["boolean"],
         "center": ["boolean"],
         "cv_goal": RescaledEstimator._parameter_constraints["cv_goal"],
+        "missing": CCA._parameter_constraints["missing"],
     }
 
     def __init__(
@@ -180,12 +190,14 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         scale: bool = False,
         center: bool = True,
         cv_goal: Goal | None = None,
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.algorithm = algorithm
         self.scale = scale
         self.center = center
         self.cv_goal = cv_goal
+        self.missing = missing
 
     if_units_are_unlike = "Set scale=True"
 
@@ -201,6 +213,8 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
 
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""
+        if self.missing != "error":
+            return super().precisely(rows, learn)
         if rows.views.is_paired or not self.scale:  # else pairs of views have their own variances
             # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
             rows = rows.in_row_space(equilibrate=self.scale)
@@ -252,22 +266,22 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         """Whether a fit with fewer components is the first components of a fit with more."""
         return self.algorithm != "regression"
 
-    def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
-        statistic = statistic if self.center else statistic.about_zero()
-        covariance, columns = statistic.covariance(), column_slices(statistic.widths)
+    def learn(self, rows: Rows, statistic: Any) -> None:
+        about = Estimate.of(statistic, rows, center=self.center, columns=self._column_names)
+        assert about.covariance is not None
+        assert isinstance(about.covariance[0], np.ndarray)
+        covariance, columns = about.covariance[0], column_slices(statistic.widths)
         within = {name: covariance[c, c] for name, c in columns.items()}
         if self._predicts_a_constant(within):
-            self._learn_constant(rows, statistic, within)
+            self._learn_constant(rows, about, within)
             return
         for name, B in within.items():
             check_variance(name, B)
         pairs = list(combinations(columns, 2))
         between = {(p, q): covariance[columns[p], columns[q]] for p, q in pairs}
-        of_rows = isinstance(statistic, Moments)
+        of_rows = not isinstance(statistic, PairMoments)
         variances = {n: rows.variances(n, B, of_rows) for n, B in within.items()}
-        self._solve(
-            rows, statistic.mean(), variances, between, within, lambda name, W: within[name] @ W
-        )
+        self._solve(rows, about, variances, between, within, lambda name, W: within[name] @ W)
 
     def _predicts_a_constant(self, within: Mapping[str, np.ndarray]) -> bool:
         """Whether the second of two views never varies, which can be predicted: it is its mean."""
@@ -277,22 +291,23 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         return bool(np.isfinite(x).all() and (y == 0).all())
 
     def _learn_constant(
-        self, rows: Rows, statistic: Moments | PairMoments, within: Mapping[str, np.ndarray]
+        self, rows: Rows, about: Estimate, within: Mapping[str, np.ndarray]
     ) -> None:
         """Keep components without weights, as scikit-learn does."""
         *_, y = within
         warn(f"View {y!r} is constant: all weights are 0, and its mean is what is predicted.")
-        k, means = rows.n_components or 1, statistic.mean()
+        k, means = rows.n_components or 1, about.means
         weights = {name: np.zeros((len(mean), k)) for name, mean in means.items()}
         ranks = {name: int((np.diag(B) > 0).sum()) for name, B in within.items()}
         variances = {name: rows.variances(name, B, True) for name, B in within.items()}
         images = {name: np.zeros((len(mean), 2 * k)) for name, mean in means.items()}
         found = Directions(np.zeros(k), weights, k, ranks)
-        self._learn_directions(rows, found, means, variances, images)
+        self._learn_directions(rows, found, about, variances, images)
 
     def _learn_by_products(self, rows: Rows) -> bool:
         """Solve by products of the rows with few vectors, if that takes least time or memory."""
-        is_posed = self.algorithm == "svd" and rows.views.is_paired and not rows.views.on_device
+        is_posed = self.algorithm == "svd" and self.missing == "error"
+        is_posed = is_posed and rows.views.is_paired and not rows.views.on_device
         is_narrow = sum(rows.views.widths.values()) < WIDE
         if not is_posed or rows.n_components is None or is_narrow:
             return False
@@ -317,8 +332,8 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         if found.bound and len(centred) == 2:
             scores = np.hstack([own.forward(found.weights[n]) for n, own in centred.items()])
             images = {name: own.backward(scores) for name, own in centred.items()}
-        means = {name: own.mean for name, own in centred.items()}
-        self._learn_directions(rows, found, means, variances, images)
+        about = Estimate({name: own.mean for name, own in centred.items()})
+        self._learn_directions(rows, found, about, variances, images)
         return True
 
     def _learn_wide(self, rows: Rows) -> None:
@@ -339,7 +354,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         }
         for name, variance in variances.items():
             check_variance(name, variance)
-        means = {name: np.zeros(block.shape[1]) for name, block in blocks.items()}
+        about = Estimate({name: np.zeros(block.shape[1]) for name, block in blocks.items()})
 
         def image(name: str, W: np.ndarray) -> np.ndarray:
             scores = blocks[name] @ W
@@ -347,18 +362,19 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
                 scores *= rows.sample_weight[:, None]
             return blocks[name].T @ scores / (n_rows - 1 if self.center else n_rows)
 
-        self._solve(rows, means, variances, between, {}, image)
+        self._solve(rows, about, variances, between, {}, image)
 
     def _solve(
         self,
         rows: Rows,
-        means: Mapping[str, np.ndarray],
+        about: Estimate,
         variances: Mapping[str, np.ndarray],
         between: Mapping[tuple[str, str], np.ndarray],
         within: Mapping[str, np.ndarray],
         image: Callable[[str, np.ndarray], np.ndarray],
     ) -> None:
         """Find the maps; `image` returns Σ_pp W of a view."""
+        means = about.means
         units = {
             name: self._units(variances[name], rows.reading.bases.get(name), len(mean))
             for name, mean in means.items()
@@ -380,13 +396,13 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
                 p: np.hstack([image(p, W[p]), C @ W[q]]),
                 q: np.hstack([C.T @ W[p], image(q, W[q])]),
             }
-        self._learn_directions(rows, found, means, variances, images)
+        self._learn_directions(rows, found, about, variances, images)
 
     def _learn_directions(
         self,
         rows: Rows,
         found: Directions,
-        means: Mapping[str, np.ndarray],
+        about: Estimate,
         variances: Mapping[str, np.ndarray],
         images: Mapping[str, np.ndarray],
     ) -> None:
@@ -404,12 +420,15 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
                 }
         maps = Maps(
             weights=found.weights,
-            means={name: means[name] for name in found.weights},
+            means={name: about.means[name] for name in found.weights},
             eigenvalues=found.values,
             ranks=found.ranks,
             variances=dict(variances),
             bound=found.bound,
+            precisions=None if about.recovered is None else about.recovered.precisions,
         )
+        for note in () if about.recovered is None else about.recovered.notes:
+            warn(note)
         if images:
             (p, of_p), (q, of_q) = images.items()
             k = len(found.values)
@@ -426,6 +445,8 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
             )
 
     def _exponents_of(self, views: Views) -> Exponents:
+        if self.missing != "error":
+            return {}
         if self.scale:
             return exponents_of(views, views.names)
         found = exponents_of(views)

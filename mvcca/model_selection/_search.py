@@ -163,6 +163,16 @@ class Trials:
         }
         return replace(self, settings=[setting for setting, _, _ in found], values=values)
 
+    @classmethod
+    def together(cls, parts: Sequence[Trials], name: str) -> Trials:
+        """Trials of several searches in one table, whose settings get the number of theirs."""
+        empty = cls(parts[0].goal, [])
+        numbered = [
+            replace(own, settings=[{name: i, **setting} for setting in own.settings])
+            for i, own in enumerate(parts)
+        ]
+        return empty.extended(numbered, lambda setting: setting[name])
+
     def among(self, are_wanted: Callable[[Setting], bool]) -> Trials:
         """The trials of some settings."""
         values = {v: own for v, own in self.values.items() if are_wanted(self.settings[v.setting])}

@@ -296,10 +296,12 @@ def tunable(estimator: Any, fixed: Collection[str] = ()) -> dict[str, Any] | Non
     """Values of parameters with which a fit searches all that it can, except the fixed ones.
 
     They are "cv" where that is allowed, and None for the number of components. The result is None
-    if nothing would be searched.
+    if nothing would be searched, or if the estimator searches by default for a goal of its own.
     """
     found: dict[str, Any] = {}
     allowed = getattr(estimator, "_parameter_constraints", {})
+    if "cv_goal" not in allowed:
+        return None
     for name in estimator.get_params(deep=False).keys() - set(fixed):
         options = allowed.get(name, [])
         if name == "scale":  # which "auto" lets folds choose beside any other

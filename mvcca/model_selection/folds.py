@@ -101,21 +101,24 @@ def splits_by_object(
     *,
     groups: np.ndarray | None = None,
     halves: bool = False,
+    codes: np.ndarray | None = None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Splits of rows that keep those with the same position together.
 
-    A number makes as many shuffled folds, folds of whole groups, or random halves. A splitter
-    divides the positions that occur; given splits hold positions.
+    A number makes as many shuffled folds, folds of whole groups, or random halves, which keep the
+    shares of classes if their `codes` are given. A splitter divides the positions that occur; given
+    splits hold positions.
     """
     if isinstance(cv, int):
         if groups is not None:
             yield from splits_of(len(groups), cv, groups, None)
             return
         seed = check_random_state(random_state)
-        by_halves = ShuffleSplit(cv, test_size=0.5, random_state=seed)
+        kind = ShuffleSplit if codes is None else StratifiedShuffleSplit
+        by_halves = kind(cv, test_size=0.5, random_state=seed)
         cv = by_halves if halves else KFold(cv, shuffle=True, random_state=seed)
     objects = np.unique(positions)
-    for parts in check_cv(cv).split(objects):
+    for parts in check_cv(cv).split(objects, codes):
         own = [objects[part] for part in parts] if hasattr(cv, "split") else parts
         train, test = (np.flatnonzero(np.isin(positions, part)) for part in own)
         yield train, test

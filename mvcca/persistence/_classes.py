@@ -25,6 +25,7 @@ from mvcca.kernel.held_out import HeldOut, HeldOutFeatures
 from mvcca.kernel.kernels import Kernel
 from mvcca.kernel.label_space import AffineModel
 from mvcca.kernel.smoothing import Smoother
+from mvcca.linear.class_moments import ClassMoments
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
 from mvcca.linear.label_features import DrawnLabelFeatures, LabelKernel
 from mvcca.linear.label_statistic import LabelledRows, LabelStatistic
@@ -121,6 +122,7 @@ CLASSES: Mapping[str, ClassOf] = {
     "Labels": ClassOf(Labels, _parts_of_distinct, lambda parts: Labels(**parts)),
     "LabelsByView": _stored_fields(LabelsByView),
     "LabelledRows": replace(_stored_fields(LabelledRows), make=_make_labelled_rows),
+    "ClassMoments": _stored_fields(ClassMoments),
     "MVMLCCAStatistic": _stored_fields(LabelStatistic),
     "Sample": _stored_fields(HeldOutFeatures),  # files keep the name that the class once had
     **{

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from mvcca.plotting._display import ScoresDisplay, data_frame
 from mvcca.plotting._drawing import draw_title
 from mvcca.plotting._heatmap import draw_heatmap
 from mvcca.plotting.style import DIVERGING
+from mvcca.views import as_views
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 if TYPE_CHECKING:
@@ -95,6 +96,60 @@ class AurocDisplay(ScoresDisplay):
         return cls(label_auroc(scores, y)).plot(ax, **kwargs)
 
     @classmethod
+    def from_predictions(
+        cls,
+        probabilities: ViewsLike,
+        y: LabelsLike,
+        classes: Sequence[Any],
+        *,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw how well predicted probabilities separate each class from the others.
+
+        Parameters
+        ----------
+        probabilities : mapping of str to ndarray, shape (n_objects, n_classes)
+            What ``predict_proba`` returns, by a name for each model or each set of views.
+        y : labels
+            The class of each object.
+        classes : sequence
+            The class of each column, such as ``model.classes_``.
+        ax, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        AurocDisplay
+
+        Raises
+        ------
+        ValueError
+            If probabilities are not of these classes.
+
+        Examples
+        --------
+        >>> from mvcca import SparseDiscriminant
+        >>> from mvcca.datasets import load_digits_views
+        >>> from mvcca.plotting import AurocDisplay
+        >>> data = load_digits_views()
+        >>> model = SparseDiscriminant(5, n_features=10).fit(data.views[:1200], data.labels[:1200])
+        >>> test = data.views[1200:]
+        >>> predictions = {"both": model.predict_proba(test)}
+        >>> predictions |= {name: model.predict_proba({name: X}) for name, X in test.items()}
+        >>> display = AurocDisplay.from_predictions(predictions, data.labels[1200:], model.classes_)
+        """
+        names = [str(own) for own in classes]
+        shapes = {name: np.shape(P) for name, P in as_views(probabilities).items()}
+        if any(len(shape) != 2 or shape[1] != len(names) for shape in shapes.values()):
+            raise ValueError(f"Expected a column for each of {len(names)} classes, got {shapes}.")
+        found = {
+            name: {own: areas[[names.index(own)]] for own, areas in of_labels.items()}
+            for name, of_labels in label_auroc(probabilities, y).items()
+        }
+        return cls(found).plot(ax, **kwargs)
+
+    @classmethod
     def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
         """Projected rows, and the labels."""
         if y is None:
@@ -118,7 +173,12 @@ class AurocDisplay(ScoresDisplay):
         is_new = ax is None
         of_views = {view: np.array(list(own.values())).T for view, own in self.auroc.items()}
         values = np.concatenate(list(of_views.values()))
-        rows = [f"{view} {i + 1}" for view, own in of_views.items() for i in range(len(own))]
+        is_one = all(len(own) == 1 for own in of_views.values())
+        rows = [
+            view if is_one else f"{view} {i + 1}"
+            for view, own in of_views.items()
+            for i in range(len(own))
+        ]
         style = {"cmap": DIVERGING, "vmin": 0, "vmax": 1}
         self.ax_, self.im_, self.text_ = draw_heatmap(
             ax, values, (rows, self.labels), "AUROC", style, kwargs
@@ -127,8 +187,8 @@ class AurocDisplay(ScoresDisplay):
             self.figure_.set_size_inches(6.4, max(3.2, _CELL * len(rows) + 1.2))
         for end in np.cumsum([len(own) for own in of_views.values()])[:-1]:
             self.ax_.axhline(end - 0.5, color="black", linewidth=1)
-        self.ax_.set(xlabel="Label", ylabel="Component")
-        draw_title(self.ax_, "How well components separate labels")
+        self.ax_.set(xlabel="Label", ylabel="" if is_one else "Component")
+        draw_title(self.ax_, "How well labels are separated")
         return self
 
     def frame(self) -> DataFrame:

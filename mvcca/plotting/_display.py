@@ -12,6 +12,7 @@ from mvcca.inspection import projected
 from mvcca.machine.optional import optional
 from mvcca.measures.correlation import standard_columns
 from mvcca.plotting._drawing import check_component
+from mvcca.plotting._variables import only_selected
 from mvcca.views import Views, as_views, holds_views
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class ScoresDisplay(Display):
     ) -> Self:
         """Project rows with a fitted estimator, and draw them as `from_scores` does.
 
+        Displays of features show those that a sparse model selected; all with `feature_names`.
+
         Parameters
         ----------
         estimator : fitted estimator
@@ -95,7 +98,10 @@ class ScoresDisplay(Display):
         -------
         Display
         """
-        return cls.from_scores(**{**cls.inputs_of(estimator, X, y), **options}, ax=ax)
+        inputs = cls.inputs_of(estimator, X, y)
+        if "feature_names" in inputs and "feature_names" not in options:
+            inputs = only_selected(estimator, inputs)
+        return cls.from_scores(**{**inputs, **options}, ax=ax)
 
     @classmethod
     def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks.checks import to_array
 from mvcca.inspection import projected
+from mvcca.retrieval.ranking import fitted_steps
 from mvcca.views import as_views, holds_views
 
 Names = Mapping[str, Sequence[str]]
@@ -68,3 +70,24 @@ def rows_with_names(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
     # Rows of files lose their column names when they are read.
     names = column_names(X, views.names) if holds_views(X) else column_names(views)
     return {"scores": scores, "X": views, "feature_names": names}
+
+
+def only_selected(estimator: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What `rows_with_names` returns, of the features with weights in any component of a model.
+
+    All features, if the model does not select any, or not among these.
+    """
+    step, views, names = fitted_steps(estimator)[-1], inputs["X"], dict(inputs["feature_names"])
+    if not hasattr(step, "selected_"):
+        return dict(inputs)
+    blocks = dict(views.items())
+    _, every = variable_names(views.widths, names)
+    for (name, width), stop in zip(
+        views.widths.items(), np.cumsum([*views.widths.values()]), strict=True
+    ):
+        W = step.sparse_weights_.get(name, np.empty((0, 0)))
+        if len(W) == width and not W.any(axis=1).all():  # else of features that a step made
+            kept = np.flatnonzero(W.any(axis=1))
+            blocks[name] = to_array(blocks[name])[:, kept]
+            names[name] = [every[stop - width + i] for i in kept]
+    return {**inputs, "X": views.replace(blocks), "feature_names": names}

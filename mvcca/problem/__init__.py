@@ -30,7 +30,7 @@ from mvcca.problem._route import (
 )
 from mvcca.problem._rows import Reading, Rows, check_variance, mean_and_variance
 from mvcca.problem._shared_rows import SharedRows
-from mvcca.problem._shrinkage import SHRINKAGES, Shrunk, shrinkages
+from mvcca.problem._shrinkage import SHRINKAGES, Shrunk, correlation_shrinkage, shrinkages
 from mvcca.problem.ridge import Absolute, Reg, Shrinkage, reg_of_names
 from mvcca.problem.whitened import Whitened, canonical, canonical_of_covariances
 
@@ -62,6 +62,7 @@ __all__ = [
     "check_variance",
     "climb",
     "components_to_search",
+    "correlation_shrinkage",
     "in_dual_of_kernels",
     "mean_and_variance",
     "reg_of_names",

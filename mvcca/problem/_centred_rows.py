@@ -127,6 +127,14 @@ class CentredRows:
                 np.subtract(X @ V, left @ V, out=scores[rows])
         return self._scaled(scores)
 
+    def of_few(self, v: np.ndarray) -> np.ndarray:
+        """X̄v, (n_rows,), from the columns with weights only, where rows are dense and in memory."""
+        used = np.flatnonzero(v)
+        if self.parts is None or self.parts[0].is_sparse or 4 * len(used) >= len(v):
+            return np.asarray(self.forward(v))
+        X, left = self.parts
+        return self._scaled(X.matrix[:, used] @ v[used] - left[used] @ v[used])
+
     def backward(self, U: np.ndarray) -> np.ndarray:
         """X̄ᵀU, of shape (n_features, k), for U of shape (n_rows, k)."""
         is_float32 = self.parts is not None and self.parts[0].dtype == np.float32

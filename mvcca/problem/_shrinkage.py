@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,6 +73,43 @@ def _shrinkage(
     # well-conditioned estimator for large-dimensional covariance matrices", Journal of Multivariate
     # Analysis 2004).
     return Shrinkage(np.clip((fourth - frobenius / total) / distance, 0, 1))
+
+
+def correlation_shrinkage(
+    views: Views, weights: np.ndarray | None, means: Mapping[str, np.ndarray], R: np.ndarray
+) -> float:
+    """Shrinkage of a correlation matrix towards the identity, Σ Var(r_ij) / Σ r_ij² over i ≠ j.
+
+    With standardized rows x of n objects, the variances sum to n / (n - 1)³ times
+    Σ_x (‖x‖⁴ - Σ_i x_i⁴) - (n - 1)² Σ r_ij² / n: eq. (8) of Schäfer and Strimmer, "A shrinkage
+    approach to large-scale covariance matrix estimation", 2005.
+
+    Parameters
+    ----------
+    views : Views
+        Paired views, whose features side by side are those of R.
+    weights : ndarray, shape (n_rows,), or None
+        How often each row counts.
+    means : mapping of str to ndarray, shape (n_features,)
+        Of all rows.
+    R : ndarray, shape (D, D)
+        Covariance of the features.
+    """
+    w = np.ones(len(views)) if weights is None else weights
+    n, deviations = float(w.sum()), np.sqrt(np.diag(R))
+    factors = np.divide(1, deviations, out=np.zeros(len(R)), where=deviations > 0)
+    norms, fourths, start = np.zeros(len(w)), 0.0, 0
+    for name, block in views.blocks.items():
+        own, start, row = factors[start : start + block.shape[1]], start + block.shape[1], 0
+        for part in block.row_blocks():
+            squares = ((to_host(part.dense().matrix) - means[name]) * own) ** 2
+            rows, row = slice(row, row + len(squares)), row + len(squares)
+            norms[rows] += squares.sum(axis=1)
+            fourths += float(w[rows] @ (squares**2).sum(axis=1))
+    R = factors[:, None] * R * factors
+    off = float(np.sum(R**2) - np.sum(np.diag(R) ** 2))
+    variances = n / (n - 1) ** 3 * (float(w @ norms**2) - fourths - (n - 1) ** 2 * off / n)
+    return float(np.clip(variances / off, 0, 1)) if off > 0 else 1.0
 
 
 @dataclass(frozen=True, eq=False)

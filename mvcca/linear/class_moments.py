@@ -1,0 +1,85 @@
+"""Moments of views and of the indicators of classes, which batches may add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mvcca.blocks import as_block
+from mvcca.problem import Rows
+from mvcca.statistics import Moments, PairMoments
+from mvcca.views import Views
+
+CLASSES = "classes"  # the view of the indicators
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMoments:
+    """Moments of views and of the indicators of classes; batches may have other classes.
+
+    Attributes
+    ----------
+    classes : ndarray, shape (n_classes,) or (n_classes, n_labels)
+        Classes in order, or distinct label sets as indicators.
+    moments : Moments or PairMoments
+        The indicators are the last view.
+    """
+
+    classes: np.ndarray
+    moments: Moments | PairMoments
+
+    @classmethod
+    def of(cls, rows: Rows) -> ClassMoments:
+        """Sum up rows."""
+        classes = np.unique(labels_of(rows), axis=0)
+        return cls(classes, with_classes(rows, classes).moments())
+
+    def __add__(self, other: ClassMoments) -> ClassMoments:
+        if np.array_equal(self.classes, other.classes):
+            return ClassMoments(self.classes, self.moments + other.moments)
+        classes = np.unique(np.concatenate([self.classes, other.classes]), axis=0)
+        return ClassMoments(classes, self._among(classes) + other._among(classes))
+
+    def _among(self, classes: np.ndarray) -> Any:
+        """The moments with indicators of more classes, of which there are no rows."""
+        places, n_classes = positions_of(self.classes, classes), len(classes)
+
+        def spread(own: Moments) -> Moments:
+            if CLASSES not in own.widths:
+                return own
+            n_others = sum(own.widths.values()) - len(places)
+            kept, D = np.append(np.arange(n_others), n_others + places), n_others + n_classes
+            means, residues = np.zeros((2, len(own.means), D))
+            scatter = np.zeros((D, D))
+            means[:, kept], residues[:, kept] = own.means, own.residues
+            scatter[np.ix_(kept, kept)] = own.scatter
+            return Moments({**own.widths, CLASSES: n_classes}, own.counts, means, residues, scatter)
+
+        if isinstance(self.moments, Moments):
+            return spread(self.moments)
+        return PairMoments({pair: spread(own) for pair, own in self.moments.pairs.items()})
+
+
+def labels_of(rows: Rows) -> np.ndarray:
+    """The class of each object, (n_objects,), or its label set as indicators, (n_objects, n)."""
+    return np.asarray(rows.labels.per_object(rows.views))
+
+
+def positions_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Position of each label, or row of indicators, among the distinct ones."""
+    keys = [
+        list(map(tuple, own.tolist())) if own.ndim > 1 else own.tolist()
+        for own in (labels, classes)
+    ]
+    place = {key: i for i, key in enumerate(keys[1])}
+    return np.array([place[key] for key in keys[0]], dtype=int)
+
+
+def with_classes(rows: Rows, classes: np.ndarray) -> Rows:
+    """Rows with the indicators of their classes as the last view."""
+    views, indicators = rows.views, np.eye(len(classes))[positions_of(labels_of(rows), classes)]
+    seen = np.column_stack([views.seen, np.ones(len(views), dtype=bool)])
+    blocks = {**views.blocks, CLASSES: as_block(indicators)}
+    return replace(rows, views=Views.of(blocks, seen, views.ids, views.removed), labels=None)

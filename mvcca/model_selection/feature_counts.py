@@ -1,0 +1,242 @@
+"""Numbers of features of sparse methods, chosen by what held-out rows say of the scores.
+
+Training parts of folds are sums of moments, and held-out moments give the correlation of the scores
+of any weights: rows are read once, whatever is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mvcca.model_selection._fold_statistics import (
+    InnerFolds,
+    Models,
+    Parts,
+    naming_folds,
+    one_left_out,
+)
+from mvcca.model_selection._goals import Goal, Value
+from mvcca.model_selection._search import Setting, Trials, search
+from mvcca.problem import Rows
+from mvcca.problem.ascent import BlockMethod, Limit, NothingShared, Solution
+from mvcca.problem.block_covariances import BlockCovariances, Covariances, Vectors
+
+TAUS = (1.0, 0.5, 0.1)
+_COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80)  # then each about 1.7 times the one before
+_MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
+
+LimitsOf = Callable[[Setting], dict[str, Limit]]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPart:
+    """What a model of one fold learns from, and what it is measured on.
+
+    Attributes
+    ----------
+    covariances : BlockCovariances
+        Of the rows of all other folds, without the components before.
+    held_out : Covariances
+        Of held-out rows, of the same features in the same units.
+    ends : dict
+        Solutions for τ = 1 by the numbers of features, from which others start.
+    """
+
+    covariances: BlockCovariances
+    held_out: Covariances
+    ends: dict[Any, list[Solution]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class FromCovariances:
+    """Models of one component for any numbers of features, from covariances of training parts.
+
+    Attributes
+    ----------
+    parts : sequence of TrainingPart
+        One for each fold that is left out.
+    method : BlockMethod
+        What the models maximize.
+    limits_of : callable
+        Constraints of a setting.
+    number : int
+        Number of the component, from 0.
+    """
+
+    parts: Sequence[TrainingPart]
+    method: BlockMethod
+    limits_of: LimitsOf
+    number: int = 0
+    goal: Goal = "correlation"
+
+    def models(self) -> Models:
+        """One for each fold."""
+        return one_left_out(len(self.parts))
+
+    def solved(
+        self, left_out: tuple[int, ...], settings: Sequence[Setting]
+    ) -> Iterator[tuple[int, Solution | None]]:
+        """The best solution of each setting; None if views have nothing more in common."""
+        part = self.parts[left_out[0]]
+        for number, setting in enumerate(settings):
+            yield number, self.solution(part, self.limits_of(setting))
+        part.covariances.forget()
+
+    def solution(self, part: TrainingPart, limits: Mapping[str, Limit]) -> Solution | None:
+        """As `BlockMethod.solve` finds it; solutions for τ = 1 are found once."""
+        relaxed = {name: replace(own, tau=1.0) for name, own in limits.items()}
+        key = tuple(own.count for own in limits.values())
+        try:
+            if key not in part.ends:
+                part.ends[key] = self.method.solve(part.covariances, relaxed, self.number)
+            if limits == relaxed:
+                return part.ends[key][0]
+            known = None
+            if not all(own.dense(part.covariances.base.sizes[n]) for n, own in limits.items()):
+                known = [own.weights for own in part.ends[key]]
+            return self.method.solve(part.covariances, limits, self.number, known or ())[0]
+        except NothingShared:
+            return None
+
+    def values(
+        self, model: Solution | None, fold: int
+    ) -> Iterator[tuple[str | None, int | None, Value]]:
+        """Mean correlation of the scores of linked views on the fold."""
+        value = 0.0
+        if model is not None:
+            part = self.parts[fold]
+            rotated = {n: part.covariances.rotated(n, w) for n, w in model.weights.items()}
+            value = correlation_of_scores(part.held_out, rotated, model.covariances)
+        yield None, None, Value(value, value)
+
+    def without(self, setting: Setting) -> FromCovariances:
+        """Models of the next component, of what one with this setting leaves."""
+        parts = []
+        for part in self.parts:
+            found = self.solution(part, self.limits_of(setting))
+            left = part.covariances
+            if found is not None:
+                left = self.method.without(left, found)
+            parts.append(TrainingPart(left, part.held_out))
+        return replace(self, parts=parts, number=self.number + 1)
+
+
+def correlation_of_scores(
+    S: Covariances, weights: Vectors, shared: Mapping[tuple[str, str], float]
+) -> float:
+    """Mean correlation of scores over linked views, with the signs that training rows gave them.
+
+    Parameters
+    ----------
+    S : Covariances
+        Of held-out rows.
+    weights : mapping of str to ndarray, shape (n_features,)
+        Weights of each view; of a superblock none.
+    shared : mapping of (str, str) to float
+        Covariances of the scores of training rows, of linked views.
+    """
+    images = {(j, k): S.image(j, k, weights[k]) for j in weights for k in weights if j >= k}
+    found = []
+    for (j, k), u in images.items():
+        if j == k or (shared and (j, k) not in shared):
+            continue
+        product = float(weights[j] @ images[j, j]) * float(weights[k] @ images[k, k])
+        sign = -1.0 if shared.get((j, k), 1.0) < 0 else 1.0
+        found.append(sign * float(weights[j] @ u) / np.sqrt(product) if product > 0 else 0.0)
+    return float(np.mean(found))
+
+
+def choose_counts(
+    source: FromCovariances, widths: Mapping[str, int], fixed: Mapping[str, Any]
+) -> Trials:
+    """Try numbers of features and τ, of which those with the largest mean correlation are best.
+
+    One number for all views is tried first, then one view at a time, twice. Of equally good
+    settings, the one with the fewest features is taken.
+
+    Parameters
+    ----------
+    source : FromCovariances
+        Models of one component.
+    widths : mapping of str to int
+        Number of features of each view that vary.
+    fixed : mapping of str to object
+        Settings that are given: ``n_features`` by view, or ``tau``.
+    """
+    taus = TAUS if "tau" not in fixed else (fixed["tau"],)
+
+    def setting(counts: Mapping[str, int | None], tau: float) -> Setting:
+        return {"n_features": dict(counts), "tau": tau}
+
+    def tried(settings: Sequence[Setting]) -> Trials:
+        return search(source, settings)
+
+    if "n_features" in fixed:
+        return tried([setting(fixed["n_features"], tau) for tau in sorted(taus)])
+    grid = counts_up_to(max(widths.values()))
+    settings = [
+        setting({name: min(count, width) for name, width in widths.items()}, tau)
+        for tau in taus
+        for count in grid
+        if tau == 1 or count <= _MOST_BY_ANGLES
+    ]
+    trials = tried(sorted(settings, key=_order))
+    for name in [*widths] * 2 if len(widths) > 1 else ():
+        best = trials.chosen
+        known = [own["n_features"] for own in trials.settings if own["tau"] == best["tau"]]
+        others = [
+            {**best["n_features"], name: count}
+            for count in counts_up_to(widths[name])
+            if best["tau"] == 1 or count <= _MOST_BY_ANGLES
+        ]
+        new = [setting(counts, best["tau"]) for counts in others if counts not in known]
+        if new:
+            trials = trials.extended([tried(new)], _order)
+    return trials
+
+
+def counts_up_to(width: int) -> list[int]:
+    """2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, ... and all."""
+    counts = [*_COUNTS, 150]
+    while counts[-1] < width:
+        counts.append(int(round(1.7 * counts[-1], -1)))
+    return [count for count in counts if count < width] + [width]
+
+
+def _order(setting: Setting) -> tuple[float, float]:
+    """Place among equally good settings, of which the last wins: fewest features, largest τ."""
+    return -float(sum(setting["n_features"].values())), setting["tau"]
+
+
+def training_parts(
+    model: Any, rows: Rows, random_state: int | None, *, by_products: bool, n_folds: int = 5
+) -> tuple[Any, list[TrainingPart]]:
+    """The problem of all rows, and those of training parts of folds.
+
+    `model` poses them by its methods `posed_of` and `posed_by_products`, and `held_out_of` tells
+    covariances of held-out rows.
+    """
+    views = rows.views.without(model.confounds)
+    folds = InnerFolds.of(views, None, n_folds, seed=random_state or 0, few=False)
+    trains = [folds.without(left_out) for left_out, _ in folds.models()]
+    parts = None if by_products else Parts.of(model, rows, trains)
+    found = []
+    for fold, train in enumerate(trains):
+        test = np.flatnonzero(folds.codes == fold)
+        try:
+            if parts is None:
+                posed = model.posed_by_products(rows.take(train))
+                held_out = model.held_out_products(posed, rows.take(test))
+            else:
+                posed = model.posed_of(*parts[fold])
+                cell = int(np.flatnonzero(~parts.in_part[fold])[0])
+                held_out = model.held_out_of(posed, parts.cells[cell])
+        except ValueError as error:  # a view that varies in one fold only, say
+            raise naming_folds(error, folds, (fold,)) from error
+        found.append(TrainingPart(posed.covariances, held_out))
+    whole = model.posed_by_products(rows) if parts is None else model.posed_of(*parts.whole())
+    return whole, found

@@ -1,0 +1,301 @@
+"""Covariances of blocks of features as operators, from which components are removed one by one.
+
+Removing a component maps covariances, S_jk ← A_jᵀ S_jk A_k with A_j = I - w_j p_jᵀ, so that no rows
+are needed. The maps are kept as factors of rank one. The methods that use them are ascents on
+covariances, `mvcca.problem.ascent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from mvcca.problem._centred_rows import CentredRows
+
+Vectors = Mapping[str, np.ndarray]  # (n_features,) by block
+_MOST_BYTES = 2**28  # of covariances between two blocks that are held
+_LADDER = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 260, 440, 750, 1280)
+Factors = tuple[tuple[np.ndarray, np.ndarray], ...]  # of matrices of rank one, a bᵀ
+
+
+class Covariances(Protocol):
+    """Covariances S_jk of blocks, in the units of their columns."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Number of features of each block."""
+
+    def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
+        """S_jk v, (n_features of j,)."""
+
+    def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
+        """S_jk, some columns at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceMatrix:
+    """Covariances as parts of one matrix in memory.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (D, D)
+        Covariances of all features.
+    places : mapping of str to slice
+        Where the features of each block are; blocks may overlap.
+    """
+
+    matrix: np.ndarray
+    places: Mapping[str, slice]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of features of each block."""
+        return {name: own.stop - own.start for name, own in self.places.items()}
+
+    def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
+        """S_jk v, from the rows of the features that have weights."""
+        own, other = self.places[j], self.places[k]
+        used = np.flatnonzero(v)
+        if 4 * len(used) < len(v):
+            return v[used] @ self.matrix[used + other.start, own]
+        return self.matrix[own, other] @ v
+
+    def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
+        """S_jk."""
+        yield self.matrix[self.places[j], self.places[k]]
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceProducts:
+    """Covariances as products of the rows, for blocks too wide for a matrix over all features.
+
+    Covariances between two blocks are held while they are asked for, if they take few bytes.
+
+    Attributes
+    ----------
+    rows : mapping of str to CentredRows
+        Of every view, paired.
+    factors : mapping of str to ndarray, shape (n_features,)
+        What the columns of each view are multiplied by.
+    superblock : str or None
+        Name of the block of all features.
+    held : dict
+        Covariances between blocks.
+    """
+
+    rows: Mapping[str, CentredRows]
+    factors: Mapping[str, np.ndarray]
+    superblock: str | None = None
+    held: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of features of each block."""
+        sizes = {name: len(f) for name, f in self.factors.items()}
+        return sizes if self.superblock is None else sizes | {self.superblock: sum(sizes.values())}
+
+    def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
+        """S_jk v, from covariances that are held, or the rows."""
+        for pair in ((j, k), (k, j)) if j != k else ():
+            if pair in self.held:
+                used, S = np.flatnonzero(v), self.held[pair]
+                return S[:, used] @ v[used] if pair == (j, k) else v[used] @ S[used]
+        return self._back(j, self._scores(k, v))
+
+    def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
+        """S_jk, as many columns at a time as take few bytes."""
+        sizes = self.sizes
+        if (j, k) in self.held:
+            yield self.held[j, k]
+            return
+        width = max(1, _MOST_BYTES // (16 * sizes[j]))
+        parts = []
+        for start in range(0, sizes[k], width):
+            chosen = np.zeros((sizes[k], min(width, sizes[k] - start)))
+            chosen[start + np.arange(chosen.shape[1]), np.arange(chosen.shape[1])] = 1.0
+            parts.append(self._back(j, self._scores(k, chosen)))
+            yield parts[-1]
+            if 8 * sizes[j] * sizes[k] > _MOST_BYTES or j == k:
+                parts.clear()
+        if parts and j != k:
+            self.held[j, k] = np.hstack(parts) if len(parts) > 1 else parts[0]
+
+    def _views_of(self, block: str) -> Iterator[tuple[str, slice]]:
+        """Views of a block, and where their features are in it."""
+        start = 0
+        for name in self.factors if block == self.superblock else [block]:
+            yield name, slice(start, start := start + len(self.factors[name]))
+
+    def _scores(self, k: str, v: np.ndarray) -> np.ndarray:
+        found = []
+        for name, own in self._views_of(k):
+            scaled = (self.factors[name] * v[own].T).T
+            rows = self.rows[name]
+            found.append(rows.of_few(scaled) if v.ndim == 1 else rows.forward(scaled))
+        return np.asarray(sum(found))
+
+    def _back(self, j: str, scores: np.ndarray) -> np.ndarray:
+        views = [name for name, _ in self._views_of(j)]
+        found = [(self.factors[n] * self.rows[n].backward(scores).T).T for n in views]
+        return np.concatenate(found)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCovariances:
+    """Covariances of blocks from which components were removed.
+
+    Attributes
+    ----------
+    base : Covariances
+        Those of the rows.
+    removed : mapping of str to sequence of (w, p)
+        Factors of A_j = I - w pᵀ of each block, in the order of the components.
+    less : mapping of (str, str) to sequence of (a, b)
+        Matrices a bᵀ that are subtracted from S_jk besides.
+    known : dict
+        Matrices, columns and factors that were found already.
+    """
+
+    base: Covariances
+    removed: Mapping[str, Factors] = field(default_factory=dict)
+    less: Mapping[tuple[str, str], Factors] = field(default_factory=dict)
+    known: dict[Any, Any] = field(default_factory=dict)
+
+    def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
+        """S_jk v, (n_features of j,)."""
+        u = self.base.image(j, k, self.rotated(k, v))
+        for w, p in self.removed.get(j, ()):
+            u = u - p * (w @ u)
+        for a, b in self.less.get((j, k), ()):
+            u = u - a * (b @ v)
+        return u
+
+    def forget(self) -> None:
+        """Drop what was found, to be found again when it is asked for."""
+        self.known.clear()
+        if isinstance(self.base, CovarianceProducts):
+            self.base.held.clear()
+
+    def rotated(self, j: str, w: np.ndarray) -> np.ndarray:
+        """Weights of the rows that give the scores of w on what is left of them, A_1 A_2 … w."""
+        for own, p in reversed(self.removed.get(j, ())):
+            w = w - own * (p @ w)
+        return w
+
+    def matrix(self, j: str, k: str) -> np.ndarray:
+        """S_jk; that of a block within itself is kept."""
+        if (j, k) not in self.known:
+            found = np.hstack(list(self.columns(j, k)))
+            if j != k:
+                return found
+            self.known[j, k] = found
+        return np.asarray(self.known[j, k])
+
+    def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
+        """S_jk, some columns at a time."""
+        if not (self.removed.get(j) or self.removed.get(k) or self.less.get((j, k))):
+            yield from self.base.columns(j, k)
+            return
+        # S A_k = S - (S w) pᵀ, of which S w is that of the components before.
+        pairs = []
+        for i, (w, p) in enumerate(self.removed.get(k, ())):
+            for own, before in reversed(self.removed[k][:i]):
+                w = w - own * (before @ w)
+            pairs.append((self.base.image(j, k, w), p))
+        start = 0
+        for part in self.base.columns(j, k):
+            rows, start = slice(start, start + part.shape[1]), start + part.shape[1]
+            part = part.copy()
+            for image, p in pairs:
+                part -= np.outer(image, p[rows])
+            for w, p in self.removed.get(j, ()):
+                part -= np.outer(p, w @ part)
+            for a, b in self.less.get((j, k), ()):
+                part -= np.outer(a, b[rows])
+            yield part
+
+    def column(self, j: str, i: int) -> np.ndarray:
+        """Column i of S_jj, which is kept."""
+        if (j, i) not in self.known:
+            own = np.zeros(self.base.sizes[j])
+            own[i] = 1.0
+            self.known[j, i] = self.image(j, j, own)
+        return np.asarray(self.known[j, i])
+
+    def largest_columns(self, j: str, k: str, count: int, n_columns: int) -> np.ndarray:
+        """Columns of S_jk with the largest sums of their `count` largest squares, best first.
+
+        Counts are those of a ladder, the nearest below, so that columns are sorted once.
+        """
+        size = self.base.sizes[j]
+        ladder = [n for n in _LADDER if n < size] + [size]
+        if ("sums", j, k) not in self.known:
+            sums = []
+            for part in self.columns(j, k):
+                squares = np.sort(np.ascontiguousarray(part.T) ** 2, axis=1)[:, ::-1]
+                sums.append(np.cumsum(squares, axis=1)[:, np.array(ladder) - 1])
+            self.known["sums", j, k] = np.vstack(sums).T
+        step = int(np.searchsorted(ladder, count, side="right")) - 1
+        return np.argsort(-self.known["sums", j, k][step], kind="stable")[:n_columns]
+
+    def without(self, weights: Vectors, deflation: str, response: str | None = None) -> Self:
+        """Remove one component.
+
+        Parameters
+        ----------
+        weights : mapping of str to ndarray, shape (n_features,)
+            w_j of each block to deflate; of both blocks for "pmd".
+        deflation : {"scores", "weights", "pmd"}
+            Remove what the scores explain, p = S_jj w / wᵀS_jj w; or the direction of the weights,
+            p = w / wᵀw; or σ w_1 w_2ᵀ from the covariance S_12 of two blocks.
+        response : str, optional
+            A block that is not deflated by scores of its own, but by the mean over the other
+            blocks of what their scores explain of it.
+        """
+        if deflation == "pmd":
+            (j, w), (k, v) = weights.items()
+            size = float(w @ self.image(j, k, v))
+            less = dict(self.less)
+            less[j, k] = (*less.get((j, k), ()), (size * w, v))
+            less[k, j] = (*less.get((k, j), ()), (v, size * w))
+            return replace(self, less=less, known={})
+        own = {name: w for name, w in weights.items() if name != response}
+        less = self._less_explained(own, response) if response is not None else dict(self.less)
+        removed, new = dict(self.removed), {}
+        for name, w in own.items():
+            p = self.image(name, name, w) if deflation == "scores" else w
+            new[name] = (w, p / (w @ p))
+            removed[name] = (*removed.get(name, ()), new[name])
+        for (j, k), factors in less.items():
+            less[j, k] = tuple((_through(new, j, a), _through(new, k, b)) for a, b in factors)
+        return replace(self, removed=removed, less=less, known={})
+
+    def _less_explained(self, weights: Vectors, y: str) -> dict[tuple[str, str], Factors]:
+        """Y less the mean of T_q d_qᵀ over the other blocks, d_q = S_Yq w_q / w_qᵀS_qq w_q."""
+        less, share = dict(self.less), 1 / len(weights)
+        images = {q: self.image(y, q, w) for q, w in weights.items()}
+        within = {(j, q): self.image(j, q, weights[q]) for j in weights for q in weights}
+        explained = {q: c / (weights[q] @ within[q, q]) for q, c in images.items()}
+
+        def add(j: str, k: str, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+            less[j, k] = (*less.get((j, k), ()), *pairs)
+
+        for j in weights:
+            pairs = [(share * within[j, q], d) for q, d in explained.items()]
+            add(j, y, pairs)
+            add(y, j, [(d, a) for a, d in pairs])
+        for q, d in explained.items():
+            both = sum(share**2 * (weights[r] @ within[r, q]) * explained[r] for r in weights)
+            add(y, y, [(share * images[q], d), (d, share * images[q]), (-both, d)])
+        return less
+
+
+def _through(new: Mapping[str, tuple[np.ndarray, np.ndarray]], j: str, a: np.ndarray) -> np.ndarray:
+    """Aᵀa of the component that is removed."""
+    if j not in new:
+        return a
+    w, p = new[j]
+    return np.asarray(a - p * (w @ a))
