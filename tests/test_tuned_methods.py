@@ -176,7 +176,7 @@ IN_CI = {"cca", "mlcca", "pls", "nkcca", "jrl", "ncca", "three-view-cca"}
     ],
 )
 def test_a_comparison_chooses_without_objects_of_neither_part(planted, name):
-    """Every method but those that search for a goal of their own; these objects are poisoned with other numbers, and the choices are the same."""
+    """These objects are poisoned with other numbers, and the choices are the same."""
     views, y = planted
     if name == "fast-mlcca":
         pytest.skip("needs 50 neighbours in every training part")
