@@ -26,7 +26,7 @@ from mvcca.statistics import column_slices
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
 
-_LEAST_CORRELATION = 3.5  # of held-out rows, times the root of their number
+_LEAST_CORRELATION = 4.0  # of held-out rows, times the root of their number
 _MOST_COMPONENTS = 10
 
 
@@ -52,7 +52,7 @@ class SparseCCA(RGCCA):
     ----------
     n_components : int or "cv", default=1
         Number of components; fewer are found if views have no more in common. "cv" stops before
-        the first one, of at most 10, whose correlation on held-out rows is not above 3.5 / √n for
+        the first one, of at most 10, whose correlation on held-out rows is not above 4 / √n for
         n rows, as the largest of many settings may be without anything in common.
     n_features : int, sequence of int, mapping of str to these, or "cv", default="cv"
         m_j, the number of features of each view with weights, perhaps one for each component. "cv"

@@ -33,7 +33,7 @@ LimitsOf = Callable[[Setting], dict[str, Limit]]
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingPart:
+class LeftOutFold:
     """What a model of one fold learns from, and what it is measured on.
 
     Attributes
@@ -57,7 +57,7 @@ class FromCovariances:
 
     Attributes
     ----------
-    parts : sequence of TrainingPart
+    parts : sequence of LeftOutFold
         One for each fold that is left out.
     method : BlockMethod
         What the models maximize.
@@ -67,7 +67,7 @@ class FromCovariances:
         Number of the component, from 0.
     """
 
-    parts: Sequence[TrainingPart]
+    parts: Sequence[LeftOutFold]
     method: BlockMethod
     limits_of: LimitsOf
     number: int = 0
@@ -86,7 +86,7 @@ class FromCovariances:
             yield number, self.solution(part, self.limits_of(setting))
         part.covariances.forget()
 
-    def solution(self, part: TrainingPart, limits: Mapping[str, Limit]) -> Solution | None:
+    def solution(self, part: LeftOutFold, limits: Mapping[str, Limit]) -> Solution | None:
         """As `BlockMethod.solve` finds it; solutions for τ = 1 are found once."""
         relaxed = {name: replace(own, tau=1.0) for name, own in limits.items()}
         key = tuple(own.count for own in limits.values())
@@ -121,7 +121,7 @@ class FromCovariances:
             left = part.covariances
             if found is not None:
                 left = self.method.without(left, found)
-            parts.append(TrainingPart(left, part.held_out))
+            parts.append(LeftOutFold(left, part.held_out))
         return replace(self, parts=parts, number=self.number + 1)
 
 
@@ -214,7 +214,7 @@ def _order(setting: Setting) -> tuple[float, float]:
 
 def training_parts(
     model: Any, rows: Rows, random_state: int | None, *, by_products: bool, n_folds: int = 5
-) -> tuple[Any, list[TrainingPart]]:
+) -> tuple[Any, list[LeftOutFold]]:
     """The problem of all rows, and those of training parts of folds.
 
     `model` poses them by its methods `posed_of` and `posed_by_products`, and `held_out_of` tells
@@ -237,6 +237,6 @@ def training_parts(
                 held_out = model.held_out_of(posed, parts.cells[cell])
         except ValueError as error:  # a view that varies in one fold only, say
             raise naming_folds(error, folds, (fold,)) from error
-        found.append(TrainingPart(posed.covariances, held_out))
+        found.append(LeftOutFold(posed.covariances, held_out))
     whole = model.posed_by_products(rows) if parts is None else model.posed_of(*parts.whole())
     return whole, found
