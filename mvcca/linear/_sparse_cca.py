@@ -58,9 +58,10 @@ class SparseCCA(RGCCA):
         m_j, the number of features of each view with weights, perhaps one for each component. "cv"
         chooses the numbers with the largest correlation of the scores of held-out rows, averaged
         over 5 folds and linked views: one for all views out of 2, 3, 5, 7, 10, 14, 20, 30, 50, 80,
-        150, ... and all, then view by view; for each component in turn.
+        150, ... up to 1,000 and all, then view by view; for each component in turn.
     tau : float or "cv", default="cv"
-        τ; "cv" chooses among 1, 0.5 and 0.1 with the numbers of features.
+        τ; "cv" chooses among 1, 0.5 and 0.1 with the numbers of features, those below 1 with at most
+        50.
     deflation : {"scores", "weights", "pmd"}, default="scores"
         How a component is removed before the next one; see `RGCCA`.
     n_starts : int, default=20

@@ -27,6 +27,7 @@ from mvcca.problem.block_covariances import BlockCovariances, Covariances, Vecto
 
 TAUS = (1.0, 0.5, 0.1)
 _COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80)  # then each about 1.7 times the one before
+_MOST = 1000  # features that are no longer few; all are tried besides
 _MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
 
 LimitsOf = Callable[[Setting], dict[str, Limit]]
@@ -200,11 +201,11 @@ def choose_counts(
 
 
 def counts_up_to(width: int) -> list[int]:
-    """2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, ... and all."""
-    counts = [*_COUNTS, 150]
-    while counts[-1] < width:
+    """2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, ... up to 1,000, and all."""
+    counts, most = [*_COUNTS, 150], min(width, _MOST)
+    while counts[-1] < most:
         counts.append(int(round(1.7 * counts[-1], -1)))
-    return [count for count in counts if count < width] + [width]
+    return [count for count in counts if count < most] + [width]
 
 
 def _order(setting: Setting) -> tuple[float, float]:
