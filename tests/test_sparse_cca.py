@@ -187,6 +187,7 @@ def test_counts_end_with_all_features():
     assert counts_up_to(12) == [2, 3, 5, 7, 10, 12]
     assert counts_up_to(150)[-2:] == [80, 150]
     assert counts_up_to(1000)[-4:] == [260, 440, 750, 1000]
+    assert counts_up_to(20_000)[-3:] == [440, 750, 20_000]
 
 
 WRONG = {

@@ -26,7 +26,7 @@ from mvcca.statistics import column_slices
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
 
-_LEAST_CORRELATION = 3.5  # of held-out rows, times the root of their number
+_LEAST_CORRELATION = 4.0  # of held-out rows, times the root of their number
 _MOST_COMPONENTS = 10
 
 
@@ -52,15 +52,16 @@ class SparseCCA(RGCCA):
     ----------
     n_components : int or "cv", default=1
         Number of components; fewer are found if views have no more in common. "cv" stops before
-        the first one, of at most 10, whose correlation on held-out rows is not above 3.5 / √n for
+        the first one, of at most 10, whose correlation on held-out rows is not above 4 / √n for
         n rows, as the largest of many settings may be without anything in common.
     n_features : int, sequence of int, mapping of str to these, or "cv", default="cv"
         m_j, the number of features of each view with weights, perhaps one for each component. "cv"
         chooses the numbers with the largest correlation of the scores of held-out rows, averaged
         over 5 folds and linked views: one for all views out of 2, 3, 5, 7, 10, 14, 20, 30, 50, 80,
-        150, ... and all, then view by view; for each component in turn.
+        150, ... up to 1,000 and all, then view by view; for each component in turn.
     tau : float or "cv", default="cv"
-        τ; "cv" chooses among 1, 0.5 and 0.1 with the numbers of features.
+        τ; "cv" chooses among 1, 0.5 and 0.1 with the numbers of features, those below 1 with at most
+        50.
     deflation : {"scores", "weights", "pmd"}, default="scores"
         How a component is removed before the next one; see `RGCCA`.
     n_starts : int, default=20
