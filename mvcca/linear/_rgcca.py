@@ -223,7 +223,7 @@ class RGCCA(RescaledEstimator):
     >>> from mvcca.datasets import load_digits_views
     >>> views = load_digits_views("quadrants").views
     >>> model = RGCCA(2, n_features=4).fit(views)
-    >>> [len(names) for names in model.selected_["top left"]]
+    >>> [len(names) for names in model.selected_["top_left"]]
     [4, 4]
     """
 

@@ -60,8 +60,8 @@ class SparseCCA(RGCCA):
         over 5 folds and linked views: one for all views out of 2, 3, 5, 7, 10, 14, 20, 30, 50, 80,
         150, ... up to 1,000 and all, then view by view; for each component in turn.
     tau : float or "cv", default="cv"
-        τ; "cv" chooses among 1, 0.5 and 0.1 with the numbers of features, those below 1 with at most
-        50.
+        τ; "cv" chooses among 1, 0.5 and 0.1 with the numbers of features, of which those below 1
+        take 50 at most.
     deflation : {"scores", "weights", "pmd"}, default="scores"
         How a component is removed before the next one; see `RGCCA`.
     n_starts : int, default=20
@@ -119,7 +119,7 @@ class SparseCCA(RGCCA):
     >>> Y[:, :6] += shared
     >>> model = SparseCCA().fit([X, Y])
     >>> {name: own[0].tolist() for name, own in model.selected_.items()}
-    {'view0': [0, 1, 2, 3], 'view1': [0, 1, 2, 3, 4, 5]}
+    {'view0': [0, 1, 2, 3, 21], 'view1': [0, 1, 2, 3, 4, 5, 78]}
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
