@@ -132,6 +132,22 @@ def test_each_component_has_its_own_settings():
     assert abs(np.corrcoef(scores.T)[0, 1]) < 1e-10
 
 
+def test_components_stop_where_held_out_rows_do_not_correlate():
+    rng = np.random.default_rng(8)
+    first, second = rng.standard_normal((2, 200, 1))
+    views = {name: rng.standard_normal((200, 20)) for name in "xy"}
+    with pytest.warns(UserWarning, match="correlate no more than those of unrelated views"):
+        nothing = SparseCCA("cv", tau=1.0).fit(views)
+    assert nothing.n_components_ == 1
+    for X in views.values():
+        X[:, :6] += 1.5 * first
+        X[:, 6:10] += 1.2 * second
+    model = SparseCCA("cv", tau=1.0).fit(views)
+    assert model.n_components_ == 2
+    with pytest.raises(ValueError, match='n_components="cv" looks at all rows at once'):
+        SparseCCA("cv", n_features=2, tau=1.0).partial_fit(views)
+
+
 def test_confounds_are_removed_in_every_fold():
     views, rng = planted(n=200, widths=(20, 25)), np.random.default_rng(4)
     z = rng.standard_normal((200, 1))
@@ -171,6 +187,7 @@ def test_counts_end_with_all_features():
     assert counts_up_to(12) == [2, 3, 5, 7, 10, 12]
     assert counts_up_to(150)[-2:] == [80, 150]
     assert counts_up_to(1000)[-4:] == [260, 440, 750, 1000]
+    assert counts_up_to(20_000)[-3:] == [440, 750, 20_000]
 
 
 WRONG = {

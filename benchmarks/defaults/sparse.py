@@ -194,8 +194,8 @@ def components(options):
         "none, batch": {"n_true": (), "batch": True},
         "one (.7), batch": {"n_true": (10,), "loading": 0.7, "batch": True},
     }
-    print("| data | n | first | second | third |")
-    print("|---" * 5 + "|")
+    print("| data | n | first | second | third | components above 4 |")
+    print("|---" * 6 + "|")
     for name, of_data in kinds.items():
         for n in (100, 300):
             found = []
@@ -207,6 +207,8 @@ def components(options):
             cells = [
                 f"{a:.1f} ({c:.1f} to {b:.1f})" for a, b, c in zip(mean, most, least, strict=True)
             ]
+            kept = (np.cumprod(np.array(found) > 4, axis=1).sum(axis=1)).tolist()
+            cells.append(", ".join(map(str, kept)))
             print(f"| {name} | {n} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -182,7 +182,7 @@ def methods(folder):
     }
     if folder is not None:
         sys.path.append(folder)
-        from cca_zoo.sparse import PMDCCA, OrthogonalMatchingPursuitCCA, SpanCCA
+        from cca_zoo.sparse import PMDCCA, SpanCCA
 
         def of(cls, name):
             return lambda blocks, value: [
@@ -193,7 +193,6 @@ def methods(folder):
         found |= {
             "cca-zoo PMDCCA": by_folds(of(PMDCCA, "l1_bound"), (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)),
             "cca-zoo SpanCCA": by_folds(of(SpanCCA, "span"), counts),
-            "cca-zoo OMP": by_folds(of(OrthogonalMatchingPursuitCCA, "n_nonzero_coefs"), counts),
         }
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -222,7 +223,7 @@ class RGCCA(RescaledEstimator):
     >>> from mvcca.datasets import load_digits_views
     >>> views = load_digits_views("quadrants").views
     >>> model = RGCCA(2, n_features=4).fit(views)
-    >>> [len(names) for names in model.selected_["top left"]]
+    >>> [len(names) for names in model.selected_["top_left"]]
     [4, 4]
     """
 
@@ -245,6 +246,9 @@ class RGCCA(RescaledEstimator):
         "missing": [StrOptions({"error", *OF_HOLES})],
     }
     n_starts: int = 20
+    tau_: Any
+    n_features: Any
+    tau: Any
 
     def __init__(
         self,
@@ -287,15 +291,18 @@ class RGCCA(RescaledEstimator):
 
     def _learn_posed(self, rows: Rows, posed: Posed) -> None:
         tau, n_features = self._settings(rows, posed)
-        self._solve(posed, lambda number: self._limits(posed, tau, n_features, number))
+        limits_of = partial(self._limits, posed, tau, n_features)
+        self._solve(posed, limits_of, self.n_components)
         self.tau_ = tau
 
-    def _solve(self, posed: Posed, limits_of: Callable[[int], dict[str, Limit]]) -> None:
+    def _solve(
+        self, posed: Posed, limits_of: Callable[[int], dict[str, Limit]], n_components: int
+    ) -> None:
         """Find the components under limits that the number of each tells."""
         method, covariances = self._method(posed), posed.covariances
         solutions: list[Solution] = []
         rotated: list[dict[str, np.ndarray]] = []
-        for number in range(self.n_components):
+        for number in range(n_components):
             try:
                 found = method.solve(covariances, limits_of(number), number)[0]
             except NothingShared:
@@ -307,7 +314,7 @@ class RGCCA(RescaledEstimator):
             solutions.append(found)
             rotated.append({n: covariances.rotated(n, w) for n, w in found.weights.items()})
             covariances = method.without(covariances, found)
-        self._keep_solutions(posed, solutions, rotated)
+        self._keep_solutions(posed, solutions, rotated, n_components)
 
     def posed_of(self, rows: Rows, statistic: Any) -> Posed:
         """Covariances that a statistic of rows tells, in the units of the weights."""
@@ -397,7 +404,11 @@ class RGCCA(RescaledEstimator):
         )
 
     def _keep_solutions(
-        self, posed: Posed, solutions: Sequence[Solution], rotated: Sequence[Vectors]
+        self,
+        posed: Posed,
+        solutions: Sequence[Solution],
+        rotated: Sequence[Vectors],
+        n_components: int,
     ) -> None:
         about, factors = posed.about, posed.factors
         sparse = {n: np.column_stack([own.weights[n] for own in solutions]) for n in factors}
@@ -418,7 +429,7 @@ class RGCCA(RescaledEstimator):
             if recovered is None
             else {name: recovered.precisions[name] for name in factors},
         )
-        self._keep(maps.checked(self.n_components, signs=False))
+        self._keep(maps.checked(n_components, signs=False))
         self.sparse_weights_ = sparse
         self.objective_ = np.array([own.value for own in solutions])
         self.n_iter_ = np.array([len(own.values) for own in solutions])
@@ -437,7 +448,7 @@ class RGCCA(RescaledEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
         """Checked rows with their weights."""
-        for name in ("tau", "n_features") if batch else ():
+        for name in ("tau", "n_features", "n_components") if batch else ():
             if isinstance(value := getattr(self, name), str):
                 raise ValueError(
                     f'{name}="{value}" looks at all rows at once: use fit, or give partial_fit '

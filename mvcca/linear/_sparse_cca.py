@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base.statistic_estimator import check_memory
 from mvcca.linear._rgcca import RGCCA, Posed, centred_rows, of_component
+from mvcca.machine.warnings import warn
 from mvcca.model_selection import SEARCHED, Trials, searched
 from mvcca.model_selection.feature_counts import (
     FromCovariances,
@@ -24,6 +25,9 @@ from mvcca.problem.block_covariances import CovarianceMatrix, CovarianceProducts
 from mvcca.statistics import column_slices
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
+
+_LEAST_CORRELATION = 4.0  # of held-out rows, times the root of their number
+_MOST_COMPONENTS = 10
 
 
 class SparseCCA(RGCCA):
@@ -46,15 +50,18 @@ class SparseCCA(RGCCA):
 
     Parameters
     ----------
-    n_components : int, default=1
-        Number of components; fewer are found if views have no more in common.
+    n_components : int or "cv", default=1
+        Number of components; fewer are found if views have no more in common. "cv" stops before
+        the first one, of at most 10, whose correlation on held-out rows is not above 4 / √n for
+        n rows, as the largest of many settings may be without anything in common.
     n_features : int, sequence of int, mapping of str to these, or "cv", default="cv"
         m_j, the number of features of each view with weights, perhaps one for each component. "cv"
         chooses the numbers with the largest correlation of the scores of held-out rows, averaged
         over 5 folds and linked views: one for all views out of 2, 3, 5, 7, 10, 14, 20, 30, 50, 80,
-        150, ... and all, then view by view; for each component in turn.
+        150, ... up to 1,000 and all, then view by view; for each component in turn.
     tau : float or "cv", default="cv"
-        τ; "cv" chooses among 1, 0.5 and 0.1 with the numbers of features.
+        τ; "cv" chooses among 1, 0.5 and 0.1 with the numbers of features, of which those below 1
+        take 50 at most.
     deflation : {"scores", "weights", "pmd"}, default="scores"
         How a component is removed before the next one; see `RGCCA`.
     n_starts : int, default=20
@@ -112,11 +119,11 @@ class SparseCCA(RGCCA):
     >>> Y[:, :6] += shared
     >>> model = SparseCCA().fit([X, Y])
     >>> {name: own[0].tolist() for name, own in model.selected_.items()}
-    {'view0': [0, 1, 2, 3], 'view1': [0, 1, 2, 3, 4, 5]}
+    {'view0': [0, 1, 2, 3, 21], 'view1': [0, 1, 2, 3, 4, 5, 78]}
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": RGCCA._parameter_constraints["n_components"],
+        "n_components": [*RGCCA._parameter_constraints["n_components"], StrOptions({SEARCHED})],
         "n_features": [
             Interval(Integral, 1, None, closed="left"),
             list,
@@ -139,7 +146,7 @@ class SparseCCA(RGCCA):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         *,
         n_features: int | str | Sequence[int] | Mapping[str, Any] = "cv",
         tau: float | str = "cv",
@@ -163,7 +170,7 @@ class SparseCCA(RGCCA):
         self._learn_posed(rows, self.posed_of(rows, statistic))
 
     def _learn_posed(self, rows: Rows, posed: Posed) -> None:
-        given = [self._given(posed, number) for number in range(self.n_components)]
+        given = [self._given(posed, number) for number in range(int(self.n_components))]
         self._solve_settings(posed, given)
 
     def _learn_rows(self, rows: Rows) -> None:
@@ -186,11 +193,25 @@ class SparseCCA(RGCCA):
             of_folds, self._method(posed), partial(self._limits_of_setting, posed)
         )
         widths = {name: int(np.count_nonzero(f)) for name, f in posed.factors.items()}
-        trials, settings = [], []
-        for number in range(self.n_components):
-            trials.append(choose_counts(source, widths, self._given(posed, number)))
-            settings.append(trials[-1].chosen)
-            if number < self.n_components - 1:
+        trials: list[Trials] = []
+        settings: list[Mapping[str, Any]] = []
+        stops = self.n_components == SEARCHED
+        n_rows = float(len(rows.views) if rows.sample_weight is None else rows.sample_weight.sum())
+        most = _MOST_COMPONENTS if stops else int(self.n_components)
+        for number in range(most):
+            found = choose_counts(source, widths, self._given(posed, number))
+            if stops and found.value <= _LEAST_CORRELATION / np.sqrt(n_rows):
+                if not trials:
+                    warn(
+                        "Scores of held-out rows correlate no more than those of unrelated views "
+                        f"may: {found.value:.3g} of {n_rows:g} rows. Fitted 1 component, whose "
+                        "features may have nothing in common."
+                    )
+                    trials, settings = [found], [found.chosen]
+                break
+            trials.append(found)
+            settings.append(found.chosen)
+            if number < most - 1:
                 source = source.without(settings[-1])
         self._solve_settings(posed, settings)
         k = self.n_components_
@@ -215,7 +236,8 @@ class SparseCCA(RGCCA):
         return self._limits(posed, tau, setting["n_features"], 0)
 
     def _solve_settings(self, posed: Posed, settings: Sequence[Mapping[str, Any]]) -> None:
-        self._solve(posed, lambda number: self._limits_of_setting(posed, settings[number]))
+        limits = [self._limits_of_setting(posed, own) for own in settings]
+        self._solve(posed, limits.__getitem__, len(limits))
         kept = settings[: self.n_components_]
         self.tau_ = np.array([own["tau"] for own in kept])
         self.n_features_ = {
@@ -234,7 +256,7 @@ class SparseCCA(RGCCA):
         """
         about = Estimate.of(statistic, columns=self._column_names)
         assert about.covariance is not None
-        S, z = about.covariance[0], posed.about.regression
+        S, z = np.asarray(about.covariance[0]), posed.about.regression
         widths = {name: len(mean) for name, mean in about.means.items()}
         if z is not None:  # of residuals x - Bᵀz
             own = column_slices(widths)[z.name]

@@ -379,7 +379,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         self, found: Signature, classes: np.ndarray, of_classes: ClassScores
     ) -> None:
         posed = replace(found.posed, factors={n: found.posed.factors[n] for n in found.views})
-        self._keep_solutions(posed, found.solutions, found.rotated)
+        self._keep_solutions(posed, found.solutions, found.rotated, self.n_components)
         self.tau_ = value_by_view("tau", self.tau, found.views)
         self.classes_ = classes
         self.class_means_ = dict(of_classes.means)

@@ -27,13 +27,14 @@ from mvcca.problem.block_covariances import BlockCovariances, Covariances, Vecto
 
 TAUS = (1.0, 0.5, 0.1)
 _COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80)  # then each about 1.7 times the one before
+_MOST = 1000  # features that are no longer few; all are tried besides
 _MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
 
 LimitsOf = Callable[[Setting], dict[str, Limit]]
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingPart:
+class LeftOutFold:
     """What a model of one fold learns from, and what it is measured on.
 
     Attributes
@@ -57,7 +58,7 @@ class FromCovariances:
 
     Attributes
     ----------
-    parts : sequence of TrainingPart
+    parts : sequence of LeftOutFold
         One for each fold that is left out.
     method : BlockMethod
         What the models maximize.
@@ -67,7 +68,7 @@ class FromCovariances:
         Number of the component, from 0.
     """
 
-    parts: Sequence[TrainingPart]
+    parts: Sequence[LeftOutFold]
     method: BlockMethod
     limits_of: LimitsOf
     number: int = 0
@@ -86,7 +87,7 @@ class FromCovariances:
             yield number, self.solution(part, self.limits_of(setting))
         part.covariances.forget()
 
-    def solution(self, part: TrainingPart, limits: Mapping[str, Limit]) -> Solution | None:
+    def solution(self, part: LeftOutFold, limits: Mapping[str, Limit]) -> Solution | None:
         """As `BlockMethod.solve` finds it; solutions for τ = 1 are found once."""
         relaxed = {name: replace(own, tau=1.0) for name, own in limits.items()}
         key = tuple(own.count for own in limits.values())
@@ -121,7 +122,7 @@ class FromCovariances:
             left = part.covariances
             if found is not None:
                 left = self.method.without(left, found)
-            parts.append(TrainingPart(left, part.held_out))
+            parts.append(LeftOutFold(left, part.held_out))
         return replace(self, parts=parts, number=self.number + 1)
 
 
@@ -200,11 +201,11 @@ def choose_counts(
 
 
 def counts_up_to(width: int) -> list[int]:
-    """2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, ... and all."""
-    counts = [*_COUNTS, 150]
-    while counts[-1] < width:
+    """2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, ... up to 1,000, and all."""
+    counts, most = [*_COUNTS, 150], min(width, _MOST)
+    while counts[-1] < most:
         counts.append(int(round(1.7 * counts[-1], -1)))
-    return [count for count in counts if count < width] + [width]
+    return [count for count in counts if count < most] + [width]
 
 
 def _order(setting: Setting) -> tuple[float, float]:
@@ -214,7 +215,7 @@ def _order(setting: Setting) -> tuple[float, float]:
 
 def training_parts(
     model: Any, rows: Rows, random_state: int | None, *, by_products: bool, n_folds: int = 5
-) -> tuple[Any, list[TrainingPart]]:
+) -> tuple[Any, list[LeftOutFold]]:
     """The problem of all rows, and those of training parts of folds.
 
     `model` poses them by its methods `posed_of` and `posed_by_products`, and `held_out_of` tells
@@ -237,6 +238,6 @@ def training_parts(
                 held_out = model.held_out_of(posed, parts.cells[cell])
         except ValueError as error:  # a view that varies in one fold only, say
             raise naming_folds(error, folds, (fold,)) from error
-        found.append(TrainingPart(posed.covariances, held_out))
+        found.append(LeftOutFold(posed.covariances, held_out))
     whole = model.posed_by_products(rows) if parts is None else model.posed_of(*parts.whole())
     return whole, found

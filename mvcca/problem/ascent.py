@@ -36,6 +36,7 @@ _RACE_STEPS = 3  # of every start
 _RACERS = 3  # that go on
 _NEAR_STEPS, _NEAR = 30, 1e-8  # until the best of them is known
 _MOST_STEPS = 1000
+_MANY = 150  # features, above which there are fewer starts
 _COLLINEAR = 1e-10  # share of the variance of a feature that others do not explain
 _ROUNDING = 1e-20  # squared relative change of weights
 
@@ -217,7 +218,7 @@ class Blocks:
         for chosen in supports:
             key = ("inverse", name, limit.tau, chosen.tobytes())
             if key not in self.covariances.known:
-                M = np.array([column(i)[chosen] for i in chosen])
+                M = np.array([column(int(i))[chosen] for i in chosen])
                 self.covariances.known[key] = np.linalg.pinv(M, hermitian=True)
             v = self.covariances.known[key] @ z[chosen]
             size = float(z[chosen] @ v)
@@ -289,7 +290,7 @@ class BlockMethod:
     start : {"columns", "svd", "own"}
         As of `Ascent.starts`.
     n_starts : int
-        Number of columns of each pair of linked blocks.
+        Number of columns of each pair of linked blocks; fewer for more than 150 features.
     response : str, optional
         Block that is deflated by the scores of the others.
     superblock : str, optional
@@ -494,7 +495,11 @@ class Ascent:
             if (j, k) not in self.method.links:
                 continue
             count = self.limits[j].features(sizes[j])
-            for i in self.covariances.largest_columns(j, k, count, self.method.n_starts):
+            # The more features, the fewer ends there are.
+            n_starts = max(
+                min(3, self.method.n_starts), self.method.n_starts * min(1, _MANY / count)
+            )
+            for i in self.covariances.largest_columns(j, k, count, round(n_starts)):
                 own = np.zeros(sizes[k])
                 own[i] = 1.0
                 yield {k: own}

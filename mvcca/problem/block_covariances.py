@@ -111,17 +111,19 @@ class CovarianceProducts:
         if (j, k) in self.held:
             yield self.held[j, k]
             return
-        width = max(1, _MOST_BYTES // (16 * sizes[j]))
-        parts = []
+        width, held = max(1, _MOST_BYTES // (16 * sizes[j])), None
+        if j != k and 8 * sizes[j] * sizes[k] <= _MOST_BYTES:
+            # Few features of the shorter block have weights: their covariances are contiguous.
+            held = np.empty((sizes[j], sizes[k]), order="F" if sizes[j] > sizes[k] else "C")
         for start in range(0, sizes[k], width):
-            chosen = np.zeros((sizes[k], min(width, sizes[k] - start)))
-            chosen[start + np.arange(chosen.shape[1]), np.arange(chosen.shape[1])] = 1.0
-            parts.append(self._back(j, self._scores(k, chosen)))
-            yield parts[-1]
-            if 8 * sizes[j] * sizes[k] > _MOST_BYTES or j == k:
-                parts.clear()
-        if parts and j != k:
-            self.held[j, k] = np.hstack(parts) if len(parts) > 1 else parts[0]
+            own = slice(start, min(start + width, sizes[k]))
+            chosen = np.eye(sizes[k], own.stop - start, -start)
+            part = self._back(j, self._scores(k, chosen))
+            if held is not None:
+                held[:, own] = part
+            yield part
+        if held is not None:
+            self.held[j, k] = held
 
     def _views_of(self, block: str) -> Iterator[tuple[str, slice]]:
         """Views of a block, and where their features are in it."""
@@ -174,8 +176,10 @@ class BlockCovariances:
         return u
 
     def forget(self) -> None:
-        """Drop what was found, to be found again when it is asked for."""
+        """Drop what takes memory, to be found again when it is asked for."""
+        kept = {key: own for key, own in self.known.items() if key[0] == "sums"}
         self.known.clear()
+        self.known.update(kept)
         if isinstance(self.base, CovarianceProducts):
             self.base.held.clear()
 
@@ -233,10 +237,12 @@ class BlockCovariances:
         size = self.base.sizes[j]
         ladder = [n for n in _LADDER if n < size] + [size]
         if ("sums", j, k) not in self.known:
-            sums = []
+            sums, edges = [], [size - n for n in reversed(ladder)]
             for part in self.columns(j, k):
-                squares = np.sort(np.ascontiguousarray(part.T) ** 2, axis=1)[:, ::-1]
-                sums.append(np.cumsum(squares, axis=1)[:, np.array(ladder) - 1])
+                squares = np.ascontiguousarray(part.T) ** 2
+                squares.partition(edges, axis=1)
+                between = np.add.reduceat(squares, edges, axis=1)
+                sums.append(np.cumsum(between[:, ::-1], axis=1))
             self.known["sums", j, k] = np.vstack(sums).T
         step = int(np.searchsorted(ladder, count, side="right")) - 1
         return np.argsort(-self.known["sums", j, k][step], kind="stable")[:n_columns]
