@@ -97,6 +97,17 @@ def test_groups_follow_their_rows(how, capsys):
     assert found["steps"][0].startswith(f"{N - 4 * (how == 'drop')} rows")
 
 
+@pytest.mark.usefixtures("tables")
+def test_columns_of_confounds_are_chosen_and_their_file_is_said(capsys):
+    for words in (["--columns", "confounds=age"], ["--drop", "confounds=site"]):
+        found = out(capsys, *TEST, "--missing", "mean", *words)
+        assert found["confounds"] == ["age and its square"]
+        assert found["read"][2].startswith("z.csv: read as a table: 80 rows, 2 columns, comma-sep")
+    assert main([*TEST, "--missing", "mean", "--drop", "confounds=sit"]) == 1
+    message = "z.csv: there is no column 'sit'; its columns are 'age', 'site'"
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("how", SAID)
 def test_a_fit_to_mended_rows_is_that_of_python(how, tables, capsys):
     a, b, _ = mended({name: tables[name] for name in "ab"}, how)

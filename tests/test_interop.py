@@ -434,7 +434,7 @@ def test_columns_of_numbers_are_read_side_by_side():
     ("column", "message"),
     [
         ([[1.0, 2.0], [3.0]], "expected lists of 2 numbers in column 'x', as in row 0"),
-        ([[1.0, 2.0], [3.0, None]], "values are missing in column 'x', rows 0 to 2"),
+        ([[1.0, 2.0], [3.0, None]], "values are missing in column 'x', first in row 1"),
         ([[1.0], None], "lists of 1 numbers in column 'x'|values are missing"),
         ([1, None], "values are missing in column 'x'"),
         (["a", "b"], "expected columns of numbers or of lists of numbers, got string in 'x'"),

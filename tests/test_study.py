@@ -641,7 +641,7 @@ def test_missing_values_are_treated_if_asked_for(capsys):
         assert f"of {110 * 6} cells of brain" in capsys.readouterr().out
         assert "cells of brain" in Path("report.html").read_text()
     assert main([*arguments, "--missing", "em", "--confounds", "brain.csv"]) == 1
-    assert "or impute them" in capsys.readouterr().err
+    assert "or fill them in: --missing mean" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("files")

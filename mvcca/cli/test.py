@@ -17,7 +17,7 @@ from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import checked_page, configured, groups_of_ids
 from mvcca.cli.missing import MENDS, without_holes
-from mvcca.cli.reading import opened, reading_of
+from mvcca.cli.reading import opened, reading_of, telling
 from mvcca.cli.signatures import chosen
 from mvcca.inspection import study
 from mvcca.views import Views
@@ -84,7 +84,9 @@ def _matched(
             )
     cells = None
     if options.confounds is not None:
-        cells = read_cells(options.confounds, reading_of(options, "confounds"))
+        with telling(options) as say:
+            cells = read_cells(options.confounds, reading_of(options, "confounds"))
+            say(cells.took)
     if options.id is None:
         heights = {table.file: table.matrix.shape[0] for table in tables.values()}
         heights |= {} if cells is None else {cells.file: len(cells)}

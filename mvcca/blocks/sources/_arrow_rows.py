@@ -73,12 +73,13 @@ def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
         )
         for column in rows.schema.names
     }
-    found = FileRows(file, None, cells=cells)
+    took = f"{file}: read as a table: {len(rows):,} rows, {len(cells):,} columns"
     if reading.id is None:
-        return found
+        return FileRows(file, None, took=took, cells=cells)
     name = _column_of_ids(rows.schema, reading.id) or ""
     ids = cells.get(name, cells.get(""))
-    return FileRows(file, None, ids, cells=cells).without([name, ""])
+    took += f", ids in column {name!r}"
+    return FileRows(file, None, ids, took, cells=cells).without([name, ""])
 
 
 def array_in_arrow(path: Path, key: str | None) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks.checks import few
 from mvcca.blocks.places import row_in_words
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
@@ -126,6 +127,16 @@ class FileRows:
         """The other cells."""
         rest = {name: cells for name, cells in self.cells.items() if name not in names}
         return replace(self, cells=rest)
+
+    def chosen(self, reading: ReadOptions) -> FileRows:
+        """The cells that `reading` wants."""
+        wanted = reading.columns or tuple(self.cells)
+        for one in (*wanted, *reading.drop):
+            if one not in self.cells and one != reading.id:
+                raise SourceError(
+                    f"{self.file}: there is no column {one!r}; its columns are {few(self.cells)}"
+                )
+        return self.without([one for one in self.cells if one not in wanted or one in reading.drop])
 
     def take(self, rows: np.ndarray) -> FileRows:
         """Some of the rows of cells, in this order."""

@@ -238,13 +238,13 @@ def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
     with _reading(path):
         kind = content_of(str(path))
         if kind in _ARROW:
-            return cells_in_arrow(file, str(path), reading)
+            return cells_in_arrow(file, str(path), reading).chosen(reading)
         if kind not in _TEXT:
             matrix = np.asarray(read_array(file))
             matrix = matrix.reshape(len(matrix), -1).astype(str)
             named = {f"{path.stem} {j}": column for j, column in enumerate(matrix.T)}
             return FileRows(file, None, cells=named)
-        return cells_in_text(file, reading)
+        return cells_in_text(file, reading).chosen(reading)
 
 
 def read_array(

@@ -208,12 +208,9 @@ def cells_in_text(file: str, reading: ReadOptions) -> FileRows:
     source = TextTable(text, dialect, (), place)
     rows, lines = source.cells()
     names = dialect.names or [f"{Path(file).stem} {j}" for j in range(dialect.width)]
-    found = {
-        name: np.char.strip(rows[:, j])
-        for j, name in enumerate(names)
-        if j != place and name not in reading.drop
-    }
-    return FileRows(file, None, source.ids, cells=found, lines=lines)
+    found = {name: np.char.strip(rows[:, j]) for j, name in enumerate(names) if j != place}
+    took = _took(file, dialect, len(rows), f"{len(found):,} columns", place)
+    return FileRows(file, None, source.ids, took, cells=found, lines=lines)
 
 
 def array_in_text(file: str, header: bool | None, n_rows: int | None, texts: bool) -> Any:

@@ -223,7 +223,7 @@ def read_views(
     assert views.ids is not None
     own = reading.get("labels") if isinstance(reading, Mapping) else reading
     own = own or ReadOptions()
-    return views, _labels_of_ids(labels, replace(own, id=own.id or ids), views.ids)
+    return views, _labels_of_ids(labels, replace(own, id=own.id or ids), views.ids, say)
 
 
 def in_order(tables: Mapping[str, FileRows]) -> Views:
@@ -352,9 +352,10 @@ def identified(cells: FileRows, reading: ReadOptions) -> FileRows:
     return cells
 
 
-def _labels_of_ids(file: str, reading: ReadOptions, wanted: np.ndarray) -> Labels:
+def _labels_of_ids(file: str, reading: ReadOptions, wanted: np.ndarray, say: Say) -> Labels:
     """Labels of objects, from a table of ids and classes or numbers."""
     cells = values_of_ids(file, reading, wanted.tolist(), "label")
+    say(cells.took)
     columns = list(cells.cells.values())
     try:
         if len(columns) == 1:
