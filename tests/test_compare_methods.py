@@ -84,7 +84,7 @@ REPRESENTATIVES = {"cca", "mvcca", "mvmlcca", "cmolrs", "dcca", "cmdn"}
         pytest.param(
             name,
             kind,
-            marks=() if kind == "classes" or name in REPRESENTATIVES else pytest.mark.slow,
+            marks=() if kind == "classes" or name in REPRESENTATIVES else pytest.mark.long,
         )
         for name in METHODS
         for kind in KINDS

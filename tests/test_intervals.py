@@ -374,7 +374,7 @@ for cell in (CELLS[4], CELLS[8], CELLS[13]):
     ("name", "n_seeds"),
     # Of fewer seeds, .06 less will do: 1.6 standard deviations.
     [
-        *((name, 60) for name in SIMULATED if "1000" not in name),
+        *((name, 60) for name in [own for own in SIMULATED if "1000" not in own][::3]),
         *(pytest.param(name, 300, marks=pytest.mark.long) for name in SIMULATED),
     ],
 )
