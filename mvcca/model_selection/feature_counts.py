@@ -28,6 +28,7 @@ from mvcca.problem.block_covariances import BlockCovariances, Covariances, Vecto
 TAUS = (1.0, 0.5, 0.1)
 _COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80)  # then each about 1.7 times the one before
 _MOST = 1000  # features that are no longer few; all are tried besides
+_NEAR = 2.0  # times as many features, up to which the ends of one number are starts of another
 _MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
 
 LimitsOf = Callable[[Setting], dict[str, Limit]]
@@ -83,7 +84,8 @@ class FromCovariances:
     ) -> Iterator[tuple[int, Solution | None]]:
         """The best solution of each setting; None if views have nothing more in common."""
         part = self.parts[left_out[0]]
-        for number, setting in enumerate(settings):
+        few_first = sorted(enumerate(settings), key=lambda own: -_order(own[1])[0])
+        for number, setting in few_first:
             yield number, self.solution(part, self.limits_of(setting))
         part.covariances.forget()
 
@@ -93,7 +95,9 @@ class FromCovariances:
         key = tuple(own.count for own in limits.values())
         try:
             if key not in part.ends:
-                part.ends[key] = self.method.solve(part.covariances, relaxed, self.number)
+                part.ends[key] = self.method.solve(
+                    part.covariances, relaxed, self.number, self._near(part, key)
+                )
             if limits == relaxed:
                 return part.ends[key][0]
             known = None
@@ -102,6 +106,20 @@ class FromCovariances:
             return self.method.solve(part.covariances, limits, self.number, known or ())[0]
         except NothingShared:
             return None
+
+    def _near(self, part: LeftOutFold, counts: tuple[int | None, ...]) -> list[Vectors]:
+        """Weights of the nearest numbers of features that are solved, if they are near enough."""
+
+        def apart(others: tuple[int | None, ...]) -> float:
+            both = list(zip(counts, others, strict=True))
+            if any(own is None or known is None for own, known in both):
+                return np.inf
+            return max(abs(np.log(own / known)) for own, known in both if own and known)
+
+        nearest = min(part.ends, key=apart, default=None)
+        if nearest is None or apart(nearest) > np.log(_NEAR):
+            return []
+        return [own.weights for own in part.ends[nearest]]
 
     def values(
         self, model: Solution | None, fold: int
