@@ -112,6 +112,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     ),
     "scale.ranking": ("--rows 2000 --columns 16 --repeats 1 --bank 500", (), ("faiss",)),
     "scale.routes": ("--most 600", (), ()),
+    "defaults.sparse": ("--parts components --sets 1 --repeats 1", (), ()),
     "defaults.semantic_matching": ("digits --rows 150", (), ()),
     "defaults.units": ("cancer --goals object --rows 100", (), ()),
     "scale.single_cells": ("--cells 2000 --genes 200 --components 4", (), ("h5py",)),

@@ -954,6 +954,7 @@ def test_views_without_labels_in_common_are_an_error_with_their_names(named):
 NOT_BY_NAME = {
     "CellCCA": "relates views that share features, not rows",
     "EncoderCCA": "is defined by an objective",
+    "RGCCA": "has the parameters of R's packages, with SparseCCA for their search",
 }
 
 

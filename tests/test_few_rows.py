@@ -41,7 +41,7 @@ def warnings_of(call):
 @pytest.mark.parametrize("name", SHALLOW)
 def test_of_all_methods_those_that_invert_covariances_warn_once(name):
     reg = 0.1 if name in NEED_A_RIDGE else 0.0
-    model = SHALLOW[name].build({"n_components": 2, "reg": reg})
+    model = SHALLOW[name].build({"n_components": 2, "reg": reg, "n_features": 3})
     found = [own for own in warnings_of(lambda: model.fit(FEW[:60], LABELS[:60])) if "Few" in own]
     assert len(found) == (name in INVERT_COVARIANCES)
     assert all('reg="cv"' in message for message in found)

@@ -455,15 +455,20 @@ OF_VIEWS = {
     "groups": {"a": np.arange(8) // 2, "b": np.arange(6) // 2},
 }
 SMALL = {"random_state": 0, "n_landmarks": 20, "approximation": "nystroem"}
+SMALL |= {"n_features": 3, "tau": 1.0}
 CHOSEN_BY_FITS = [
     *[("reg", name) for name in ("auto", "oas", "cv")],
     *[("gamma", "cv"), ("n_components", "cv"), ("approximation", None), ("scale", "cv")],
+    *[("n_features", "cv"), ("tau", "auto"), ("tau", "cv")],
 ]
 
 
 def with_option(cls, parameter, value):
     known = cls._get_param_names()
-    return cls(**{**{n: own for n, own in SMALL.items() if n in known}, parameter: value})
+    small = {n: own for n, own in SMALL.items() if n in known}
+    if parameter == "l1":
+        del small["n_features"]
+    return cls(**{**small, parameter: value})
 
 
 def draws(estimator):

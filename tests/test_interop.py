@@ -38,10 +38,13 @@ from mvcca import (
     MVCCA,
     MVMLCCA,
     PLS,
+    RGCCA,
     AffineMap,
     PerView,
     Procrustes,
     RetrievalIndex,
+    SparseCCA,
+    SparseDiscriminant,
     Views,
     linear,
     open_matrix,
@@ -136,6 +139,9 @@ FITS = {
     "MVMLCCA": lambda X: MVMLCCA(2, within="label").fit(X, LABELS),
     "PLS": lambda X: PLS(3).fit(X),
     "Procrustes": lambda X: Procrustes().fit(X),
+    "RGCCA": lambda X: RGCCA(2, n_features=3).fit(X),
+    "SparseCCA": lambda X: SparseCCA(2, n_features=3, tau=0.5).fit(X),
+    "SparseDiscriminant": lambda X: SparseDiscriminant(2, n_features=3).fit(X, LABELS),
 }
 SPREADS = {"1e-12": (1e-12, 0), "1e15": (1e15, 0), "offset 1e8": (1, 1e8), "both": (1e9, 1e6)}
 

@@ -57,11 +57,11 @@ def test_features_are_found_beside_a_factor_of_each_view(widths):
 
 
 @pytest.mark.parametrize(
-    ("near", "share_equal"), [(1.0, 1.0), (2.0, 0.8)], ids=["own starts", "starts from ends"]
+    ("small", "share_equal"), [(10**5, 1.0), (0, 0.8)], ids=["own starts", "starts from ends"]
 )
-def test_folds_measure_what_refits_would(fitted, near, share_equal, monkeypatch):
-    """But where a number of features starts from the ends of the one before."""
-    monkeypatch.setattr(feature_counts, "_NEAR", near)
+def test_folds_measure_what_refits_would(fitted, small, share_equal, monkeypatch):
+    """But where a number of features of large views starts from the ends of the one before."""
+    monkeypatch.setattr(feature_counts, "_SMALL", small)
     rows, differences = Views(fitted[0]), []
     results = SparseCCA().fit(rows).cv_results_
     folds = InnerFolds.of(rows, None, few=False)

@@ -346,6 +346,10 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
                 )
         return rows
 
+    def nests_components(self) -> bool:
+        """False: what scores say of classes is of all components together."""
+        return False
+
     def statistic_of(self, rows: Rows) -> ClassMoments:
         """Moments of the views and of the indicators of the classes."""
         return ClassMoments.of(rows)

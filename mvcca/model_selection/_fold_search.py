@@ -323,7 +323,7 @@ def _with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
         )
     model = clone(estimator).set_params(**params)
     model._validate_params()
-    names = dict.fromkeys(["reg", *searched(model)])
+    names = dict.fromkeys(["reg", "tau", *searched(model)])
     for own in sorted(names, key=lambda name: getattr(model, name, None) != SEARCHED):
         if isinstance(value := getattr(model, own, None), str):
             raise ValueError(

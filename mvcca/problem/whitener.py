@@ -133,7 +133,11 @@ class Whitener:
 
     def squared_norm(self) -> float:
         """‖W‖² (Frobenius), which is tr B⁻¹ if no direction was left out."""
-        return float(np.sum(self.weights() ** 2))
+        weights = self.factor
+        if self.is_triangular:  # W = D L⁻ᵀ, of which no copy is made
+            weights, _ = linalg.lapack.dtrtri(self.factor, lower=1)
+            weights = weights.T
+        return float(np.einsum("ij,ij->i", weights, weights) @ self.scale[self.columns] ** 2)
 
 
 @dataclass(frozen=True, eq=False)
