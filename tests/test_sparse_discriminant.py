@@ -338,3 +338,13 @@ def test_bad_input_says_what_to_do(X, y, message):
 def test_folds_need_rows_of_every_class():
     with pytest.raises(ValueError, match='n_features="cv" holds out rows of every class'):
         SparseDiscriminant().fit(VIEWS[:5], ["a", "a", "a", "a", "b"])
+
+
+def test_the_score_of_unpaired_views_takes_the_labels_of_each():
+    rng, y = np.random.default_rng(0), np.arange(110) % 3
+    X, Z = rng.normal(size=(60, 5)), rng.normal(size=(50, 4))
+    X[:, 0] += y[:60]
+    views, of_views = Views.unpaired({"a": X, "b": Z}), {"a": y[:60], "b": y[60:]}
+    model = SparseDiscriminant(n_features=2).fit(views, of_views)
+    assert model.score(views, of_views) == model.score(views, y) > 0.4
+    assert model.score(views, of_views) == (model.predict(views) == y).mean()

@@ -31,8 +31,9 @@ from mvcca.problem import Maps, Rows
 from mvcca.problem.ascent import BlockMethod, NothingShared, Solution
 from mvcca.problem.block_covariances import BlockCovariances, Vectors
 from mvcca.statistics import Moments, PairMoments, column_slices
-from mvcca.views import Labels, Views
+from mvcca.views import Labels, Views, holds_views
 from mvcca.views.by_view import value_by_view
+from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.validation import checked_sample_weight
 
 _N_FOLDS = 5
@@ -507,7 +508,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         X
             As for `predict_proba`.
         y : labels
-            In the form that `fit` had.
+            In the form that `fit` had; of unpaired views, those of each view or of all objects.
         sample_weight : array-like, shape (n_objects,), optional
             How often each object counts.
 
@@ -524,6 +525,9 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         if y is None:
             raise ValueError("score compares predictions with labels: pass them as y.")
         views = open_views(self, X, reset=False)
+        per_view = is_per_view(X, y) if holds_views(X) else False
+        if isinstance(y, Mapping) or per_view:
+            y = LabelsByView.of(views, y, per_view).per_object(views)
         labels, found, weights = np.asarray(Labels.of(y)), self.predict(X), None
         if labels.shape != found.shape:
             raise ValueError(
