@@ -212,11 +212,14 @@ def components(options):
             print(f"| {name} | {n} | " + " | ".join(cells) + " |", flush=True)
 
 
+SIZES = ((1000, (500, 500)), (5000, (500, 500)), (200, (2000, 1000)), (200, (20_000, 1000)))
+
+
 def cost(_):
     print("\n### Cost: seconds of the processor, tau = 1\n")
     print("| rows | features | fit with all numbers by 5 folds | of one number | ratio |")
     print("|---" * 5 + "|")
-    for n, widths in ((1000, (500, 500)), (5000, (500, 500)), (200, (2000, 1000))):
+    for n, widths in SIZES:
         train, _ = planted(0, n=n, widths=widths)
         start = process_time()
         SparseCCA(tau=1.0).fit(train)
