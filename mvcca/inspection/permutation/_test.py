@@ -197,7 +197,7 @@ def permutation_test(
     for normal errors. Permuting residuals of whole groups had 49 % false positives at 5 %
     for 24 groups of 4 rows with 4 confounds and twice 20 features.
 
-    Flips use residuals u of rows that are divided by √(|u_i|² / p + |v_i|² / q), the size of their
+    Flips use residuals u of rows that are divided by √(‖u_i‖² / p + ‖v_i‖² / q), the size of their
     residuals in both views. Each flip divides u by 1 less the leverage of its row, removes the
     confounds again and restores the products of columns. Permutations assume that rows have equal
     variance, or unlike variance that is independent between views; flips assume that errors are
