@@ -156,6 +156,7 @@ LIMITS = {
     "all": Limit(),
     "count": Limit(count=5),
     "l1": Limit(radius=2.0),
+    "positive": Limit(count=5, positive=True),
     "ridge": Limit(tau=0.3),
     "least angles": Limit(tau=0.2, count=5),
 }

@@ -315,6 +315,7 @@ def test_more_components_than_views_share_are_not_made_up():
 WRONG = {
     "l1 below the least": (RGCCA(l1=0.1), r"l1 of view 'view 0' with 12 features must be from"),
     "l1 and a count": (RGCCA(l1=0.9, n_features=3), "Give either n_features or l1"),
+    "signs and tau": (RGCCA(positive=True, tau=0.5), "positive needs tau=1, got tau=0.5"),
     "l1 and tau": (RGCCA(l1=0.9, tau=0.5), "l1 needs tau=1, got tau=0.5"),
     "too few counts": (RGCCA(2, n_features=[3]), "has 1 numbers, one for each component"),
     "no count": (RGCCA(n_features=[0]), "whole numbers from 1 up, got 0"),
@@ -332,6 +333,41 @@ WRONG = {
 def test_what_cannot_be_is_refused(model, message):
     with pytest.raises(ValueError, match=message):
         model.fit(planted())
+
+
+@pytest.mark.parametrize("limit", [{}, {"n_features": 3}, {"l1": 0.5}], ids=repr)
+def test_weights_that_must_not_be_negative_are_the_best_such(limit):
+    rng, views = np.random.default_rng(0), planted(widths=(6, 5))
+    model = RGCCA(positive=True, scheme="horst", **limit).fit(views)
+    x, y = (own[:, 0] for own in model.sparse_weights_.values())
+    assert min(x.min(), y.min()) >= 0
+    S = np.corrcoef(*views.values(), rowvar=False)[:6, 6:]
+    found = x @ S @ y
+    assert found > 0.1
+    free = RGCCA(scheme="horst", **limit).fit(views)
+    assert found <= free.objective_[0] / 2 * np.sqrt(30) + 1e-12  # views count by 1 / √p
+    for _ in range(3_000):  # no such weights do better
+        u, v = (np.maximum(rng.standard_normal(p), 0) for p in (6, 5))
+        u, v = np.maximum(S @ v, 0) if not limit else u, v
+        if not (u.any() and v.any()):
+            continue
+        count = limit.get("n_features")
+        for w in (u, v) if count else ():
+            w[np.argsort(-w)[count:]] = 0
+        u, v = u / np.linalg.norm(u), v / np.linalg.norm(v)
+        if "l1" in limit and (u.sum() > 0.5 * np.sqrt(6) or v.sum() > 0.5 * np.sqrt(5)):
+            continue
+        assert u @ S @ v <= found + 1e-9
+
+
+def test_views_that_share_nothing_positive_are_refused():
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((100, 1))
+    views = {"x": shared + 0.1 * rng.standard_normal((100, 3)), "y": -shared}
+    with pytest.raises(ValueError, match="no positive covariance with the views"):
+        RGCCA(positive=True, scheme="horst").fit(views)
+    only_x = RGCCA(positive={"x": True, "y": False}, scheme="horst").fit(views)
+    assert only_x.sparse_weights_["x"].min() > 0 > only_x.sparse_weights_["y"].max()
 
 
 def test_ties_at_the_largest_covariance_refuse_a_small_l1():

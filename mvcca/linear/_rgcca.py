@@ -140,6 +140,9 @@ class RGCCA(RescaledEstimator):
     shrink : bool, default=False
         Whether a number of features is reached by a soft threshold as in mixOmics, which shrinks
         the weights by the largest one that is left out. The objective may then fall.
+    positive : bool or mapping of str to bool, default=False
+        Views whose weights are not negative, for τ = 1: the features that rise together. With
+        ``scheme="horst"`` they correlate positively; other schemes also take opposite scores.
     design : array-like of shape (n_views, n_views), or None, default=None
         c, symmetric and not negative, in the order of the views; None links all views alike.
     scheme : {"horst", "factorial", "centroid"}, default="factorial"
@@ -235,6 +238,7 @@ class RGCCA(RescaledEstimator):
         "n_features": [Interval(Integral, 1, None, closed="left"), list, tuple, Mapping, None],
         "l1": [Interval(Real, 0, 1, closed="right"), Mapping, None],
         "shrink": ["boolean"],
+        "positive": ["boolean", Mapping],
         "design": ["array-like", None],
         "scheme": [StrOptions({"horst", "factorial", "centroid"})],
         "deflation": [StrOptions({"scores", "weights", "pmd"})],
@@ -258,6 +262,7 @@ class RGCCA(RescaledEstimator):
         n_features: int | Sequence[int] | Mapping[str, Any] | None = None,
         l1: float | Mapping[str, float] | None = None,
         shrink: bool = False,
+        positive: bool | Mapping[str, bool] = False,
         design: Any = None,
         scheme: str = "factorial",
         deflation: str = "scores",
@@ -273,6 +278,7 @@ class RGCCA(RescaledEstimator):
         self.n_features = n_features
         self.l1 = l1
         self.shrink = shrink
+        self.positive = positive
         self.design = design
         self.scheme = scheme
         self.deflation = deflation
@@ -383,13 +389,20 @@ class RGCCA(RescaledEstimator):
     ) -> dict[str, Limit]:
         """Constraints of all blocks for one component."""
         shares = value_by_view("l1", self.l1, posed.factors)
+        positive = value_by_view("positive", self.positive, posed.factors)
         limits = {}
         for name, size in posed.covariances.base.sizes.items():
             count = of_component(n_features.get(name), name, number)
             share, radius = shares.get(name), None
             if share is not None:
                 radius = _radius(share, size, name, tau[name], count)
-            limits[name] = Limit(float(tau[name]), count, radius, self.shrink)
+            is_positive = bool(positive.get(name, self.positive is True))
+            if is_positive and tau[name] != 1:
+                raise ValueError(
+                    f"positive needs tau=1, got tau={tau[name]:g} of view {name!r}: with less, the "
+                    "best weights without signs are another problem."
+                )
+            limits[name] = Limit(float(tau[name]), count, radius, self.shrink, is_positive)
         return limits
 
     def _method(self, posed: Posed) -> BlockMethod:

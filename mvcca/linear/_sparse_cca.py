@@ -140,7 +140,7 @@ class SparseCCA(RGCCA):
     }
     # Parameters of RGCCA.
     l1 = design = None
-    shrink = superblock = scale_views = False
+    shrink = positive = superblock = scale_views = False
     scale = True
     scheme, start = "factorial", "columns"
 

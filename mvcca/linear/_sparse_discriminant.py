@@ -268,7 +268,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
     # Of RGCCA, not parameters.
     l1 = design = confounds = None
     scheme, deflation = "horst", "scores"
-    superblock = scale_views = False
+    superblock = scale_views = positive = False
     scale = True
     missing = "error"
 

@@ -58,12 +58,15 @@ class Limit:
         Largest sum of absolute weights, with τ = 1.
     shrink : bool
         Whether a count is reached by a soft threshold, the largest |z| that is left out.
+    positive : bool
+        Whether no weight is negative, with τ = 1.
     """
 
     tau: float = 1.0
     count: int | None = None
     radius: float | None = None
     shrink: bool = False
+    positive: bool = False
 
     def dense(self, size: int) -> bool:
         """Whether all features of a block may have weights."""
@@ -171,6 +174,10 @@ class Blocks:
         Where it is not found exactly, `fixed` keeps the features of `old`.
         """
         limit = self.limits[name]
+        if limit.positive:
+            z = np.maximum(z, 0)
+            if not z.any():
+                raise NothingShared(name, "positive ")
         if limit.radius is not None:
             w = softened(z, threshold_of(z, limit.radius))
         elif limit.tau == 1 and limit.shrink and not limit.dense(len(z)):
@@ -265,13 +272,13 @@ class Solution(NamedTuple):
 
 
 class NothingShared(ValueError):
-    """A block has no covariance with those that it is linked to."""
+    """A block has no covariance, or no positive one, with those that it is linked to."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, kind: str = "") -> None:
         self.name = name
         super().__init__(
-            f"View {name!r} has no covariance with the views that it is linked to: nothing can "
-            "be selected from it. Check that rows correspond, or drop the view."
+            f"View {name!r} has no {kind}covariance with the views that it is linked to: nothing "
+            "can be selected from it. Check that rows correspond, or drop the view."
         )
 
 
@@ -343,6 +350,8 @@ class BlockMethod:
             of_covariances = {j: replace(own, tau=1.0) for j, own in limits.items()}
             known = [own.weights for own in self.solve(covariances, of_covariances, number)]
         found = ascent.best_of(known or ascent.starts(number))
+        if any(own.positive for own in limits.values()):
+            return found
         return [self._signed(covariances, own) for own in found]
 
     def without(self, covariances: BlockCovariances, solution: Solution) -> BlockCovariances:
@@ -486,7 +495,7 @@ class Ascent:
             within = {j: self.covariances.matrix(j, j) for j in self.limits}
             yield {j: lapack.top_eigenpairs(S, 1)[1][:, 0] for j, S in within.items()}
             return
-        dense = all(limit.dense(sizes[j]) for j, limit in self.limits.items())
+        dense = all(own.dense(sizes[j]) and not own.positive for j, own in self.limits.items())
         if start == "svd" or dense:
             yield from self._directions(number, whiten=start != "svd")
         if start == "svd" or (dense and len(self.limits) == 2):
@@ -499,10 +508,13 @@ class Ascent:
             n_starts = max(
                 min(3, self.method.n_starts), self.method.n_starts * min(1, _MANY / count)
             )
+            both_signs = self.limits[j].positive and not self.limits[k].positive
             for i in self.covariances.largest_columns(j, k, count, round(n_starts)):
                 own = np.zeros(sizes[k])
                 own[i] = 1.0
                 yield {k: own}
+                if both_signs:
+                    yield {k: -own}
 
     def _directions(self, number: int, whiten: bool) -> Iterator[dict[str, np.ndarray]]:
         """The solution of the problem with g(x) = x and one constraint on all blocks together."""
