@@ -25,7 +25,7 @@ from mvcca.problem import (
     check_variance,
     correlation_shrinkage,
 )
-from mvcca.problem.ascent import BlockMethod, Limit, Links, NothingShared, Solution
+from mvcca.problem.ascent import BlockMethod, Limit, Links, Solution
 from mvcca.problem.block_covariances import (
     BlockCovariances,
     CovarianceMatrix,
@@ -38,7 +38,6 @@ from mvcca.views.by_view import value_by_view
 from mvcca.views.powers_of_two import Exponents, exponents_of
 
 SUPERBLOCK = "superblock"
-_LEAST_SHARE = 1e-10  # of the covariance of the first component, above which there is another
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,18 +307,9 @@ class RGCCA(RescaledEstimator):
         method, covariances = self._method(posed), posed.covariances
         solutions: list[Solution] = []
         rotated: list[dict[str, np.ndarray]] = []
-        for number in range(n_components):
-            try:
-                found = method.solve(covariances, limits_of(number), number)[0]
-            except NothingShared:
-                if not number:
-                    raise
-                break
-            if number and found.size() <= _LEAST_SHARE * solutions[0].size():
-                break
+        for found, left in method.components(covariances, limits_of, n_components):
             solutions.append(found)
-            rotated.append({n: covariances.rotated(n, w) for n, w in found.weights.items()})
-            covariances = method.without(covariances, found)
+            rotated.append({name: left.rotated(name, w) for name, w in found.weights.items()})
         self._keep_solutions(posed, solutions, rotated, n_components)
 
     def posed_of(self, rows: Rows, statistic: Any) -> Posed:

@@ -28,7 +28,7 @@ from mvcca.model_selection import SEARCHED, Trials, Value, search_folds
 from mvcca.model_selection.feature_counts import counts_up_to
 from mvcca.model_selection.folds import make_folds
 from mvcca.problem import Maps, Rows
-from mvcca.problem.ascent import BlockMethod, NothingShared, Solution
+from mvcca.problem.ascent import BlockMethod, Solution
 from mvcca.problem.block_covariances import BlockCovariances, Vectors
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Labels, Views, holds_views
@@ -38,7 +38,6 @@ from mvcca.views.validation import checked_sample_weight
 
 _N_FOLDS = 5
 _MOST_BY_ANGLES = 50  # features of τ < 1 that folds try, which enter one at a time
-_LEAST_SHARE = 1e-10  # of the covariance of the first component, above which there is another
 _LEAST_VARIANCE = 1e-10  # within classes, as a share of the squared size of the scores
 
 
@@ -401,18 +400,9 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         method = BlockMethod(links, "horst", "scores", "own", response=CLASSES)
         indicators = np.eye(len(posed.factors[CLASSES]))
         starts = [{CLASSES: e} for e in indicators] if self.start == CLASSES else []
-        for number in range(self.n_components):
-            limits = self._limits(posed, tau, counts, number)
-            try:
-                solution = method.solve(covariances, limits, number, starts)[0]
-            except NothingShared:
-                if not number:
-                    raise
-                break
-            if number and solution.size() <= _LEAST_SHARE * found.solutions[0].size():
-                break
-            found.add(solution, covariances)
-            covariances = method.without(covariances, solution)
+        limits_of = partial(self._limits, posed, tau, counts)
+        for solution, left in method.components(covariances, limits_of, self.n_components, starts):
+            found.add(solution, left)
         return found
 
     def _search(self, rows: Rows) -> Trials:

@@ -12,7 +12,7 @@ best maximum; `Ascent.starts` says which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -38,6 +38,7 @@ _NEAR_STEPS, _NEAR = 30, 1e-8  # until the best of them is known
 _MOST_STEPS = 1000
 _MANY = 150  # features, above which there are fewer starts
 _COLLINEAR = 1e-10  # share of the variance of a feature that others do not explain
+_LEAST_SHARE = 1e-10  # of the covariance of the first component, above which there is another
 _ROUNDING = 1e-20  # squared relative change of weights
 
 
@@ -353,6 +354,32 @@ class BlockMethod:
         if any(own.positive for own in limits.values()):
             return found
         return [self._signed(covariances, own) for own in found]
+
+    def components(
+        self,
+        covariances: BlockCovariances,
+        limits_of: Callable[[int], Mapping[str, Limit]],
+        most: int,
+        known: Sequence[Vectors] = (),
+    ) -> Iterator[tuple[Solution, BlockCovariances]]:
+        """One component after the other, with what those before left of the covariances.
+
+        Ends when views share nothing any more. `limits_of` tells the constraints by the number of a
+        component, from 0; `known` are weights to start each from.
+        """
+        first = None
+        for number in range(most):
+            try:
+                found = self.solve(covariances, limits_of(number), number, known)[0]
+            except NothingShared:
+                if first is None:
+                    raise
+                return
+            if first is not None and found.size() <= _LEAST_SHARE * first.size():
+                return
+            first = first or found
+            yield found, covariances
+            covariances = self.without(covariances, found)
 
     def without(self, covariances: BlockCovariances, solution: Solution) -> BlockCovariances:
         """Covariances of what is left when a component is removed."""
