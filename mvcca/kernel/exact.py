@@ -23,15 +23,18 @@ def exact_maps(maps: Mapping[str, FeatureMap], rows: Rows) -> Maps | None:
     None where the dual problem is another, or has too few digits: for more views, weights, no
     ridge, or rows of which some are left out as landmarks.
     """
-    if any(maps[name].n_features < block.shape[0] for name, block in rows.views.items()):
+    views = rows.views
+    if len(views.names) != 2 or rows.sample_weight is not None or not all(rows.reg.values()):
+        return None  # before kernels are computed
+    if any(maps[name].n_features < block.shape[0] for name, block in views.items()):
         return None
-    kernels = {name: maps[name].basis(block) for name, block in rows.views.items()}
+    kernels = {name: maps[name].basis(block) for name, block in views.items()}
     if not all(np.allclose(K, K.T, rtol=1e-6) for K in kernels.values()):
         return None  # landmarks in another order than the rows
     found = in_dual_of_kernels(rows, kernels)
     if found is None or found.variances is None:
         return None
-    folds = fold_of(keys_of(rows.views), len(rows.views))
+    folds = fold_of(keys_of(views), len(views))
     scores = []
     for fold in np.unique(folds[folds >= 0]):
         rest, own = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
@@ -42,6 +45,6 @@ def exact_maps(maps: Mapping[str, FeatureMap], rows: Rows) -> Maps | None:
             name: of_rest.project(name, K[np.ix_(own, rest)]) for name, K in kernels.items()
         }
         scores.append(Views(projected))
-    expected = expected_of_scores(scores, [np.ones(len(views)) for views in scores])
+    expected = expected_of_scores(scores, [np.ones(len(held)) for held in scores])
     sizes = {n: sizes_in_any_order(own[0], len(own)) for n, own in found.variances.items()}
     return replace(with_expected(found, expected), variances=sizes)
