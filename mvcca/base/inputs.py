@@ -338,6 +338,18 @@ def check_features(
         check_column_names(name, names, columns)
 
 
+def check_fitted_views(step: Any, views: Views) -> None:
+    """Refuse views that a step was not fitted on, or with other columns."""
+    for name, block in views.items():
+        if name not in step._widths:
+            raise ValueError(
+                f"Unknown view {name!r}; {type(step).__name__} was fitted on the views "
+                f"{list(step.view_names_)}."
+            )
+        found = block.shape[1], column_labels(block)
+        check_features(step, name, found, (step._widths[name], step._columns[name]))
+
+
 # ---- lone matrices -------------------------------------------------------------------------------
 
 

@@ -28,7 +28,7 @@ def without_holes(
     cells : FileRows or None
         Confounds of the same objects, as texts.
     how : {"drop", "mean"}
-        Fill in the mean of a column, or of categories a level of their own.
+        Fill in the mean of a column, or a separate level for categories.
     files : mapping of str to str
         The file of each view.
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base.inputs import check_features, forget
+from mvcca.base.inputs import check_fitted_views, forget
 from mvcca.blocks import Block, as_block, to_host
 from mvcca.blocks.checks import column_labels
 from mvcca.machine.config import block_slices
@@ -183,7 +183,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         given = as_views(X, self.view_names_)
         self._check_confounds(given)
         given, _ = coded_view(given, self.confounds, self.coding_)
-        self._check_fitted_to(given)
+        check_fitted_views(self, given)
         views, z = self._checked(given, minimum=1), self.confounds
         found: dict[str, Any] = {}
         for name, block in views.blocks.items():
@@ -285,16 +285,6 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
                 self, name, views.informative_ids_of(name), ensure_min_samples=minimum, **options
             )
         return Views.of(blocks, views.seen, views.ids)
-
-    def _check_fitted_to(self, views: Views) -> None:
-        for name, block in views.items():
-            if name not in self._widths:
-                raise ValueError(
-                    f"Unknown view {name!r}; Deconfound was fitted on the views "
-                    f"{list(self.view_names_)}."
-                )
-            found = block.shape[1], column_labels(block)
-            check_features(self, name, found, (self._widths[name], self._columns[name]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

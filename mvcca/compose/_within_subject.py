@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base.inputs import check_features, forget
+from mvcca.base.inputs import check_fitted_views, forget
 from mvcca.blocks import Block, to_host
 from mvcca.blocks.checks import column_labels, few
 from mvcca.machine.documentation import Documented
@@ -139,14 +139,7 @@ class WithinSubject(OutputContainerMixin, Documented, BaseEstimator):
         check_is_fitted(self)
         given = as_views(X, self.view_names_)
         codes = self._codes_of(given)
-        for name, block in given.items():
-            if name not in self._widths:
-                raise ValueError(
-                    f"Unknown view {name!r}; WithinSubject was fitted on the views "
-                    f"{list(self.view_names_)}."
-                )
-            found = block.shape[1], column_labels(block)
-            check_features(self, name, found, (self._widths[name], self._columns[name]))
+        check_fitted_views(self, given)
         views, removed = self._checked(given), dict(given.removed)
         differences: dict[str, Any] = {}
         for name, block in views.blocks.items():

@@ -75,7 +75,7 @@ def _is_fitted(model: Any) -> bool:
 def _short(value: Any) -> Any:
     """A parameter, or if it is long, such as a vocabulary, what it is."""
     plain = _plain(value)
-    if len(json.dumps(plain)) <= _MOST_CHARACTERS:
+    if len(json.dumps(plain, default=repr)) <= _MOST_CHARACTERS:
         return plain
     size = "x".join(map(str, getattr(value, "shape", (len(plain),))))
     return f"{type(value).__name__} of {size}"

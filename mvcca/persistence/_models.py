@@ -88,7 +88,7 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
         "format": _FORMAT,
         "written by": _versions(deep),
         "deep": deep,
-        "description": json.dumps(described(model)),  # JSON of its own: it may hold NaN
+        "description": json.dumps(described(model), default=repr),  # in itself: NaN is allowed
         "model": root,
     }
     write_archive(path, writer.arrays, content)
