@@ -150,6 +150,33 @@ def test_least_angles_enter_features_as_scikit_learn_does():
         assert found.tolist() == sorted(entered)
 
 
+def entering(z, M, count):
+    """Features in the order of least-angle regression, by its definition."""
+    left, active = z.copy(), [int(np.argmax(np.abs(z)))]
+    while len(active) < count:
+        equal = np.linalg.solve(M[np.ix_(active, active)], np.sign(left[active]))
+        slopes, size = M[:, active] @ equal, abs(left[active[0]])
+        steps = {}
+        for j in set(range(len(z))).difference(active):
+            for step in ((size - left[j]) / (1 - slopes[j]), (size + left[j]) / (1 + slopes[j])):
+                if step > 0:
+                    steps[j] = min(step, steps.get(j, np.inf))
+        entered = min(steps, key=steps.get)
+        left -= steps[entered] * slopes
+        active.append(entered)
+    return sorted(active)
+
+
+def test_least_angles_enter_features_that_turn_faster_than_those_that_entered():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        X = rng.standard_normal((20, 15)) + rng.standard_normal((20, 1))
+        M = 0.9 * np.corrcoef(X.T) + 0.1 * np.eye(15)
+        z, count = X.T @ rng.standard_normal(20) / 20, 8
+        found = least_angle_support(z, lambda i, M=M: M[:, i], count)
+        assert found.tolist() == entering(z, M, count)
+
+
 # ---- the ascent ----------------------------------------------------------------------------------
 
 LIMITS = {

@@ -1,9 +1,10 @@
 """Sparse CCA and sparse discriminants beside mixOmics, PMA and cca-zoo.
 
-    python -m benchmarks.peers.selection [--parts classes planted real] [--cca-zoo FOLDER]
+    python -m benchmarks.peers.selection [--parts classes counts planted real] [--cca-zoo FOLDER]
 
 "classes": mean error over classes of breast cancer (`breast_tcga.npz`), on folds and on the test
-rows, which lack the proteins; in brackets, the figures of the specification's prototype. "planted"
+rows, which lack the proteins; in brackets, the figures of the specification's prototype. "counts":
+the same of five sets of classes for numbers of features, given and chosen by folds. "planted"
 and "real": F1 of selected features, held-out correlation and CPU time of one fit with its search,
 beside cca-zoo, whose settings are chosen by the same rule: the largest mean held-out correlation of
 5 folds. cca-zoo is read from a folder (``pip install --no-deps --target FOLDER cca-zoo``); without
@@ -125,6 +126,60 @@ def classes(options):
         for place, known in zip((0, 2), expected.get(name, ("", "")), strict=True):
             cells[place] += f" [{known}]" if known else ""
         print(f"| {name} | " + " | ".join(cells) + f" | {seconds:.2f} |", flush=True)
+
+
+def counts(options):
+    print("\n### Classes: numbers of features, given and by folds\n")
+    print("Mean error over classes with all views / with one view withheld, the mean over views;")
+    print(f"{options.repeats} x 4 stratified folds. In brackets: mean of the chosen numbers.\n")
+    given = (2, 5, 10, 20, 50, None)
+    names = ["all" if count is None else str(count) for count in given]
+    print("| data | rows | classes | " + " | ".join([*names, "by folds"]) + " |")
+    print("|---" * (len(given) + 4) + "|")
+    for name, (views, y) in labelled_sets().items():
+        found: dict = {}
+        folds = [
+            own
+            for repeat in range(options.repeats)
+            for own in StratifiedKFold(4, shuffle=True, random_state=repeat).split(y, y)
+        ]
+        for train, held_out in folds:
+            new = views[held_out]
+            for count in (*given, "cv"):
+                model = SparseDiscriminant(min(len(np.unique(y)) - 1, 2), n_features=count)
+                model.set_params(random_state=0).fit(views[train], y[train])
+                parts = [new] + [new.select(new.names[:i] + new.names[i + 1 :]) for i in range(2)]
+                own = [1 - balanced_accuracy_score(y[held_out], model.predict(p)) for p in parts]
+                chosen = getattr(model, "n_features_", 0)
+                found.setdefault(count, []).append((own[0], np.mean(own[1:]), chosen))
+        cells = []
+        for count, own in found.items():
+            error, without, chosen = np.mean(own, axis=0)
+            cells.append(f"{error:.3f}/{without:.3f}".replace("0.", "."))
+            cells[-1] += f" ({chosen:.0f})" if count == "cv" else ""
+        print(
+            f"| {name} | {len(y)} | {len(np.unique(y))} | " + " | ".join(cells) + " |", flush=True
+        )
+
+
+def labelled_sets():
+    """Views with classes, by name of the data."""
+    breast = np.load(data_home() / "breast_tcga.npz")
+    mouse = np.load(data_home() / "nutrimouse.npz")
+    liver = np.load(data_home() / "liver_toxicity.npz")
+    genes = np.argsort(-liver["gene"].var(axis=0), kind="stable")[:400]
+    of_mouse = Views({"gene": mouse["gene"], "lipid": mouse["lipid"]})
+    of_liver = Views({"gene": liver["gene"][:, genes], "clinic": liver["clinic"]})
+    return {
+        "breast, mRNA and miRNA": (
+            Views({name: breast[f"{name}_train"] for name in ("mrna", "mirna")}),
+            breast["y_train"],
+        ),
+        "nutrimouse, diet": (of_mouse, mouse["diet"]),
+        "nutrimouse, genotype": (of_mouse, mouse["genotype"]),
+        "liver, dose": (of_liver, liver["treatment_dose_group"]),
+        "liver, time": (of_liver, liver["treatment_time_group"]),
+    }
 
 
 # ---- correlation ---------------------------------------------------------------------------------
@@ -257,7 +312,7 @@ def real_sets(options):
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
-PARTS = {"classes": classes, "planted": planted_sets, "real": real_sets}
+PARTS = {"classes": classes, "counts": counts, "planted": planted_sets, "real": real_sets}
 
 
 def main(options: argparse.Namespace) -> None:

@@ -135,29 +135,28 @@ def least_angle_support(
 
     `column` returns columns of M, of which only those of entering features are asked for.
     """
-    left, chosen, is_free = z.copy(), np.empty(0, dtype=int), z != 0  # constant columns have none
-    columns = np.empty((len(z), count), order="F")
-    inverse = np.zeros((count, count))  # of M of the chosen features
-    while (k := len(chosen)) < count and is_free.any():
-        i = int(np.argmax(np.where(is_free, np.abs(left), -1.0)))
+    left, is_free = z.copy(), z != 0  # constant columns have none
+    chosen, columns = np.empty(count, dtype=int), np.empty((count, len(z)))
+    inverse, k = np.zeros((count, count)), 0  # of M of the chosen features
+    while is_free.any():
+        i = int((np.abs(left) * is_free).argmax())
         is_free[i], new = False, column(i)
-        along = inverse[:k, :k] @ new[chosen]
-        rest = float(new[i] - new[chosen] @ along)
+        along = np.ones(k + 1)
+        along[:k] = -inverse[:k, :k] @ new[chosen[:k]]
+        rest = float(along @ new[np.append(chosen[:k], i)])
         if rest <= _COLLINEAR * new[i]:
             continue
-        along = np.append(-along, 1.0)
-        inverse[: k + 1, : k + 1] += along[:, None] * (along / rest)
-        chosen, columns[:, k] = np.append(chosen, i), new
-        step = inverse[: k + 1, : k + 1] @ np.sign(left[chosen])
-        slopes, size = columns[:, : k + 1] @ step, float(np.abs(left[i]))
+        chosen[k], columns[k], k = i, new, k + 1
+        inverse[:k, :k] += along[:, None] * (along / rest)
+        if k == count:
+            break
+        slopes = (inverse[:k, :k] @ np.sign(left[chosen[:k]])) @ columns[:k]
+        size = abs(left[i])
         with np.errstate(divide="ignore", invalid="ignore"):
-            both = np.minimum(
-                np.where(left < size, (size - left) / (1 - slopes), np.inf),
-                np.where(left > -size, (size + left) / (1 + slopes), np.inf),
-            )
-        both = np.where((both > 0) & is_free, both, np.inf)
-        left -= min(float(both.min()), size) * slopes
-    return np.sort(chosen)
+            steps = np.array([(size - left) / (1 - slopes), (size + left) / (1 + slopes)])
+        ahead = (steps > 0) & is_free
+        left -= steps[ahead].min(initial=size) * slopes
+    return np.sort(chosen[:k])
 
 
 class Blocks:
