@@ -1,9 +1,11 @@
 """False positives of permutation tests: one table of designs by distributions, at the 5 % level.
 
 Every cell draws data without the relation that is tested, and counts p-values of at most .05. A
-cell with a warning or a refusal says so: the test then does not claim to hold.
+cell with a warning or a refusal says so: the test then does not claim to hold. With --loadings, it
+counts data sets in which a variable of the first view without any relation has a p-value of at most
+.05: of its loading on the tested component, and after the slash on those before it.
 
-    python -m benchmarks.defaults.false_positives
+    python -m benchmarks.defaults.false_positives [--loadings]
     python -m benchmarks.defaults.false_positives --seeds 400 --designs groups,flips
 """
 
@@ -22,6 +24,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--permutations", type=int, default=99)
     parser.add_argument("--designs", default="", help="beginnings of designs, by commas")
     parser.add_argument("--distributions", default="", help="beginnings, by commas")
+    parser.add_argument("--loadings", action="store_true", help="of loadings, not of components")
     return parser.parse_args()
 
 
@@ -153,6 +156,7 @@ CELLS: dict[str, Cell] = {
         60, 40, (0.9,), options=(*RIDGE, ("statistic", "roy"))
     ),
     "component 2, 60 rows, 25 + 25": Cell(60, 25, (0.9,)),
+    "component 2, 100 rows, 10 + 10, 4 confounds": Cell(100, 10, (0.9,), n_confounds=4),
     "component 3, 100 rows, 10 + 10": Cell(100, 10, (0.7, 0.6)),
     "component 4, 60 rows, 18 + 18": Cell(60, 18, (0.95, 0.95, 0.95)),
     "component 4 (Roy), 60 rows, 18 + 18": Cell(
@@ -161,15 +165,19 @@ CELLS: dict[str, Cell] = {
 }
 
 
-def share(cell: Cell, distribution: str, n_seeds: int, n_permutations: int) -> str:
+def share(
+    cell: Cell, distribution: str, n_seeds: int, n_permutations: int, *, loadings: bool = False
+) -> str:
     """The share of p-values of at most .05 in %, or why the test does not claim to hold."""
-    found, warned = [], 0
+    found: list[list[bool]] = []
+    warned = 0
     for seed in range(n_seeds):
         X, Y, options = cell.draw(distribution, seed)
         if options.get("reg") and options.get("statistic") is None:
             options["n_components"] = 1
         else:
             options["n_components"] = cell.step + 1
+        options["loadings"] = "cross" if loadings else None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -179,9 +187,13 @@ def share(cell: Cell, distribution: str, n_seeds: int, n_permutations: int) -> s
             except ValueError as error:
                 return f"refused: {str(error)[:40]}"
         warned += bool(caught)
-        found.append(test.p_values[cell.step] <= 0.05)
+        if test.loading_p_values is None:
+            found.append([test.p_values[cell.step] <= 0.05])
+            continue
+        own = test.loading_p_values["X"][cell.step :] <= 0.05
+        found.append([own[:, cell.step].any(), own[:, : cell.step].any()][: 1 + bool(cell.step)])
     note = f", warned {100 * warned / n_seeds:.0f} %" if warned else ""
-    return f"{100 * np.mean(found):.1f}{note}"
+    return " / ".join(f"{100 * one:.1f}" for one in np.mean(found, axis=0)) + note
 
 
 def main(options: argparse.Namespace) -> None:
@@ -195,7 +207,10 @@ def main(options: argparse.Namespace) -> None:
     )
     print("design".ljust(50), *(name.rjust(18) for name in of_features))
     for name, cell in cells.items():
-        values = [share(cell, of, options.seeds, options.permutations) for of in of_features]
+        values = [
+            share(cell, of, options.seeds, options.permutations, loadings=options.loadings)
+            for of in of_features
+        ]
         print(name.ljust(50), *(value.rjust(18) for value in values), flush=True)
 
 
