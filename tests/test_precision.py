@@ -195,7 +195,7 @@ def test_a_ridge_on_collinear_rows_is_that_of_their_features(model):
 def test_batches_of_ill_conditioned_rows_are_warned_of():
     X, Y = correlated(500, (10, 8), 1e5)
     with pytest.warns(UserWarning, match=r"'X' is close to collinear: its condition number is 1e"):
-        CCA(2).partial_fit(X, Y)
+        CCA(2).partial_fit(X, Y).score(X, Y)
 
 
 def test_rows_rounded_to_float32_are_warned_of_where_the_rounding_matters():
@@ -288,7 +288,7 @@ def test_label_sums_of_batches_far_from_zero_warn_of_lost_digits():
     model = MVMLCCA(2, within="sample")
     for rows in (slice(100), slice(100, 200)):
         with pytest.warns(UserWarning, match="sums of its rows by label lose digits"):
-            model.partial_fit([X[rows], Y[rows]], y[rows])
+            model.partial_fit([X[rows], Y[rows]], y[rows]).transform([X, Y])
     exact = MVMLCCA(2, within="sample").fit([X - 1e9, Y - 1e9], y)
     assert_allclose(model.eigenvalues_, exact.eigenvalues_, atol=1e-5)
     whole = MVMLCCA(2, within="sample").fit([X, Y], y)  # in memory, rows are centred first
