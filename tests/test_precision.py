@@ -23,6 +23,7 @@ from mvcca import (
     MVMLCCA,
     NCCA,
     PLS,
+    AffineMap,
     Labels,
     Views,
     load,
@@ -30,6 +31,7 @@ from mvcca import (
     save,
 )
 from mvcca.problem import _precision, _rows
+from mvcca.problem._copies import first_copies
 from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import Whitener
@@ -195,7 +197,7 @@ def test_a_ridge_on_collinear_rows_is_that_of_their_features(model):
 def test_batches_of_ill_conditioned_rows_are_warned_of():
     X, Y = correlated(500, (10, 8), 1e5)
     with pytest.warns(UserWarning, match=r"'X' is close to collinear: its condition number is 1e"):
-        CCA(2).partial_fit(X, Y)
+        CCA(2).partial_fit(X, Y).score(X, Y)
 
 
 def test_rows_rounded_to_float32_are_warned_of_where_the_rounding_matters():
@@ -210,6 +212,84 @@ def test_a_correlation_above_1_is_an_error():
     with pytest.raises(DigitsLost, match=r"A correlation of 1\.000002 is above 1.*Set reg > 0"):
         canonical_directions(between, whiteners, 1, is_joint=True)
     assert canonical_directions(between, whiteners, 1, is_joint=False).values[0] > 1
+
+
+# ---- copies of columns ---------------------------------------------------------------------------
+
+COPYING = {
+    "CCA": CCA(3, reg=0),
+    "standardized": CCA(3, scale=True),
+    "a tiny ridge": CCA(3, reg=1e-16),
+    "about zero": CCA(3, center=False),
+    "MVCCA": MVCCA(3, reg=0),
+    "MLCCA": MLCCA(2, reg=0),
+    "MVMLCCA": MVMLCCA(2, reg=0),
+    "confounds": MVCCA(2, reg=0, confounds="Y"),
+    "a map to copies": AffineMap(2, reg=0, target="X"),
+    "a map of copies": AffineMap(2, reg=0, target="Y"),
+}
+
+
+@pytest.fixture
+def decomposed(monkeypatch):
+    """Views whose rows were decomposed."""
+    found, of = [], _precision.principal_components
+    monkeypatch.setattr(
+        _precision, "principal_components", lambda *a, **k: found.append(1) or of(*a, **k)
+    )
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("case", COPYING)
+def test_columns_that_are_copies_share_weights_as_by_a_decomposition_of_the_rows(
+    case, weighted, dtype, decomposed, monkeypatch
+):
+    X, Y, Z = (view.astype(dtype) for view in correlated(400, (8, 6, 5), seed=3))
+    views = {"X": np.c_[X, X[:, [0, 0, 3]]], "Y": Y} | ({"Z": Z} if case == "confounds" else {})
+    y, model = np.digitize(X[:, 0] + Y[:, 0], [-1, 0, 1]), COPYING[case]
+    weights = np.arange(400) % 3 + 1.0 if weighted else None
+    with warnings.catch_warnings(action="error"):
+        found = clone(model).fit(views, y, sample_weight=weights)
+    assert not decomposed
+    monkeypatch.setattr(_precision, "first_copies", lambda _: None)
+    with warnings.catch_warnings(action="ignore"):
+        slow = clone(model).fit(views, y, sample_weight=weights)
+    assert decomposed or case in ("confounds", "a map to copies")
+    tol = 1e-4 if dtype == np.float32 else 1e-10
+    for name in found.view_names_:
+        weight = slow.weights_[name]
+        assert_allclose(found.weights_[name], weight, atol=tol * np.abs(weight).max())
+        assert_allclose(found.means_[name], slow.means_[name], atol=tol)
+    assert_allclose(found.eigenvalues_, slow.eigenvalues_, atol=tol)
+    assert found.ranks_ == slow.ranks_
+    if case.startswith("a map"):
+        return
+    assert_allclose(found.weights_["X"][8:10], found.weights_["X"][[0, 0]], rtol=1e-6)
+    assert_allclose(found.expected_correlations_, slow.expected_correlations_, atol=tol)
+
+
+def test_copies_cost_one_more_pass_and_no_decomposition(products, decomposed):
+    X, Y = (view.astype(np.float32) for view in correlated(2000, (12, 9)))
+    CCA(2, reg=0).fit(np.c_[X, X[:, :2]], Y)
+    assert products == ["float32", "float32"]
+    assert not decomposed
+
+
+def test_only_equal_columns_that_vary_are_copies():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (5000, 6)).astype(float)
+    assert first_copies(X) is None
+    X = np.c_[X, X[:, 2], -X[:, 1], X[:, 4], np.zeros((5000, 2)), np.ones((5000, 2))]
+    X[X == 0] *= rng.choice([-1, 1], np.count_nonzero(X == 0))  # zeros have signs
+    X[4321, 8] += 1e-12
+    np.testing.assert_array_equal(first_copies(X), [0, 1, 2, 3, 4, 5, 2, *range(7, 13)])
+    rare = np.zeros((5000, 40))  # no sample of rows tells them apart
+    rare[np.arange(40) * 120 + 1, np.arange(40)] = 1
+    assert first_copies(rare) is None
+    np.testing.assert_array_equal(first_copies(np.c_[rare, rare[:, 7]])[[7, 40]], [7, 7])
+    assert first_copies(np.ones((1, 3))) is None
 
 
 # ---- sparse rows --------------------------------------------------------------------------------
@@ -288,7 +368,7 @@ def test_label_sums_of_batches_far_from_zero_warn_of_lost_digits():
     model = MVMLCCA(2, within="sample")
     for rows in (slice(100), slice(100, 200)):
         with pytest.warns(UserWarning, match="sums of its rows by label lose digits"):
-            model.partial_fit([X[rows], Y[rows]], y[rows])
+            model.partial_fit([X[rows], Y[rows]], y[rows]).transform([X, Y])
     exact = MVMLCCA(2, within="sample").fit([X - 1e9, Y - 1e9], y)
     assert_allclose(model.eigenvalues_, exact.eigenvalues_, atol=1e-5)
     whole = MVMLCCA(2, within="sample").fit([X, Y], y)  # in memory, rows are centred first

@@ -48,7 +48,7 @@ WARNINGS = {
         "more than these data",
     ),
     "certain correlation": (lambda: CCA(1).fit(X[:8], Y[:8]), "mean nothing"),
-    "lost digits": (lambda: CCA(1).partial_fit(collinear(), Y), "collinear"),
+    "lost digits": (lambda: CCA(1).partial_fit(collinear(), Y).weights_, "collinear"),
     "starting over": (lambda: MVCCA(1).fit(VIEWS).partial_fit(VIEWS), "starts over"),
     "no labels": (lambda: MLCCA(1).fit(VIEWS, without_labels()), "have no labels"),
     "no labels, for a regression": (

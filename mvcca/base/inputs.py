@@ -36,7 +36,8 @@ from mvcca.views.validation import (
 )
 
 _INTEGERS = (np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8)
-NOTES = ("_y_is_vector", "_training", "_unsolved")  # of a fit, beside the fitted attributes
+# Of a fit, beside the fitted attributes:
+NOTES = ("_y_is_vector", "_training", "_in_float32", "_pending", "_unsolved", "_solved")
 
 
 def forget(estimator: BaseEstimator, *others: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -13,7 +15,13 @@ from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_not
 from mvcca.base.inputs import open_again, open_fit, paired_objects
 from mvcca.base.label_checks import check_shared_labels
 from mvcca.base.standardizing import in_units, open_units
-from mvcca.base.sums import is_first_batch, open_moments, solve_batches
+from mvcca.base.sums import (
+    is_first_batch,
+    leave_unsolved,
+    open_statistic,
+    solution_of,
+    solve,
+)
 from mvcca.base.tuned_fits import fit_searched, keep_bank
 from mvcca.base.unit_checks import warn_of_unlike_lazy_views
 from mvcca.machine.memory import available_bytes
@@ -41,7 +49,7 @@ from mvcca.problem import (
     shrinkages,
     suits_float32,
 )
-from mvcca.statistics import OF_HOLES
+from mvcca.statistics import OF_HOLES, Moments, PairMoments
 from mvcca.views import Views
 
 T = TypeVar("T")
@@ -58,14 +66,17 @@ class StatisticEstimator(LinearEstimator):
     reg: Reg = 0.0
     center: bool = True
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
+    sums: ClassVar[tuple[type, ...]] = (Moments, PairMoments)  # kinds of that statistic
     draws_from_rows: ClassVar[bool] = False  # whether a method `draw` does, for its statistic
     # What to do about views that are too large for matrices over their features or rows.
     _if_too_large: ClassVar[str] = (
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
     )
     _statistic: Any  # sums over the batches so far; None after fit
-    _in_float32: bool = False  # whether products of batches after the first one are in float32
+    _in_float32: bool | None = None  # whether products of later batches are in float32
+    _pending: Any  # rows and parameters of a solution that nobody has asked for; else missing
     _unsolved: str  # why these batches do not suffice for components; else missing
+    _solved: tuple[str, ...]  # attributes of the solution for these batches
 
     def statistic_of(self, rows: Rows) -> Any:
         """Sum up rows: all that the method needs to know of them; by default their moments.
@@ -136,7 +147,10 @@ class StatisticEstimator(LinearEstimator):
         return self.keeps_solutions
 
     def learn(self, rows: Rows, statistic: Any) -> None:
-        """Solve the problem and set the fitted attributes."""
+        """Solve the problem and set the fitted attributes.
+
+        Of batches, rows are one of each view that stands for all of it, without labels.
+        """
         problem = self.posed(rows, statistic)
         maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
@@ -197,12 +211,15 @@ class StatisticEstimator(LinearEstimator):
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows to the statistic and solve again; batches give what `fit` gives.
+        """Add a batch of rows to the statistic; batches give what `fit` gives.
 
-        A batch may be of any kind: a single row, one class, a constant view, rows of weight 0. If
-        the batches so far do not suffice, whatever asks for components says why. After `fit`, which
-        keeps no statistic, batches start over, with a warning. What is drawn at random from rows
-        (label features, feature maps) is drawn from the first batch.
+        The problem is solved when a result is first read: an attribute, `transform`, `score`, a
+        pickle or a file. Warnings about the solution come then, and so does the reason if the
+        batches so far do not suffice. A batch may be of any kind: a single row, one class, a
+        constant view, rows of weight 0. After `fit`, which keeps no statistic, batches start over,
+        with a warning. What is drawn at random from rows (label features, feature maps) is drawn
+        from the first batch. Estimators that saw a part of the rows each merge by adding their
+        `statistic_`; see `fit_statistic`.
 
         If the first batch is of float32, and large and well-conditioned enough to tell, products of
         later batches are in float32, too. Where these turn out to need more digits, a warning says
@@ -231,11 +248,13 @@ class StatisticEstimator(LinearEstimator):
                 f'{", ".join(asked)}="cv" looks at all rows at once: use fit, or give partial_fit '
                 "values."
             )
-        first = is_first_batch(self)
+        first, pending = is_first_batch(self), self.__dict__.pop("_pending", None)
         rows = self.open_rows(X, y, sample_weight, reset=first, batch=True)
         if len(rows.views) == 0:  # nothing to add
             if first:
                 self._unsolved = "no row so far counts: it needs weight, and two views to pair."
+            elif pending is not None:
+                self._pending = pending
             return self
         if not first and self._in_float32:
             rows = rows.read(products=np.dtype(np.float32))
@@ -249,26 +268,28 @@ class StatisticEstimator(LinearEstimator):
             statistic = Shrunk.of(statistic, rows, self.confounds)
         if not first:
             statistic = self._statistic + statistic
-        solve_batches(self, rows, statistic)
         self._statistic = statistic.to_host() if hasattr(statistic, "to_host") else statistic
+        leave_unsolved(self, rows)
         return self
 
     @all_or_nothing
     def fit_statistic(self, statistic: Any) -> Self:
-        """Find the maps from moments of the rows, which may have been computed anywhere.
+        """Find the maps from a sum over the rows, which may have been computed anywhere.
 
-        Moments of parts add up to those of all rows, and take memory by the number of features
-        only: parts may come from machines that keep their rows, or be kept to fit again with other
-        parameters. The result is that of `fit` on all rows, except that moments know no names of
-        columns, and that `fit` decomposes the rows themselves where views are close to collinear
-        or have more features than rows. `partial_fit` adds further batches.
+        Sums over parts add up to that over all rows: parts may come from machines that keep their
+        rows, or be kept to fit again with other parameters. The result is that of `fit` on all
+        rows, except that sums know no names of columns, and that `fit` decomposes the rows
+        themselves where views are close to collinear or have more features than rows.
+        `partial_fit` adds further batches.
 
         Parameters
         ----------
-        statistic : Moments, PairMoments, CellMoments or PatternMoments
-            Of all views that `fit` would take, confounds included: `mvcca.statistics.Moments` of
-            paired rows; `mvcca.statistics.PairMoments` if some objects lack views, and the
-            estimator has no `confounds`; of rows with holes `mvcca.statistics.CellMoments` for
+        statistic : statistic
+            A sum of the `statistic_` that `partial_fit` leaves, for any method and any parameters.
+            Methods without labels also take sums that need no estimator, of all views that `fit`
+            would take, confounds included: `mvcca.statistics.Moments` of paired rows;
+            `mvcca.statistics.PairMoments` if some objects lack views, and the estimator has no
+            `confounds`; of rows with holes `mvcca.statistics.CellMoments` for
             ``missing="pairwise"``, and `mvcca.statistics.PatternMoments` for ``missing="em"``.
 
         Returns
@@ -278,11 +299,11 @@ class StatisticEstimator(LinearEstimator):
         Raises
         ------
         ValueError
-            If the method learns from labels or from the rows themselves; if folds or a shrinkage
-            would choose a parameter; if the moments are of other views than the method takes, or of
-            fewer than two objects; or if a view never varies.
+            If the method draws features from the rows, or keeps no sum of them; if folds would
+            choose a parameter; if the sum is of other views than the method takes, or of fewer than
+            two objects; or if a view never varies.
         TypeError
-            If the statistic is of another kind than the parameters ask for.
+            If the statistic is of another kind than the method and its parameters ask for.
 
         See Also
         --------
@@ -299,11 +320,23 @@ class StatisticEstimator(LinearEstimator):
         array([0.82, 0.8 , 0.7 ])
         """
         self._validate_params()
-        from_moments = type(self).statistic_of is StatisticEstimator.statistic_of
-        rows = open_moments(self, statistic, suffice=from_moments)
-        self.learn(rows, statistic)
+        rows = open_statistic(self, statistic)
         self._statistic = statistic
+        leave_unsolved(self, rows)
+        self.__dict__.update(solution_of(self, *self.__dict__.pop("_pending")))
         return self
+
+    @property
+    def statistic_(self) -> Any:
+        """The sum over the rows so far, which adds to those of other parts for `fit_statistic`.
+
+        After `partial_fit` and `fit_statistic` only: `fit` does not keep it.
+        """
+        if getattr(self, "_statistic", None) is None:
+            raise AttributeError(
+                f"{type(self).__name__} keeps no sum over rows: partial_fit does, fit does not."
+            )
+        return self._statistic
 
     def open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
@@ -361,7 +394,7 @@ class StatisticEstimator(LinearEstimator):
 
     def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
-        is_searched, learn = bool(searched(self)), self._learn_by_products
+        is_searched, learn = bool(searched(self)), partial(_learned_by_products, self)
         if sum(rows.views.widths.values()) >= WIDE:
             if self.takes_products and (
                 tune_by_products(self, rows, learn) if is_searched else learn(rows)
@@ -386,14 +419,6 @@ class StatisticEstimator(LinearEstimator):
         of_cca = all(getattr(own, name) is getattr(base, name) for name in methods)
         return of_cca and self.confounds is None and self.missing == "error"
 
-    def _learn_by_products(self, rows: Rows) -> bool:
-        """Fit by products with rows whose ridges are known, if that takes less; whether it does."""
-        maps = by_products(rows, with_patterns=hasattr(self, "predict"))
-        if maps is None:
-            return False
-        self._keep(maps.checked(rows.n_components))
-        return True
-
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""
         if self.missing != "error":  # rows with holes span no space, and are added up in float64
@@ -406,24 +431,30 @@ class StatisticEstimator(LinearEstimator):
             decompose=not self.requires.features,
         )
 
-    def _fit_batches(self, rows: Rows, statistic: Any) -> None:
-        """Fit to the statistic of all batches; only the last one's rows are available."""
-        self.learn(rows, statistic)
-
     def __sklearn_is_fitted__(self) -> bool:
-        if "_unsolved" in vars(self):
-            raise NotFittedError(
-                f"{type(self).__name__} has no components after the batches so far: "
-                f"{self._unsolved}"
-            )
+        solve(self)
         return "view_names_" in vars(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with suppress(NotFittedError):
+            solve(self)
+        return dict(super().__getstate__())
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name.endswith("_") and not name.startswith("_") and "_unsolved" in vars(self):
-                self.__sklearn_is_fitted__()  # raises
-            return object.__getattribute__(self, name)  # raises, too
+            if name.endswith("_") and not name.startswith("_"):
+                solve(self)
+            return object.__getattribute__(self, name)  # raises, if there is none
+
+
+def _learned_by_products(estimator: StatisticEstimator, rows: Rows) -> bool:
+    """Fit by products with rows whose ridges are known, if that takes less; whether it does."""
+    maps = by_products(rows, with_patterns=hasattr(estimator, "predict"))
+    if maps is None:
+        return False
+    estimator._keep(maps.checked(rows.n_components))
+    return True
 
 
 def _shrinkages_of_cells(

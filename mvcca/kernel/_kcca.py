@@ -233,6 +233,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     }
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
 
+    sums: ClassVar = ()  # features are drawn from rows
     draws_from_rows = True  # landmarks and the median
     # What "auto" of gamma is depends on the kernel.
     automatic: ClassVar[Mapping[str, Any]] = {"gamma": AUTOMATIC, **STANDARDIZED}
@@ -284,7 +285,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     @available_if(_has_approximation)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows to the moments of the features and solve again.
+        """Add a batch of rows to the moments of the features; see `CCA.partial_fit`.
 
         Landmarks, frequencies and median are drawn from the first batch; from there on batches give
         what `fit` gives with the same features. Not for exact KCCA, which needs all rows at once.

@@ -111,6 +111,10 @@ class HeldOut:
         kept = fold_of(sample.keys, n_objects) >= 0
         return HeldOut(self.total + other.total, n_objects, sample[kept])
 
+    def objects_by_view(self) -> dict[str, float]:
+        """Number of objects (sum of weights) seen in each view."""
+        return self.total.objects_by_view()
+
     def expected(
         self, problem: Callable[[Moments | PairMoments], Problem], n_components: int
     ) -> Expected | None:

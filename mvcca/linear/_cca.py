@@ -17,7 +17,7 @@ from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.model_selection import SEARCHED, Goal, goal_of
 from mvcca.model_selection.questions import Questions, asks_questions
-from mvcca.problem import SHRINKAGES, Problem, Rows
+from mvcca.problem import SHRINKAGES, Problem
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
 
@@ -466,10 +466,8 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         """Whether products with the rows suffice; questions need covariances."""
         return self.solve != "conditional" and super().takes_products
 
-    def open_rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
-    ) -> Rows:
-        """Checked rows with their weights, labels and ridge."""
+    def _validate_params(self) -> None:
+        super()._validate_params()
         if self.solve == "conditional":
             if self.reg in SHRINKAGES:
                 raise ValueError(
@@ -481,7 +479,6 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
                     'solve="conditional" ranks by the likelihood of the same object, '
                     f'cv_goal="object"; got cv_goal="{self.cv_goal}". Use solve="shared" with it.'
                 )
-        return super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
 
     def keep_questions(self, problem: Problem, source: Any = None) -> None:
         """Keep the covariances of all views, unless the shared space is to rank."""

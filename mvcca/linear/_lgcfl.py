@@ -113,6 +113,7 @@ class LGCFL(RescaledEstimator):
     """
 
     requires = Requirements(views=(1, None), labels=True, host=True, float64=True)
+    sums: ClassVar = (LabelStatistic,)
     automatic: ClassVar = STANDARDIZED
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],

@@ -200,6 +200,7 @@ class MLCCA(LabelWeightedEstimator):
         self.scale = scale
 
     learns_from_rows = True
+    sums: ClassVar = (LabelledRows,)
 
     def statistic_of(self, rows: Rows) -> LabelledRows:
         """The rows: the weight of a row in C_pp depends on the labels of all rows."""
@@ -257,6 +258,14 @@ class MLCCA(LabelWeightedEstimator):
         )
 
     def learn(self, rows: Rows, statistic: LabelledRows) -> None:
+        if rows.labels is None:  # of batches: learn from all rows, as `fit` does
+            views, weights = statistic.views, statistic.sample_weight
+            reg = self._ridges(views, weights, batch=False)
+            rows = Rows(views, weights, statistic.labels, reg, self.n_components)
+            rows = open_units(self, rows, batch=False)
+            self._check_labels(label_counts(rows))
+            self._learn_rows(rows)
+            return
         super().learn(rows, statistic)
         if self._drawn is None:
             self.n_label_vectors_ = len(statistic.labels.distinct)
@@ -275,22 +284,11 @@ class MLCCA(LabelWeightedEstimator):
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
         self.n_label_vectors_ = len(rows.labels.distinct)
 
-    def _fit_batches(self, rows: Rows, statistic: LabelledRows) -> None:
-        """Fit to all rows of all batches, as `fit` does."""
-        views, weights = statistic.views, statistic.sample_weight
-        reg = super()._ridges(views, weights, batch=False)
-        rows = Rows(views, weights, statistic.labels, reg, self.n_components)
-        rows = open_units(self, rows, batch=False)
-        self._check_labels(label_counts(rows))
-        self._learn_rows(rows)
-
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
-        return {} if batch else super()._ridges(views, weights, batch)  # see _fit_batches
+        return {} if batch else super()._ridges(views, weights, batch)  # see `learn`
 
-    def open_rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
-    ) -> Rows:
-        """Checked rows with their weights, labels and ridge."""
+    def _validate_params(self) -> None:
+        super()._validate_params()
         all_pairs = self.n_neighbors is None and self.weighting == "pairs"
         if self.n_neighbors is not None and self.weighting == "means":
             raise ValueError('n_neighbors chooses among rows: it needs weighting="pairs".')
@@ -299,7 +297,6 @@ class MLCCA(LabelWeightedEstimator):
                 "label_features are for sums over all pairs of rows: they need n_neighbors=None "
                 'and weighting="pairs".'
             )
-        return super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
 
     def _all_pairs_by_features(
         self, sums: LabelFeatureSums, rows: Rows

@@ -13,7 +13,6 @@ from mvcca.base import Requirements
 from mvcca.linear.label_space import (
     in_label_space,
     in_solved_label_space,
-    label_counts,
     solving_is_cheap,
 )
 from mvcca.linear.label_statistic import LabelStatistic, pairs_of, shared_rows
@@ -204,6 +203,8 @@ class MVMLCCA(LabelWeightedEstimator):
         self.random_state = random_state
         self.scale = scale
 
+    sums: ClassVar = (LabelStatistic,)
+
     @property
     def requires(self) -> Requirements:  # type: ignore[override]
         """Label-weighted covariances in the constraint are too ill-conditioned for float32."""
@@ -266,6 +267,10 @@ class MVMLCCA(LabelWeightedEstimator):
         self.learn(turned, replace(statistic, sums=sums))
 
     def learn(self, rows: Rows, statistic: LabelStatistic) -> None:
+        if rows.labels is None:  # of batches, which may lack labels one by one
+            counts = statistic.sums if isinstance(statistic.sums, LabelSums) else self._counts
+            assert counts is not None
+            self._check_labels(counts)
         problem = self.posed(rows, statistic)
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
         if isinstance(statistic.sums, LabelSums):
@@ -277,13 +282,3 @@ class MVMLCCA(LabelWeightedEstimator):
                 'features, and results depend mostly on reg. Set within="sample", use MLCCA, or '
                 "raise reg."
             )
-
-    def _fit_batches(self, rows: Rows, statistic: LabelStatistic) -> None:
-        if isinstance(statistic.sums, LabelSums):
-            self._check_labels(statistic.sums)
-        elif not hasattr(self, "weights_"):  # label features do not tell whether labels differ
-            counts = label_counts(rows)
-            self._counts = counts if self._counts is None else self._counts + counts
-            self._check_labels(self._counts)
-        super()._fit_batches(rows, statistic)
-        self._counts = None

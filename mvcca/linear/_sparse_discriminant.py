@@ -255,6 +255,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
     """
 
     requires = Requirements(views=(1, None), labels=True, float64=True, features=True)
+    sums: ClassVar = (ClassMoments,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": RGCCA._parameter_constraints["n_components"],
         "n_features": [*RGCCA._parameter_constraints["n_features"], StrOptions({SEARCHED})],
@@ -298,7 +299,7 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None
     ) -> Self:
-        """Add a batch of rows, and solve again; batches give what `fit` gives.
+        """Add a batch of rows; batches give what `fit` gives, when a result is read.
 
         Parameters
         ----------

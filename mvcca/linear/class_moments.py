@@ -30,6 +30,16 @@ class ClassMoments:
     classes: np.ndarray
     moments: Moments | PairMoments
 
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of features of each view, classes aside."""
+        return {name: width for name, width in self.moments.widths.items() if name != CLASSES}
+
+    def objects_by_view(self) -> dict[str, float]:
+        """Number of objects (sum of weights) seen in each view."""
+        counts = self.moments.objects_by_view()
+        return {name: counts[name] for name in self.widths}
+
     @classmethod
     def of(cls, rows: Rows) -> ClassMoments:
         """Sum up rows."""

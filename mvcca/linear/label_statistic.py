@@ -30,6 +30,15 @@ class LabelStatistic(Generic[Sums]):
         pairs = own if more is None else more if own is None else own + more
         return LabelStatistic(self.sums + other.sums, moments, pairs)
 
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of features of each view."""
+        return self.sums.widths
+
+    def objects_by_view(self) -> dict[str, float]:
+        """Number of rows (sum of weights) of each view."""
+        return self.sums.objects_by_view()
+
     def to_host(self) -> LabelStatistic[Sums]:
         """The same in host memory and without rows: a cluster may be gone with the next batch."""
         return LabelStatistic(self.sums.to_host(), self.moments, self._moments_of_pairs())
@@ -62,6 +71,16 @@ class LabelledRows:
     views: Views
     labels: LabelsByView
     sample_weight: np.ndarray | None
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of features of each view."""
+        return self.views.widths
+
+    def objects_by_view(self) -> dict[str, float]:
+        """Number of rows (sum of weights) of each view."""
+        w = np.ones(len(self.views)) if self.sample_weight is None else self.sample_weight
+        return dict(zip(self.views.names, (w @ self.views.seen).tolist(), strict=True))
 
     def __add__(self, other: LabelledRows) -> LabelledRows:
         weights = None

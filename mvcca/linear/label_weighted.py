@@ -50,7 +50,7 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
     random_state: Any
 
     _drawn: DrawnLabelFeatures | None = None
-    _counts: LabelSums | None = None  # of batches that do not suffice, if `_drawn` is used
+    _counts: LabelSums | None = None  # until labels differ, which label features do not tell
     keeps_solutions = True  # `learn` only adds notes
 
     def open_rows(
@@ -75,6 +75,11 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
                 self.label_feature_map_ = self._drawn.features
                 self.n_label_features_ = self._drawn.features.n_features
                 self.covariance_error_ = self._drawn.error
+        if batch and self._drawn is not None and len(rows.views):
+            counts = self._counts
+            if counts is None or len(counts.labels) < 2:
+                more = label_counts(rows)
+                self._counts = more if counts is None else counts + more
         return rows
 
     def _learn_rows(self, rows: Rows) -> None:

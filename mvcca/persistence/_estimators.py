@@ -34,7 +34,9 @@ def parts_of_estimator(estimator: BaseEstimator) -> dict[str, Any]:
     """Parameters and attributes by name, without those that every constructor call sets."""
     params = estimator.get_params(deep=False)
     constructed = vars(type(estimator)(**params))
-    attributes = {name: value for name, value in vars(estimator).items() if name not in constructed}
+    constructed["_sklearn_version"] = None  # of scikit-learn's own, which a file states once
+    state = estimator.__getstate__()  # solves for batches that have been added
+    attributes = {name: value for name, value in state.items() if name not in constructed}
     for name in attributes:
         if not _may_be_set(type(estimator), name):
             raise NotStorable(

@@ -19,6 +19,7 @@ import numpy as np
 
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Explicit, principal_components, within_units
+from mvcca.problem._copies import distinct_columns, first_copies
 from mvcca.problem._rows import Rows
 from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.ridge import ridged
@@ -100,18 +101,22 @@ def climb(
         If a correlation is above 1 in the best precision there is.
     """
     views = rows.views
+    again = partial(climb, learn=learn, float32=float32, decompose=decompose)
     dtypes = {block.dtype for block in views.blocks.values()}
     dtype = min(dtypes, key=_BYTES)
     reading = replace(rows.reading, dtype=dtype, products=_FLOAT64)
     if float32 and _FLOAT64 not in dtypes and not views.is_sparse:
         limit = float(np.sqrt(_TOLERANCES[dtype] / (_ERROR * np.finfo(dtype).eps)))
         sampled = views, rows.sample_weight, rows.reg  # all in the features themselves
-        if not (decompose and is_ill_conditioned(*sampled, limit, dtype)):
-            every = frozenset(views.names)
+        every = frozenset(views.names)
+        # float64 does not help where columns are copies of others.
+        in_vain = decompose and is_ill_conditioned(*sampled, limit, dtype)
+        if not in_vain or _first_copies(rows, every):
             try:
                 return learn(rows.read(dtype=dtype, products=dtype, improvable=every))
-            except DigitsLost:
-                pass  # float64 may have enough of them
+            except DigitsLost as lost:  # float64 may have enough of them
+                if decompose and (copies := _first_copies(rows, lost.views)):
+                    return again(rows.rotated(copies))
     decomposable = frozenset(  # in memory and not too large
         name
         for name, block in views.blocks.items()
@@ -124,8 +129,23 @@ def climb(
     except DigitsLost as lost:
         if not (poor := decomposable & lost.views):
             raise
+        if copies := _first_copies(rows, poor):
+            return again(rows.rotated(copies))
     in_float64 = replace(rows, reading=reading)
     return learn(_decomposed(in_float64, [name for name in views.names if name in poor]))
+
+
+def _first_copies(rows: Rows, names: Collection[str]) -> dict[str, Any]:
+    """What makes one of equal columns, for the views among these that have some."""
+    found: dict[str, Any] = {}
+    for name in rows.views.names:
+        X = rows.views.blocks[name].matrix
+        if name not in names or name in rows.reading.bases or not isinstance(X, np.ndarray):
+            continue
+        first = first_copies(X)
+        if first is not None:
+            found[name] = partial(distinct_columns, first, orthonormal=bool(rows.reg[name]))
+    return found
 
 
 def _decomposed(rows: Rows, names: Collection[str]) -> Rows:

@@ -98,6 +98,16 @@ class Rows:
         labels = None if self.labels is None else self.labels.take(self.views.rows_of(objects))
         return replace(self, views=self.views[objects], sample_weight=weights, labels=labels)
 
+    def standing_for(self, counts: Mapping[str, float]) -> Self:
+        """One row of each view, which stands for so many that only a statistic is left of."""
+        blocks = {
+            name: X.take(np.arange(1)) if X.shape[0] else as_block(np.zeros((1, X.shape[1])))
+            for name, X in self.views.blocks.items()
+        }
+        views = Views.of(blocks, np.eye(len(blocks), dtype=bool), removed=self.views.removed)
+        weights = np.array([counts[name] for name in views.names])
+        return replace(self, views=views, sample_weight=weights, labels=None)
+
     def moments(self) -> Moments | PairMoments:
         """Moments of all views, with products in the precision that they need."""
         moments_of = partial(Moments.of, dtype=self.reading.products)

@@ -162,6 +162,15 @@ class Shrunk:
             cubes[name], fourths[name] = cube + more, fourth + further
         return Shrunk(self.inner + other.inner, moments, cubes, fourths)
 
+    def objects_by_view(self) -> dict[str, float]:
+        """Number of objects (sum of weights) seen in each view."""
+        return dict(self.inner.objects_by_view())
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of features of each view."""
+        return dict(self.inner.widths)
+
     def to_host(self) -> Shrunk:
         """The same in host memory; see `LabelStatistic`."""
         inner = self.inner.to_host() if hasattr(self.inner, "to_host") else self.inner

@@ -187,8 +187,6 @@ def units_of_covariances(
 
 def rows_of(pairs: Any, rows: Rows, name: str) -> float:
     """Number of rows of a view that moments are of."""
-    if isinstance(pairs, Moments):
-        return float(pairs.counts[0, 0])
-    if isinstance(pairs, PairMoments):
-        return float(max(own.counts[0, 1] for pair, own in pairs.pairs.items() if name in pair))
+    if isinstance(pairs, Moments | PairMoments):
+        return pairs.objects_by_view()[name]
     return float(rows.sample_weight_of(name).sum())

@@ -94,6 +94,10 @@ class CellMoments:
         scatter = self.scatter + other.scatter + self.counts * share * shift * shift.T
         return CellMoments(self.widths, counts, self.means + share * shift, scatter)
 
+    def objects_by_view(self) -> dict[str, float]:
+        """The most rows (sum of weights) that any feature has, for each view."""
+        return dict.fromkeys(self.widths, float(self.counts.max(initial=0)))
+
     def recovered(self, columns: Mapping[str, Sequence[Any] | None]) -> Recovered:
         """Mean and covariance of the features, the latter positive semi-definite.
 

@@ -118,6 +118,10 @@ class LabelSums:
         """Return the same statistic with its sums in host memory."""
         return self
 
+    def objects_by_view(self) -> dict[str, float]:
+        """Number of rows (sum of weights) of each view."""
+        return dict(zip(self.widths, self.counts.sum(axis=0).tolist(), strict=True))
+
     def mean(self) -> dict[str, np.ndarray]:
         """Mean of each view over its rows."""
         totals = self.counts.sum(axis=0)

@@ -147,6 +147,10 @@ class LabelFeatureSums:
         """Return the statistic itself, which is in host memory."""
         return self
 
+    def objects_by_view(self) -> dict[str, float]:
+        """Number of rows (sum of weights) of each view."""
+        return dict(zip(self.widths, self.counts.tolist(), strict=True))
+
     def mean(self) -> dict[str, np.ndarray]:
         """Mean of each view over its rows."""
         return {name: self.means[columns] for name, columns in column_slices(self.widths).items()}

@@ -230,6 +230,10 @@ class Moments:
         rest = self.select([other for other in self.widths if other != name])
         return rest, between, self.scatter[own, own]
 
+    def objects_by_view(self) -> dict[str, float]:
+        """Number of objects (sum of weights) seen in each view."""
+        return dict(zip(self.widths, np.diag(self.counts).tolist(), strict=True))
+
     def mean(self) -> dict[str, np.ndarray]:
         """Mean of each view over all objects seen in it."""
         return {

@@ -95,6 +95,13 @@ class PairMoments:
             widths |= moments.widths
         return widths
 
+    def objects_by_view(self) -> dict[str, float]:
+        """The most objects (sum of weights) that each view shares with another."""
+        found: dict[str, float] = {}
+        for pair, own in self.pairs.items():
+            found |= {name: max(found.get(name, 0.0), float(own.counts[0, 1])) for name in pair}
+        return found
+
     def mean(self) -> dict[str, np.ndarray]:
         """Mean of each view over its pairs, in which an object counts once for each other view."""
         sums: dict[str, Any] = dict.fromkeys(self.widths, 0.0)

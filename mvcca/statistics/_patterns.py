@@ -105,6 +105,10 @@ class PatternMoments:
         codes = np.concatenate([own[self.codes], new[other.codes], both])
         return PatternMoments(self.widths, seen, counts, means, *_fewer(rows, codes, seen))
 
+    def objects_by_view(self) -> dict[str, float]:
+        """Number of rows (sum of weights), for each view."""
+        return dict.fromkeys(self.widths, float(self.counts.sum()))
+
     def pair_counts(self) -> np.ndarray:
         """Number of rows in which two features are seen, (D, D)."""
         mask = self.seen.astype(np.float64)
