@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
 from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._bases.parameters import at_least, one_of, parameter
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import Callback
@@ -32,14 +31,10 @@ class DynamicallyScaled(DeepEstimator):
         with "one" the scales are close to 1. "auto" is "one" for fewer than 10,000 training rows.
     """
 
-    warm_up: int | str = "auto"
-    scaling_start: str = "auto"
+    warm_up: int | str = parameter("auto", at_least(0), one_of("auto"))
+    scaling_start: str = parameter("auto", one_of("auto", "default", "one"))
 
     _unscaled = ""  # the method without scaling
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "warm_up": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "scaling_start": [StrOptions({"auto", "default", "one"})],
-    }
 
     def _warm_up_epochs(self) -> int:
         return self._setting("max_epochs") // 2 if self.warm_up == "auto" else int(self.warm_up)

@@ -7,15 +7,15 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._bases.parameters import one_of, parameter
 from mvcca.deep._training.identity import identity
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.start import FEWEST_OBJECTS, held_out
@@ -24,6 +24,9 @@ from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.trainer import Trainer
 from mvcca.retrieval import evaluate_retrieval
 from mvcca.views.by_view import value_by_view
+
+LayerSizes: TypeAlias = Sequence[int] | Mapping[str, Sequence[int]] | str
+Modules: TypeAlias = Mapping[str, nn.Module] | Sequence[nn.Module] | None
 
 # Options of `mlp` for layers, the last one too, that end in an activation and have no batch norm.
 _NO_NORMS: dict[str, Any] = {"batch_norm": False, "normalize_output": False}
@@ -64,16 +67,16 @@ class NetworkEstimator(DeepEstimator):
         How "auto" scales the rows; only if there was a choice.
     """
 
-    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] | str = "auto"
-    encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = None
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] | str = parameter(
+        "auto", "array-like", Mapping, one_of("auto")
+    )
+    encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = parameter(
+        None, "array-like", Mapping, None
+    )
 
     # Of the first layer's initial weights; torch's leave tanh almost linear on standardized rows.
     _gain: ClassVar[float] = 1.0
     _network_parameters: ClassVar[tuple[str, ...]] = ("hidden_layer_sizes",)  # not for encoders
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "hidden_layer_sizes": ["array-like", Mapping, StrOptions({"auto"})],
-        "encoders": ["array-like", Mapping, None],
-    }
 
     def _new_network(
         self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator

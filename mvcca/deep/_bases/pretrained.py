@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral
-from typing import Any, ClassVar
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._bases.parameters import at_least, one_of, parameter
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
@@ -23,6 +21,8 @@ from mvcca.deep.steps import Loss
 from mvcca.deep.trainer import Objective, encoded
 from mvcca.machine.config import get_config
 from mvcca.views.by_view import value_by_view
+
+_LIKELIHOODS = ("gaussian", "replicated_softmax")
 
 
 class Pretrained(DeepEstimator):
@@ -42,13 +42,10 @@ class Pretrained(DeepEstimator):
         that is interrupted there starts over.
     """
 
-    likelihood: str | Mapping[str, str] = "gaussian"
-    pretraining_epochs: int = 50
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "likelihood": [StrOptions({"gaussian", "replicated_softmax"}), Mapping],
-        "pretraining_epochs": [Interval(Integral, 1, None, closed="left")],
-    }
+    likelihood: str | Mapping[str, str] = parameter(
+        "gaussian", one_of("gaussian", "replicated_softmax"), Mapping
+    )
+    pretraining_epochs: int = parameter(50, at_least(1))
 
     def _standardizes(self, name: str) -> bool:
         standardizes = super()._standardizes(name)

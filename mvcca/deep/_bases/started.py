@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.parameters import one_of, parameter
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.start import (
     FEWEST_OBJECTS,
@@ -96,11 +96,7 @@ class StartedNetworks(NetworkEstimator):
         included.
     """
 
-    start: str = "auto"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "start": [StrOptions({"auto", "linear", "random"})],
-    }
+    start: str = parameter("auto", one_of("auto", "linear", "random"))
 
     @property
     def retrieval_ranking(self) -> tuple[str, str]:  # type: ignore[override]

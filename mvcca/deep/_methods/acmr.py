@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import common_width, targets_of
 from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, parameter
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.layers import linear
@@ -82,10 +81,10 @@ class ACMR(NetworkEstimator):
     True
     """
 
-    triplet_weight: float = 1.0
-    label_weight: float = 1.0
-    adversary_weight: float = 1.0
-    margin: float = 0.1
+    triplet_weight: float = parameter(1.0, NOT_NEGATIVE)
+    label_weight: float = parameter(1.0, NOT_NEGATIVE)
+    adversary_weight: float = parameter(1.0, NOT_NEGATIVE)
+    margin: float = parameter(0.1, POSITIVE)
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (512, 100)
     batch_size: int = 64
     optimizer: Any = "adam"
@@ -94,12 +93,6 @@ class ACMR(NetworkEstimator):
     _gain = 4.0
     _is_scheduled = True  # the weight of the reversed gradient
     requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "triplet_weight": [Interval(Real, 0, None, closed="left")],
-        "label_weight": [Interval(Real, 0, None, closed="left")],
-        "adversary_weight": [Interval(Real, 0, None, closed="left")],
-        "margin": [Interval(Real, 0, None, closed="neither")],
-    }
 
     def _ending(self) -> Ending:
         return AsTrained("euclidean")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep.encoders import DynamicEncoder, Encoders, mlp
@@ -112,25 +111,17 @@ class CCAL(StartedNetworks, CCAScores):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    reg: float | Mapping[str, float] = 1e-3
-    memory: float = 0.9
-    projection: str = "refit"
-    margin: float = 0.7
-    symmetric: bool = True
-    reduction: str = "mean"
+    reg: float | Mapping[str, float] = parameter(1e-3, NOT_NEGATIVE, Mapping)
+    memory: float = parameter(0.9, BELOW_1)
+    projection: str = parameter("refit", one_of("refit", "stored"))
+    margin: float = parameter(0.7, POSITIVE)
+    symmetric: bool = parameter(True, "boolean")
+    reduction: str = parameter("mean", one_of("mean", "sum"))
     optimizer: Any = "adam"
     learning_rate: float | Mapping[str, float] = 5e-3
     monitor: Any = "valid_mrr"
 
     requires = replace(CCAScores.requires, views=(2, 2))
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
-        "memory": [Interval(Real, 0, 1, closed="left")],
-        "projection": [StrOptions({"refit", "stored"})],
-        "margin": [Interval(Real, 0, None, closed="neither")],
-        "symmetric": ["boolean"],
-        "reduction": [StrOptions({"mean", "sum"})],
-    }
 
     def _n_scores(self) -> int:
         check_enough_rows(min(self._setting("batch_size"), self._n_rows), self.n_components)
@@ -218,17 +209,13 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    sees: str = "zx"
-    scaling_layer_sizes: Sequence[int] = (256,)
+    sees: str = parameter("zx", one_of("zx", "z", "x"))
+    scaling_layer_sizes: Sequence[int] = parameter((256,), "array-like")
     warm_up: int | str = "auto"
 
     start: ClassVar[str] = "random"  # type: ignore[misc]  # the warm-up is its start
     _unscaled = "CCAL"
     _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "sees", "scaling_start")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "sees": [StrOptions({"zx", "z", "x"})],
-        "scaling_layer_sizes": ["array-like"],
-    }
 
     def _new_network(
         self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator

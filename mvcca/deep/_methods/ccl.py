@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import common_width, targets_of
 from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, parameter
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import CCLLoss
@@ -89,9 +88,9 @@ class CCL(NetworkEstimator):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    inter_weight: float = 40.0
-    intra_weight: float = 1.0
-    margin: float = 1.0
+    inter_weight: float = parameter(40.0, NOT_NEGATIVE)
+    intra_weight: float = parameter(1.0, NOT_NEGATIVE)
+    margin: float = parameter(1.0, POSITIVE)
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
     batch_size: int = 80
     max_epochs: int | str = 200
@@ -100,11 +99,6 @@ class CCL(NetworkEstimator):
     monitor: Any = "valid_map"
 
     requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "inter_weight": [Interval(Real, 0, None, closed="left")],
-        "intra_weight": [Interval(Real, 0, None, closed="left")],
-        "margin": [Interval(Real, 0, None, closed="neither")],
-    }
 
     def _mlp_options(self) -> dict[str, Any]:
         return SIGMOID

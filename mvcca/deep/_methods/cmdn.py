@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, Tensor, nn
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import targets_of
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, at_least, one_of, parameter
 from mvcca.deep._bases.pretrained import (
     ContrastiveDivergence,
     OnTop,
@@ -106,20 +105,15 @@ class CMDN(Pretrained):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    width: int | str = "auto"
-    n_levels: int = 4
-    label_weight: float = 1.0
+    width: int | str = parameter("auto", at_least(2), one_of("auto"))
+    n_levels: int = parameter(4, at_least(1))
+    label_weight: float = parameter(1.0, NOT_NEGATIVE)
     batch_size: int = 100
     optimizer: Any = "adam"
     learning_rate: float | Mapping[str, float] = 3e-3
     monitor: Any = "valid_map"
 
     requires = replace(Pretrained.requires, labels=True)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "width": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
-        "n_levels": [Interval(Integral, 1, None, closed="left")],
-        "label_weight": [Interval(Real, 0, None, closed="left")],
-    }
 
     def _code_sizes(self) -> list[int]:
         """Widths of the codes of each level."""

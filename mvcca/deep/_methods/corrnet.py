@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, one_of, parameter
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import CorrNetLoss
@@ -90,8 +89,8 @@ class CorrNet(CCAScores):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    correlation: float | str = "auto"
-    output_activation: str = "identity"
+    correlation: float | str = parameter("auto", NOT_NEGATIVE, one_of("auto"))
+    output_activation: str = parameter("identity", one_of("identity", "sigmoid"))
     batch_size: int = 100
     max_epochs: int = 100
     optimizer: Any = "adam"
@@ -99,10 +98,6 @@ class CorrNet(CCAScores):
     weight_decay: float = 0.0
 
     requires = replace(CCAScores.requires, views=(2, 2))
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "correlation": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "output_activation": [StrOptions({"identity", "sigmoid"})],
-    }
 
     def _networks(self, generator: Generator) -> Encoders:
         n_scores = self._n_scores()

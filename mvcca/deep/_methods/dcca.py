@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
-from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
 from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep.encoders import Encoders
@@ -73,12 +71,8 @@ class DCCA(CCAScores, StartedNetworks):
     (True, True)
     """
 
-    final_reg: float | Mapping[str, float] | None = None
+    final_reg: float | Mapping[str, float] | None = parameter(None, NOT_NEGATIVE, Mapping, None)
     learning_rate: float | str | Mapping[str, float] = "auto"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "final_reg": [Interval(Real, 0, None, closed="left"), Mapping, None],
-    }
 
     def _final_reg(self) -> float | dict[str, float]:
         reg = self.reg if self.final_reg is None else self.final_reg

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar
-
-from sklearn.utils._param_validation import Interval
 from torch import Generator
 
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, parameter
 from mvcca.deep._methods.dcca import DCCA
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.objectives import ReconstructionLoss, WeightedSum
@@ -52,12 +49,9 @@ class DCCAE(DCCA):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    reconstruction: float = 0.01
+    reconstruction: float = parameter(0.01, NOT_NEGATIVE)
 
     _network_parameters = ()  # the decoders use hidden_layer_sizes even if encoders are given
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "reconstruction": [Interval(Real, 0, None, closed="left")],
-    }
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         correlation = super()._objective(encoders, widths, generator)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
 from mvcca.deep._bases.estimator import DeepEstimator, Widths
+from mvcca.deep._bases.parameters import POSITIVE, parameter
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import DeViSELoss
@@ -64,18 +63,14 @@ class DeViSE(DeepEstimator):
     """
 
     n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # those of the target
-    target: str | None = None
-    margin: float = 0.1
+    target: str | None = parameter(None, str, None)
+    margin: float = parameter(0.1, POSITIVE)
     max_epochs: int | str = 100
     optimizer: Any = "adam"
     learning_rate: float | Mapping[str, float] = 3e-2
     monitor: Any = "valid_mrr"
 
     requires = replace(DeepEstimator.requires, views=(2, 2))
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "target": [str, None],
-        "margin": [Interval(Real, 0, None, closed="neither")],
-    }
 
     def _target(self, names: tuple[str, ...]) -> str:
         if self.target is not None and self.target not in names:

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from mvcca.base.inputs import open_views
 from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled, scaled_layers
+from mvcca.deep._bases.parameters import one_of, parameter
 from mvcca.deep._methods.dcca import DCCA
 from mvcca.deep.encoders import mlp
 from mvcca.deep.layers import DynamicallyScaledLinear
@@ -72,17 +72,13 @@ class DSDCCA(DCCA, DynamicallyScaled):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    scaling_layer_sizes: Sequence[int] = (128,)
+    scaling_layer_sizes: Sequence[int] = parameter((128,), "array-like")
     warm_up: int | str = "auto"
-    scaling: str = "parameters"
+    scaling: str = parameter("parameters", one_of("parameters", "outputs", "global", "generated"))
 
     start: ClassVar[str] = "random"  # type: ignore[misc]  # the warm-up is its start
     _unscaled = "DCCA"
     _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "scaling", "scaling_start")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "scaling_layer_sizes": ["array-like"],
-        "scaling": [StrOptions({"parameters", "outputs", "global", "generated"})],
-    }
 
     def scales(self, X: Any, y: Any = None) -> Any:
         """The scales that rows give the parameters of the last layer, figure 2 of the paper.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, ClassVar, Self
 
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._methods.dcca import DCCA
 from mvcca.deep._networks.weights import drawn_seed
 from mvcca.deep.encoders import Encoders
@@ -71,19 +70,14 @@ class L0CCA(DCCA):
     {'left': (32,), 'right': (32,)}
     """
 
-    gate_penalty: float | Mapping[str, float] = 0.1
-    gate_sigma: float = 0.5
-    gate_reduction: str = "mean"
+    gate_penalty: float | Mapping[str, float] = parameter(0.1, NOT_NEGATIVE, Mapping)
+    gate_sigma: float = parameter(0.5, POSITIVE)
+    gate_reduction: str = parameter("mean", one_of("mean", "sum"))
     monitor: Any = "valid_loss"
 
     # Gates would not select features of a linear part.
     start: ClassVar[str] = "random"  # type: ignore[misc]
     _collapse_advice = "all gates have closed: lower gate_penalty"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gate_penalty": [Interval(Real, 0, None, closed="left"), Mapping],
-        "gate_sigma": [Interval(Real, 0, None, closed="neither")],
-        "gate_reduction": [StrOptions({"mean", "sum"})],
-    }
 
     def _networks(self, generator: Generator) -> Encoders:
         networks = super()._networks(generator)

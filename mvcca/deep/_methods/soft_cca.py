@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
-from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import SoftCCALoss
@@ -64,16 +62,10 @@ class SoftCCA(CCAScores, StartedNetworks):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    decorrelation: float | str = "auto"
+    decorrelation: float | str = parameter("auto", NOT_NEGATIVE, one_of("auto"))
     max_epochs: int | str = 100
-    decay: float | Mapping[str, float] = 0.95
-    sdl_reduction: str = "sum"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "decorrelation": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "decay": [Interval(Real, 0, 1, closed="left"), Mapping],
-        "sdl_reduction": [StrOptions({"sum", "mean"})],
-    }
+    decay: float | Mapping[str, float] = parameter(0.95, BELOW_1, Mapping)
+    sdl_reduction: str = parameter("sum", one_of("sum", "mean"))
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         if len(set(widths.values())) > 1:
