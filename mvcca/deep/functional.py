@@ -7,6 +7,7 @@ They are usable in any training loop. `mvcca.deep.layers` has those with state, 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -31,7 +32,8 @@ from mvcca.deep._losses.ranking import (
     triplet,
 )
 from mvcca.deep._losses.singular_vectors import polar_factor, safe_svd
-from mvcca.deep._losses.trace_norm import trace_norm, trace_norm_by_autograd
+from mvcca.deep._losses.trace_norm import trace_norm
+from mvcca.machine.on_access import on_access
 
 __all__ = [
     "contrastive",
@@ -60,9 +62,11 @@ __all__ = [
     "squared_distances",
     "structure_preserving",
     "trace_norm",
-    "trace_norm_by_autograd",
     "triplet",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
 
 
 def covariance(F: Tensor, G: Tensor | None = None) -> Tensor:

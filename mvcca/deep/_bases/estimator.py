@@ -207,7 +207,7 @@ class DeepEstimator(MultiViewEstimator):
         X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
             The views, paired. A lone matrix is the first of two views. `SAM`, `ACMR`, `DeepSM`,
             `CCL` and `TwoBranch` also take unpaired views with labels: each epoch pairs rows with
-            equal labels at random, see `mvcca.deep.samplers.LabelPairs`.
+            equal labels at random, see `mvcca.deep.samplers.ShuffledBatches`.
         y : matrix or labels, optional
             The second view, if X is a lone matrix. For other X labels: a class vector, an indicator
             matrix, label sets or `Labels`, one per object; for unpaired views also a list or
@@ -579,7 +579,7 @@ class DeepEstimator(MultiViewEstimator):
         for view, layer in encoders.inputs.items() if is_first else ():
             layer.learn(_arrays(view, views[view], np.float64))
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
-        return training.trainer(encoders, objective, callbacks, is_paired=views.is_paired)
+        return training.trainer(encoders, objective, callbacks)
 
     def _new_networks(self, generator: Generator) -> Encoders:
         """Networks with initial weights, behind layers that are to standardize their rows."""

@@ -285,12 +285,11 @@ class StartedNetworks(NetworkEstimator):
     ) -> Trainer:
         trainer = super()._new_trainer(training, views, callbacks, is_first)
         if is_first and self._begins("linear"):
-            linear = linear_start(views, self._n_scores())
             encoders = trainer.encoders
-            for name, (weights, offsets) in linear.affine.items():
+            affine, encoders.solution = linear_start(views, self._n_scores())
+            for name, (weights, offsets) in affine.items():
                 network = cast("LinearPlus", encoders[name])
                 network.begin(weights, offsets, encoders.inputs.get(name))
-            encoders.solution = linear.solution
         return trainer
 
     def _ending_of(self, trainer: Trainer) -> Ending:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
 
-import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import log_softmax
 
@@ -15,13 +14,13 @@ from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
 from mvcca.deep._bases.parameters import SHARE, one_of, parameter
 from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.functional import reconstruction_error
-from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective, Trainer
 
 
@@ -235,8 +234,8 @@ class CorrespondenceLoss(nn.Module):
         ]
         distances = [reconstruction_error(F, G) for F, G in combinations(scores.values(), 2)]
         return {
-            "reconstruction": (1 - self.weight) * torch.stack(errors).sum(),
-            "correspondence": self.weight * torch.stack(distances).sum(),
+            "reconstruction": (1 - self.weight) * summed(errors),
+            "correspondence": self.weight * summed(distances),
         }
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
-from torch import Generator, nn
+from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.estimator import DeepEstimator, Widths
 from mvcca.deep._bases.parameters import POSITIVE, parameter
+from mvcca.deep._losses.batch import Batch
 from mvcca.deep.encoders import Encoders
+from mvcca.deep.functional import devise
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import DeViSELoss
 from mvcca.deep.trainer import Objective
 
 
@@ -86,4 +88,10 @@ class DeViSE(DeepEstimator):
         return Encoders(networks)
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        return DeViSELoss(self._target(encoders.names), self.margin)
+        return partial(_loss, target=self._target(encoders.names), margin=self.margin)
+
+
+def _loss(scores: Mapping[str, Tensor], _: Batch, *, target: str, margin: float) -> Tensor:
+    """The loss of a batch, as a mean over the mismatches."""
+    mapped = next(F for name, F in scores.items() if name != target)
+    return devise(mapped, scores[target], margin, "mean")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from torch import Generator, nn
+from torch import Generator, Tensor, nn
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, one_of, parameter
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._methods.dcca import DCCA
 from mvcca.deep._networks.weights import drawn_seed
 from mvcca.deep.encoders import Encoders
+from mvcca.deep.functional import expected_open_gates
 from mvcca.deep.layers import StochasticGates
-from mvcca.deep.objectives import GateLoss, WeightedSum
+from mvcca.deep.objectives import WeightedSum
 from mvcca.deep.trainer import Objective, Trainer
 from mvcca.views import Views
 
@@ -101,3 +103,31 @@ class L0CCA(DCCA):
             for name in trainer.encoders.names
         }
         return self
+
+
+class GateLoss(nn.Module):
+    """Expected number, or share, of open gates, summed over the views.
+
+    Parameters
+    ----------
+    gates : sequence of StochasticGates
+        The gates of each view, part of its encoder.
+    weights : sequence of float
+        Weight of each view.
+    reduction : {"mean", "sum"}, default="mean"
+        See `mvcca.deep.expected_open_gates`.
+    """
+
+    def __init__(
+        self, gates: Sequence[StochasticGates], weights: Sequence[float], reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        self.gates = tuple(gates)  # not registered: their parameters belong to the encoders
+        self.weights, self.reduction = weights, reduction
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        """The penalty, which does not depend on the batch."""
+        return summed(
+            weight * expected_open_gates(gates.means, gates.sigma, self.reduction)
+            for gates, weight in zip(self.gates, self.weights, strict=True)
+        )

@@ -12,11 +12,11 @@ from torch import Generator, Tensor, nn
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.parameters import POSITIVE, at_least, parameter
 from mvcca.deep._bases.started import StartedNetworks
+from mvcca.deep._losses.batch import Batch
 from mvcca.deep._networks.weights import drawn_seed
 from mvcca.deep.encoders import WCNN, Encoders
 from mvcca.deep.functional import one_versus_more, other_rows
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from torch import Generator
+import torch
+from torch import Generator, Tensor
 
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, at_least, parameter
 from mvcca.deep._bases.started import StartedNetworks
+from mvcca.deep._losses.batch import Batch
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.objectives import StructureLoss
+from mvcca.deep.functional import same_label, structure_preserving
 from mvcca.deep.trainer import Objective
 
 
@@ -97,4 +100,11 @@ class TwoBranch(StartedNetworks):
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         in_first, in_second = self.structure
         weights = (self.backward, in_first, in_second)
-        return StructureLoss(self.margin, weights, self.mining)
+        return partial(_loss, margin=self.margin, weights=weights, mining=self.mining)
+
+
+def _loss(scores: Mapping[str, Tensor], batch: Batch, **options: Any) -> Tensor:
+    """The loss of a batch; without labels, only the rows of an object are neighbours."""
+    F, G = scores.values()
+    codes = next(iter(batch.labels.values()), torch.arange(len(F), device=F.device))
+    return structure_preserving(F, G, same_label(codes), **options)
