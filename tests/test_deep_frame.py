@@ -116,7 +116,7 @@ def test_unpaired_views_are_sampled_by_their_labels():
     trainer.train(Sample(views, codes), 2)
     assert trainer.history[1]["loss"] < trainer.history[0]["loss"]
     with pytest.raises(ValueError, match="Unpaired views have no common number of rows"):
-        next(ShuffledBatches(4)(Objects({"a": 3, "b": 4}, {}, False), np.random.default_rng()))
+        len(Objects({"a": 3, "b": 4}, {}, False))
 
 
 class Noted(nn.Module):

@@ -55,7 +55,9 @@ def trace_norm_by_autograd(F, G, reg):
 
     def within(H):
         S = functional.covariance(H)
-        return torch.linalg.cholesky(S + reg * S.diagonal().mean() * torch.eye(len(S)))
+        return torch.linalg.cholesky(
+            S + reg * S.diagonal().mean() * torch.eye(len(S), dtype=S.dtype)
+        )
 
     left = torch.linalg.solve_triangular(within(F), functional.covariance(F, G), upper=False)
     T = torch.linalg.solve_triangular(within(G).T, left, upper=True, left=False)

@@ -227,7 +227,7 @@ def test_an_interrupted_choice_resumes(epoch, tmp_path):
         seen = 0
 
         def on_batch_end(self, trainer):
-            Third.seen += trainer.step is not None
+            Third.seen += trainer.epoch > 0
             if Third.seen == 3 * epoch:
                 raise KeyboardInterrupt
 

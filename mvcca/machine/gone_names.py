@@ -6,6 +6,7 @@ The table has the names that rooms no longer offer, of "Moved and removed names"
 from __future__ import annotations
 
 import sys
+from opcode import opmap
 
 INSTEAD = {
     "mvcca.base.forget": "base.inputs.forget",
@@ -87,5 +88,8 @@ def missing(package: str, name: str) -> AttributeError | ImportError:
         return AttributeError(text)
     text += f" any more; use {instead} (see the changelog)"
     # `from package import name` would replace the text of an AttributeError by its own.
-    is_import = sys._getframe(2).f_globals.get("__name__") == "importlib._bootstrap"
+    asker = sys._getframe(2)
+    is_import = asker.f_globals.get("__name__") == "importlib._bootstrap" or (
+        asker.f_code.co_code[asker.f_lasti] == opmap["IMPORT_FROM"]  # from a module
+    )
     return ImportError(text, name=package) if is_import else AttributeError(text)

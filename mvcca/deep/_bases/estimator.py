@@ -406,7 +406,12 @@ class DeepEstimator(MultiViewEstimator):
         self, sample: Sample, validation: Sample | None
     ) -> tuple[Trainer, Sample, Sample | None]:
         """The trainer after training, and its training and validation rows."""
-        training, checkpoint = self._resumed(Training.of(self), sample, validation)
+        return self._trained_once(Training.of(self), sample, validation)
+
+    def _trained_once(
+        self, training: Training, sample: Sample, validation: Sample | None
+    ) -> tuple[Trainer, Sample, Sample | None]:
+        training, checkpoint = self._resumed(training, sample, validation)
         sample, validation = self._divided(sample, validation, training)
         return self._train(training, sample, validation, checkpoint), sample, validation
 
