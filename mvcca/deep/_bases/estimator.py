@@ -37,13 +37,7 @@ from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.identity import identity
 from mvcca.deep._training.rows import Sample, as_array, few_rows, split
-from mvcca.deep._training.training import (
-    MONITORED,
-    OPTIMIZERS,
-    Training,
-    TrainingState,
-    history_of,
-)
+from mvcca.deep._training.training import MONITORED, OPTIMIZERS, Training, TrainingState, history_of
 from mvcca.deep.auto import auto_setting
 from mvcca.deep.callbacks import (
     Callback,

@@ -14,12 +14,7 @@ from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import targets_of
 from mvcca.deep._bases.parameters import NOT_NEGATIVE, at_least, one_of, parameter
-from mvcca.deep._bases.pretrained import (
-    ContrastiveDivergence,
-    Pretrained,
-    StageRows,
-    train_stage,
-)
+from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._methods.corr_ae import CorrespondenceLoss
 from mvcca.deep._networks.rbm import RBM, JointInference
