@@ -31,6 +31,9 @@ from mvcca.deep import (  # noqa: E402
     functional,
     objectives,
 )
+from mvcca.deep._methods.acmr import ACMRLoss  # noqa: E402
+from mvcca.deep._methods.ccl import CCLLoss  # noqa: E402
+from mvcca.deep._methods.cmdn import BimodalLoss  # noqa: E402
 from mvcca.deep._methods.deep_sm import logits_of  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.encoders import WCNN, Encoders, WordCNN, WordCNNRNN  # noqa: E402
@@ -205,11 +208,11 @@ def cross_entropy(logits, targets):
 def test_labels_are_classes_or_sets():
     logits = normal(6, 3)
     loss = objectives.LabelLoss(TARGETS)
-    torch.testing.assert_close(loss(logits, CODES), cross_entropy(logits, TARGETS[CODES]))
+    torch.testing.assert_close(loss.of(logits, CODES), cross_entropy(logits, TARGETS[CODES]))
     sets = torch.tensor([[1, 1, 0], [0, 1, 0], [0, 0, 0]], dtype=torch.float64)
     p, t = 1 / (1 + torch.exp(-logits)), sets[CODES]
     expected = -(t * p.log() + (1 - t) * (1 - p).log()).mean()
-    torch.testing.assert_close(objectives.LabelLoss(sets)(logits, CODES), expected)
+    torch.testing.assert_close(objectives.LabelLoss(sets).of(logits, CODES), expected)
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["activation last", "activation inside"])
@@ -223,10 +226,10 @@ def test_the_loss_of_posteriors_is_that_of_their_logits(sets, whole):
     }
     X = normal(6, 3).float()
     logits = {n: network[0](X) for n, network in networks.items()}
-    expected = sum(objectives.LabelLoss(targets)(L, CODES) for L in logits.values())
+    expected = sum(objectives.LabelLoss(targets).of(L, CODES) for L in logits.values())
     given = {n: nn.Sequential(network) for n, network in networks.items()} if whole else networks
     scores = {name: logits_of(network, not sets)(X) for name, network in given.items()}
-    found = objectives.PosteriorLoss(targets)(scores, batch())
+    found = objectives.LabelLoss(targets)(scores, batch())
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
 
 
@@ -249,7 +252,7 @@ def test_deep_semantic_matching_learns_from_posteriors_that_round_to_0_and_1(set
 def acmr_loss(weights=(1.0, 1.0, 1.0)):
     g = torch.Generator().manual_seed(3)
     modules = linear(3, 3, g).double(), linear(3, 2, g).double()
-    return objectives.ACMRLoss(TARGETS, *modules, weights, 0.5)
+    return ACMRLoss(TARGETS, *modules, weights, 0.5)
 
 
 def test_the_terms_of_acmr_are_its_formulas():
@@ -298,7 +301,7 @@ def test_a_level_of_cmdn_reconstructs_all_views_and_labels_from_each_code():
     layers["q"].bias = layers["p"].bias
     decoders = {n: linear(2, rows.views[n].shape[1], g).double() for n in "pq"}
     classifier = linear(2, 3, g).double()
-    loss = objectives.BimodalLoss(TARGETS, layers, Encoders(decoders), classifier, 4.0)
+    loss = BimodalLoss(TARGETS, layers, Encoders(decoders), classifier, 4.0)
     scores = {n: X.requires_grad_() for n, X in rows.views.items()}
     terms = loss(scores, rows)
     error, labels, n_features = 0.0, 0.0, sum(X.shape[1] for X in scores.values())
@@ -322,7 +325,7 @@ def test_a_level_of_cmdn_reconstructs_all_views_and_labels_from_each_code():
 def test_the_terms_of_ccl_are_its_formulas(activated):
     g, rows = torch.Generator().manual_seed(0), batch()
     classifiers = {n: linear(3, 3, g).double() for n in "pq"}
-    loss = objectives.CCLLoss(TARGETS, Encoders(classifiers), (2.0, 3.0), 1.5, activated)
+    loss = CCLLoss(TARGETS, Encoders(classifiers), (2.0, 3.0), 1.5, activated)
     scores = {n: normal(6, 3, seed=s) for s, n in enumerate("pq")}
     terms = loss(scores, rows)
     f = {n: torch.sigmoid(F) if n in activated else F for n, F in scores.items()}
@@ -364,12 +367,13 @@ class Inputs(Callback):
 
 def test_mining_of_two_branch_reaches_its_loss():
     TwoBranch(3, mining=2, callbacks=[Noted()], **NETS, start="random").fit(planted()[0])
-    assert Noted.seen[0].mining == 2
+    assert Noted.seen[0].keywords["mining"] == 2
 
 
 def test_two_branch_uses_labels_as_neighbours_if_there_are_any():
     scores = {n: normal(6, 3, seed=s) for s, n in enumerate("pq")}
-    loss = objectives.StructureLoss(0.3, (1.0, 0.5, 0.25), 2)
+    model = TwoBranch(3, margin=0.3, backward=1.0, structure=(0.5, 0.25), mining=2)
+    loss = model._objective(Encoders({}), {}, torch.Generator())
     same = CODES[:, None] == CODES
     for rows, near in ((batch(), same), (objectives.Batch({}, np.arange(6), 1), torch.eye(6) > 0)):
         expected = functional.structure_preserving(

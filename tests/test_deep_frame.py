@@ -25,7 +25,7 @@ from mvcca.deep.callbacks import Callback, Refinement, ValidationScore  # noqa: 
 from mvcca.deep.encoders import Encoders  # noqa: E402
 from mvcca.deep.objectives import TraceNormLoss  # noqa: E402
 from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
-from mvcca.deep.steps import AdversarialStep, Step, parameter_groups  # noqa: E402
+from mvcca.deep.steps import parameter_groups  # noqa: E402
 from mvcca.deep.trainer import Trainer, copied  # noqa: E402
 
 SMALL: dict[str, Any] = {
@@ -116,7 +116,7 @@ def test_unpaired_views_are_sampled_by_their_labels():
     trainer.train(Sample(views, codes), 2)
     assert trainer.history[1]["loss"] < trainer.history[0]["loss"]
     with pytest.raises(ValueError, match="Unpaired views have no common number of rows"):
-        next(ShuffledBatches(4)(Objects({"a": 3, "b": 4}, {}, False), np.random.default_rng()))
+        len(Objects({"a": 3, "b": 4}, {}, False))
 
 
 class Noted(nn.Module):
@@ -152,8 +152,9 @@ def test_labels_of_a_batch_are_those_of_its_rows(given):
 
 def test_every_network_may_have_a_learning_rate():
     encoders, start = linear_encoders(), linear_encoders()
-    step = Step(sgd(), {"image": 0.5, "text": 0.0})
-    Trainer(encoders, distance, step, sampler=ShuffledBatches(90)).train(Views(blocks()), 1)
+    rates, sampler = {"image": 0.5, "text": 0.0}, ShuffledBatches(90)
+    trainer = Trainer(encoders, distance, sgd(), sampler=sampler, learning_rates=rates)
+    trainer.train(Views(blocks()), 1)
     assert torch.equal(encoders["text"].weight, start["text"].weight)
     tensors = {name: torch.tensor(X, dtype=torch.float32) for name, X in blocks().items()}
     distance(start(tensors), None).backward()
@@ -165,47 +166,6 @@ def test_every_network_may_have_a_learning_rate():
         model.set_params(learning_rate={"image": 1e-3}).fit(blocks())
     groups = parameter_groups([encoders, nn.Linear(2, 2)], {"image": 0.5, "text": 0.1})
     assert sorted(group["lr"] for group in groups) == [0.1, 0.5]
-
-
-class Guess(nn.Module):
-    """An adversary guesses the view of a score; the networks hide it and bring pairs together."""
-
-    def __init__(self):
-        super().__init__()
-        self.adversary = nn.Linear(2, 1)
-
-    def forward(self, scores, batch):
-        F, G = scores.values()
-        logits = self.adversary(torch.cat([F, G]))[:, 0]
-        truth = torch.cat([torch.ones(len(F)), torch.zeros(len(G))])
-        guess = nn.functional.binary_cross_entropy_with_logits(logits, truth)
-        return {"pairs": distance(scores, batch), "adversary": guess}
-
-
-def test_an_adversary_takes_its_own_step_against_that_of_the_networks():
-    torch.manual_seed(1)
-    objective, start = Guess(), Guess()
-    start.load_state_dict(objective.state_dict())
-    encoders, first = linear_encoders(), linear_encoders()
-    trainer = Trainer(encoders, objective, AdversarialStep(sgd()), sampler=ShuffledBatches(90))
-    trainer.train(Views(blocks()), 1)
-
-    tensors = {name: torch.tensor(X, dtype=torch.float32) for name, X in blocks().items()}
-    terms = start(first(tensors), None)
-    (terms["pairs"] - terms["adversary"]).backward()
-    with torch.no_grad():
-        for p in first.parameters():
-            p -= 0.1 * p.grad
-    start.zero_grad()
-    start(first(tensors), None)["adversary"].backward()
-    with torch.no_grad():
-        for p in start.parameters():
-            p -= 0.1 * p.grad
-    for one, other in ((encoders, first), (objective, start)):
-        for p, q in zip(one.parameters(), other.parameters(), strict=True):
-            torch.testing.assert_close(p, q)
-    with pytest.raises(TypeError, match="needs an objective with a module 'adversary'"):
-        Trainer(linear_encoders(), distance, AdversarialStep(sgd()), sampler=ShuffledBatches(9))
 
 
 # ---- terms and monitors --------------------------------------------------------------------------

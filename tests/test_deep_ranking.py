@@ -10,7 +10,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from mvcca.deep import functional  # noqa: E402
-from mvcca.deep.layers import GradientReversal  # noqa: E402
 
 N, K = 7, 3
 
@@ -276,7 +275,10 @@ def test_labels_are_shared_by_classes_and_by_label_sets():
 
 def test_reversed_gradients_are_minus_the_factor_times_the_plain_ones_and_reach_the_encoder():
     encoder, judge = torch.nn.Linear(K, 4), torch.nn.Linear(4, 2)
-    reversal, X, y = GradientReversal(0.7), F.float(), LABELS.clamp(max=1)
+    X, y = F.float(), LABELS.clamp(max=1)
+
+    def reversal(H):
+        return functional.reverse_gradient(H, 0.7)
 
     def gradients(middle):
         for module in (encoder, judge):

@@ -341,7 +341,7 @@ def test_refinement_goes_back_three_times_with_a_tenth_of_the_rate_and_then_stop
 
     def note(trainer):
         weights.append(weights_of(trainer))
-        states.append(copy.deepcopy(trainer.step.optimizers[0].state_dict()["state"]))
+        states.append(copy.deepcopy(trainer.optimizer.state_dict()["state"]))
 
     trainer = new_trainer(
         Scripted([2, 1] + [3] * 30),
@@ -751,8 +751,8 @@ def test_scaling_networks_start_after_the_warm_up_with_an_optimiser_state_of_the
 
     def note(trainer):
         layer = next(m for m in trainer.encoders.modules() if hasattr(m, "scaled"))
-        state = trainer.step.optimizers[0].state.get(layer.last.weight, {})
-        main = trainer.step.optimizers[0].state[layer.linear.weight]
+        state = trainer.optimizer.state.get(layer.last.weight, {})
+        main = trainer.optimizer.state[layer.linear.weight]
         seen[trainer.epoch] = (
             layer.scaled,
             int(state.get("step", 0)),

@@ -24,7 +24,7 @@ from mvcca import (  # noqa: E402
     save,
 )
 from mvcca.deep.callbacks import Callback  # noqa: E402
-from mvcca.deep.samplers import LabelPairs, Objects  # noqa: E402
+from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
 
 OF_LABELS = [estimator for estimator in DEEP if not estimator.requires.pairs]
 every_estimator = pytest.mark.parametrize("estimator", OF_LABELS, ids=lambda e: type(e).__name__)
@@ -81,7 +81,7 @@ CODES = {
 
 
 def test_pairs_have_equal_labels_and_rows_are_used_equally_often():
-    first, second = batches_of(LabelPairs(5, last="keep"), CODES)
+    first, second = batches_of(ShuffledBatches(5, last="keep"), CODES)
     assert [len(rows["text"]) for rows in first] == [5, 5, 5, 5]
     pairs = {name: np.concatenate([rows[name] for rows in first]) for name in CODES}
     drawn = {name: CODES[name][rows] for name, rows in pairs.items()}
@@ -101,20 +101,20 @@ def test_pairs_have_equal_labels_and_rows_are_used_equally_often():
 
 def test_batches_are_filled_dropped_or_kept_as_those_of_pairs():
     for last, sizes in (("drop", [8, 8]), ("fill", [8, 8, 8]), ("keep", [8, 8, 4])):
-        batches = batches_of(LabelPairs(8, last), CODES)[0]
+        batches = batches_of(ShuffledBatches(8, last), CODES)[0]
         assert [len(rows["sound"]) for rows in batches] == sizes
     with pytest.raises(ValueError, match="last must be one of"):
-        LabelPairs(8, last="skip")
+        ShuffledBatches(8, last="skip")
 
 
 def test_labels_that_a_view_lacks_are_left_out_and_some_must_be_shared():
     codes = {"image": np.array([0, 1, 1, 2]), "text": np.array([1, 3])}
-    (batch,), _ = batches_of(LabelPairs(9), codes)
+    (batch,), _ = batches_of(ShuffledBatches(9), codes)
     assert sorted(batch["image"].tolist()) == [1, 2]
     assert batch["text"].tolist() == [0, 0]
     for codes in ({"a": np.array([0]), "b": np.array([1])}, {}):
         with pytest.raises(ValueError, match="no label set occurs in all views"):
-            batches_of(LabelPairs(9), codes)
+            batches_of(ShuffledBatches(9), codes)
 
 
 # ---- estimators ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.papers import plots
 from benchmarks.papers import solvers as own
+from benchmarks.papers.capacity import n_parameters, widened
 from benchmarks.papers.problems import MNIST, MNIST_FOLDS, mnist_halves, multi30k
 from benchmarks.papers.protocol import (
     Figure,
@@ -142,8 +143,6 @@ _SMALL, _SCALING = (256, 256), (64,)
 
 def _ablations(_: Problem) -> list[Solver]:
     """The variants; all but DCCA and Global Scale have about as many parameters."""
-    from mvcca.deep.encoders import n_parameters, widened
-
     added = n_parameters(_SMALL[-1], _SCALING, _K * (_SMALL[-1] + 1))
     total = n_parameters(392, _SMALL, _K) + added
     of_outputs = widened(_SMALL[-1], _SCALING, _K, added)

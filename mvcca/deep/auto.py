@@ -13,28 +13,19 @@ from typing import Any
 
 MANY_ROWS = 10_000  # use the published settings from this number of rows
 ROWS_PER_COMPONENT = 8  # minimum in a batch
-_FOR_FEW_ROWS = {
-    "batch_size": 128,
-    "hidden_layer_sizes": (256, 256),
-    "width": 256,
-    "max_epochs": 40,
-    "learning_rate": 3e-3,
-    "decorrelation": 1.0,
-    "scaling_start": "one",
-}
-_FOR_MANY_ROWS = {
-    "batch_size": 750,
-    "hidden_layer_sizes": (800, 800),
-    "width": 1024,
-    "max_epochs": 100,
-    "learning_rate": 1e-3,
-    "decorrelation": 10.0,
-    "scaling_start": "default",
+_AUTO = {  # values for fewer rows than that, and for more
+    "batch_size": (128, 750),
+    "hidden_layer_sizes": ((256, 256), (800, 800)),
+    "width": (256, 1024),
+    "max_epochs": (40, 100),
+    "learning_rate": (3e-3, 1e-3),
+    "decorrelation": (1.0, 10.0),
+    "scaling_start": ("one", "default"),
 }
 
 
 def auto_setting(name: str, n_rows: int, n_components: int | None) -> Any:
     """Value of a parameter for a number of training rows."""
-    value: Any = (_FOR_FEW_ROWS if n_rows < MANY_ROWS else _FOR_MANY_ROWS)[name]
+    value: Any = _AUTO[name][n_rows >= MANY_ROWS]
     least = ROWS_PER_COMPONENT * (n_components or 0)
     return max(value, least) if name == "batch_size" else value

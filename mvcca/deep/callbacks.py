@@ -17,7 +17,6 @@ import numpy as np
 from mvcca.deep.endings import AsTrained, Ending, LinearCCA, LinearSolution
 from mvcca.deep.trainer import Callback, Trainer
 from mvcca.measures import total_correlation
-from mvcca.problem import Maps
 from mvcca.problem.expected import profile_vectors
 from mvcca.retrieval import evaluate_retrieval
 from mvcca.views import Labels, Views
@@ -143,36 +142,37 @@ class ValidationScore(Callback):
     def measure(self, trainer: Trainer) -> dict[str, float]:
         """The score; NaN for collapsed networks."""
         assert trainer.validation is not None
+        return {self.column: self._of(trainer, trainer.rows, trainer.validation)}
+
+    def _of(self, trainer: Trainer, rows: Any, validation: Any) -> float:
+        """The score of validation rows, given training rows, with the present networks."""
         solution = None if trainer.epoch else trainer.encoders.solution
         ending = self.ending if solution is None else LinearSolution(solution)
-        valid = in_double(trainer.scores(trainer.validation.views))
+        valid = in_double(trainer.scores(validation.views))
         train = valid
         if ending.learns:
-            n_rows = len(trainer.rows)
+            n_rows = len(rows.views)
             sample = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(int)
-            train = in_double(trainer.scores(trainer.rows.views[sample]))
+            train = in_double(trainer.scores(rows.views[sample]))
         blocks = [F for views in (train, valid) for _, F in views.items()]
         if not all(np.isfinite(F).all() and np.ptp(F, axis=0).any() for F in blocks):
-            return {self.column: np.nan}
+            return np.nan
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit gives the same warnings, once
             maps = ending.maps_of_sample(trainer.objective, train)
-        return {self.column: self._value(maps, valid, trainer.validation.labels)}
-
-    def _value(self, maps: Maps | None, valid: Views, codes: Mapping[str, np.ndarray]) -> float:
-        labels = {name: self._label_vectors(code) for name, code in codes.items()} or None
         scores = valid if maps is None else maps.transform(valid)
+        labels: Any = validation.labels or None
+        if labels is not None and self.labels is not None:
+            labels = {name: self.labels[codes] for name, codes in labels.items()}
         if not isinstance(self.score, str):
-            return float(self.score(scores, labels))
+            vectors = labels and {n: getattr(own, "vectors", own) for n, own in labels.items()}
+            return float(self.score(scores, vectors))
         similarity: Any = self.ending.retrieval_ranking[1]
         if maps is not None and maps.expected is not None:
             rho, similarity = maps.expected.mean, "inner"
             scores = scores.replace({n: profile_vectors(U, rho) for n, U in scores.items()})
         table = evaluate_retrieval(scores, labels, measures=self.score, similarity=similarity)
         return float(table.mean()[self.score])
-
-    def _label_vectors(self, codes: np.ndarray) -> Any:
-        return codes if self.labels is None else self.labels.vectors[codes]
 
 
 class TotalCorrelation(ValidationScore):

@@ -8,18 +8,18 @@ takes float64.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
-from mvcca.deep._networks.capacity import n_parameters, widened
 from mvcca.deep._networks.dynamically_scaled import DynamicEncoder
 from mvcca.deep._networks.image_encoders import cnn, vgg
 from mvcca.deep._networks.text_encoders import WCNN, WordCNN, WordCNNRNN
 from mvcca.deep._networks.weights import linear
+from mvcca.machine.on_access import on_access
 from mvcca.problem import Maps
 
 __all__ = [
@@ -31,11 +31,12 @@ __all__ = [
     "WordCNNRNN",
     "cnn",
     "mlp",
-    "n_parameters",
     "takes_integers",
     "vgg",
-    "widened",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
 
 _LARGEST = 10.0  # deviation of a training row, in units of the scale
 

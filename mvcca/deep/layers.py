@@ -5,6 +5,8 @@ They do not use torch's global random generator.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
@@ -12,17 +14,20 @@ from mvcca.deep._networks.cca_layer import CCALayer
 from mvcca.deep._networks.dynamically_scaled import DynamicallyScaledLinear
 from mvcca.deep._networks.weights import linear
 from mvcca.deep.encoders import Standardize
-from mvcca.deep.functional import covariance, reverse_gradient
+from mvcca.deep.functional import covariance
+from mvcca.machine.on_access import on_access
 
 __all__ = [
     "CCALayer",
     "DynamicallyScaledLinear",
-    "GradientReversal",
     "RunningCovariance",
     "Standardize",
     "StochasticGates",
     "linear",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
 
 
 class StochasticGates(nn.Module):
@@ -79,31 +84,6 @@ class StochasticGates(nn.Module):
     def set_extra_state(self, state: dict[str, int]) -> None:
         """Restore the position in the noise sequence."""
         self.seed, self.n_drawn = state["seed"], state["n_drawn"]
-
-
-class GradientReversal(nn.Module):
-    """Identity whose gradient is multiplied by -factor, for adversarial training [1]_.
-
-    Between an encoder and a discriminator, it lets one optimizer train the discriminator to lower
-    its loss, and the encoder to raise it.
-
-    Parameters
-    ----------
-    factor : float, default=1.0
-        An attribute; schedules change it between epochs.
-
-    References
-    ----------
-    .. [1] Ganin and Lempitsky, "Unsupervised Domain Adaptation by Backpropagation", ICML 2015.
-    """
-
-    def __init__(self, factor: float = 1.0) -> None:
-        super().__init__()
-        self.factor = factor
-
-    def forward(self, X: Tensor) -> Tensor:
-        """Return X."""
-        return reverse_gradient(X, self.factor)
 
 
 class RunningCovariance(nn.Module):

@@ -8,49 +8,38 @@ training loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from mvcca.deep import functional
-from mvcca.deep._losses.batch import Batch
-from mvcca.deep._losses.retrieval_losses import (
-    ACMRLoss,
-    BimodalLoss,
-    CCLLoss,
-    CLIPLoss,
-    DeViSELoss,
-    LabelLoss,
-    PosteriorLoss,
-    RankingLoss,
-    StructureLoss,
-)
+from mvcca.deep._losses.batch import Batch, summed
+from mvcca.deep._networks.cca_layer import CCALayer
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.layers import RunningCovariance, StochasticGates
+from mvcca.deep.layers import RunningCovariance
+from mvcca.machine.on_access import on_access
 from mvcca.machine.warnings import warn
 
 __all__ = [
-    "ACMRLoss",
     "Batch",
-    "BimodalLoss",
-    "CCLLoss",
     "CLIPLoss",
-    "CorrNetLoss",
-    "DeViSELoss",
-    "GateLoss",
     "LabelLoss",
-    "PosteriorLoss",
     "RankingLoss",
     "ReconstructionLoss",
     "SoftCCALoss",
     "SoftHGRLoss",
-    "StructureLoss",
     "TraceNormLoss",
     "WeightedSum",
 ]
 
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
+
+_LARGEST_LOG_SCALE = math.log(100)  # of the cosines, as published
 _ENOUGH, _FEW = 8, 5  # rows per score: enough, and so few that training may be useless
 
 
@@ -76,7 +65,7 @@ class TraceNormLoss(nn.Module):
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """The loss of a batch."""
         reg = self.reg if isinstance(self.reg, Mapping) else dict.fromkeys(scores, self.reg)
-        total = _sum(
+        total = summed(
             functional.trace_norm(scores[p], scores[q], (reg[p], reg[q]))
             for p, q in combinations(scores, 2)
         )
@@ -90,7 +79,7 @@ class SoftHGRLoss(nn.Module):
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """The loss of a batch."""
-        return -_sum(functional.soft_hgr(F, G) for F, G in combinations(scores.values(), 2))
+        return -summed(functional.soft_hgr(F, G) for F, G in combinations(scores.values(), 2))
 
 
 class SoftCCALoss(nn.Module):
@@ -129,12 +118,103 @@ class SoftCCALoss(nn.Module):
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """The loss of a batch; in training mode its covariances update the running ones."""
         tensors = list(scores.values())
-        distance = _sum(functional.squared_distance(F, G) for F, G in combinations(tensors, 2))
-        correlation = _sum(
+        distance = summed(functional.squared_distance(F, G) for F, G in combinations(tensors, 2))
+        correlation = summed(
             functional.off_diagonal(running(F), self.reduction)
             for running, F in zip(self.covariances, tensors, strict=True)
         )
         return distance + self.weight * correlation
+
+
+class RankingLoss(nn.Module):
+    """Pairwise ranking loss over all pairs of views, optionally through a CCA layer.
+
+    Parameters
+    ----------
+    margin : float, default=0.5
+        Margin of `mvcca.deep.functional.pairwise_ranking`.
+    symmetric : bool, default=True
+        Rank both ways; otherwise earlier views are queries of later ones.
+    reduction : {"mean", "sum"}, default="mean"
+        Mean over the mismatches of a batch, or sum.
+    layer : CCALayer, optional
+        Projects the scores of two views before they are ranked.
+    """
+
+    def __init__(
+        self,
+        margin: float = 0.5,
+        *,
+        symmetric: bool = True,
+        reduction: str = "mean",
+        layer: CCALayer | None = None,
+    ) -> None:
+        super().__init__()
+        self.margin, self.symmetric, self.reduction = margin, symmetric, reduction
+        self.layer = layer
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        """The loss of a batch."""
+        tensors = list(scores.values())
+        if self.layer is not None:
+            tensors = list(self.layer(*tensors))
+        return summed(
+            functional.pairwise_ranking(
+                F, G, self.margin, symmetric=self.symmetric, reduction=self.reduction
+            )
+            for F, G in combinations(tensors, 2)
+        )
+
+
+class CLIPLoss(nn.Module):
+    """`mvcca.deep.functional.info_nce` over all pairs of views, with a trained temperature.
+
+    Parameters
+    ----------
+    temperature : float, default=0.07
+        Initial temperature; it does not fall below 0.01.
+    """
+
+    no_weight_decay = ("log_scale",)
+
+    def __init__(self, temperature: float = 0.07) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        """The loss of a batch."""
+        temperature = self.log_scale.clamp(max=_LARGEST_LOG_SCALE).neg().exp()
+        pairs = combinations(scores.values(), 2)
+        return summed(functional.info_nce(F, G, temperature) for F, G in pairs)
+
+
+class LabelLoss(nn.Module):
+    """Cross entropy of labels: of the softmax for classes, of sigmoids for label sets.
+
+    Parameters
+    ----------
+    targets : Tensor, shape (n_codes, n_labels)
+        Label vector of each code. They are classes if each is the indicator of one label, and label
+        sets otherwise.
+    """
+
+    targets: Tensor
+
+    def __init__(self, targets: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("targets", targets, persistent=False)
+        indicators = ((targets == 0) | (targets == 1)).all()
+        self.are_classes = bool(indicators and (targets.sum(dim=1) == 1).all())
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        """The loss of a batch whose scores are logits, summed over the views."""
+        return summed(self.of(logits, batch.labels[name]) for name, logits in scores.items())
+
+    def of(self, logits: Tensor, codes: Tensor) -> Tensor:
+        """Mean cross entropy of rows with the given codes."""
+        if self.are_classes:
+            return nn.functional.cross_entropy(logits, self.targets[codes])
+        return nn.functional.binary_cross_entropy_with_logits(logits, self.targets[codes])
 
 
 class ReconstructionLoss(nn.Module):
@@ -153,74 +233,9 @@ class ReconstructionLoss(nn.Module):
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Σ_p mean_i ‖x_p,i - d_p(f_p,i)‖²."""
         decoded = self.decoders(scores)
-        return _sum(functional.reconstruction_error(X, decoded[n]) for n, X in batch.views.items())
-
-
-class GateLoss(nn.Module):
-    """Expected number, or share, of open gates, summed over the views.
-
-    Parameters
-    ----------
-    gates : sequence of StochasticGates
-        The gates of each view, part of its encoder.
-    weights : sequence of float
-        Weight of each view.
-    reduction : {"mean", "sum"}, default="mean"
-        See `mvcca.deep.functional.expected_open_gates`.
-    """
-
-    def __init__(
-        self, gates: Sequence[StochasticGates], weights: Sequence[float], reduction: str = "mean"
-    ) -> None:
-        super().__init__()
-        self.gates = tuple(gates)  # not registered: their parameters belong to the encoders
-        self.weights, self.reduction = weights, reduction
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The penalty, which does not depend on the batch."""
-        return _sum(
-            weight * functional.expected_open_gates(gates.means, gates.sigma, self.reduction)
-            for gates, weight in zip(self.gates, self.weights, strict=True)
+        return summed(
+            functional.reconstruction_error(X, decoded[n]) for n, X in batch.views.items()
         )
-
-
-class CorrNetLoss(nn.Module):
-    """Reconstruction error minus correlation, the loss of `mvcca.deep.CorrNet`.
-
-    Parameters
-    ----------
-    layers : mapping of str to Linear
-        Linear layers of the encoders, with weights W_x, W_y and one shared bias b; the decoders use
-        their transposes.
-    weight : float
-        Weight λ of the correlation.
-    sigmoid_output : bool
-        Whether the output activation a is the sigmoid (for features between 0 and 1).
-    """
-
-    def __init__(
-        self, layers: Mapping[str, nn.Linear], weight: float, sigmoid_output: bool
-    ) -> None:
-        super().__init__()
-        self.layers = dict(layers)  # not registered: their parameters belong to the encoders
-        self.weight = weight
-        self.activation = torch.sigmoid if sigmoid_output else nn.Identity()
-        self.offsets = nn.ParameterList(torch.zeros(layer.in_features) for layer in layers.values())
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch with scores h(x, 0) and h(0, y)."""
-        linear_parts = [batch.views[name] @ layer.weight.T for name, layer in self.layers.items()]
-        bias = next(iter(self.layers.values())).bias
-        joint = torch.sigmoid(sum(linear_parts) + bias)
-        F, G = scores.values()
-        error = _sum(
-            functional.reconstruction_error(
-                batch.views[name], self.activation(hidden @ layer.weight + offset)
-            )
-            for hidden in (F, G, joint)
-            for (name, layer), offset in zip(self.layers.items(), self.offsets, strict=True)
-        )
-        return error - self.weight * functional.coordinate_correlation(F, G)
 
 
 class WeightedSum(nn.Module):
@@ -243,10 +258,6 @@ class WeightedSum(nn.Module):
             name: weight * loss(scores, batch)
             for (name, weight), loss in zip(self.weights.items(), self.losses, strict=True)
         }
-
-
-def _sum(terms: object) -> Tensor:
-    return torch.stack(list(terms)).sum()  # type: ignore[call-overload]
 
 
 def _warn_of_small_batch(scores: Mapping[str, Tensor]) -> bool:

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mvcca.machine.on_access import on_access
 from mvcca.views.labels import rows_by_code
 
-__all__ = ["LabelPairs", "Objects", "Sampler", "ShuffledBatches"]
+__all__ = ["Objects", "Sampler", "ShuffledBatches"]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +60,11 @@ Sampler = Callable[[Objects, np.random.Generator], Iterator[Mapping[str, np.ndar
 
 
 class ShuffledBatches:
-    """Paired batches of equal size in a new random order every epoch.
+    """Batches of equal size in a new random order every epoch.
+
+    Unpaired views are paired by their labels, anew in every epoch: all rows of a class occur once
+    in the view that has most of them, and in the other views each as often as the others or once
+    more. Rows whose label set does not occur in every view are left out.
 
     Parameters
     ----------
@@ -73,6 +82,14 @@ class ShuffledBatches:
     >>> batches = ShuffledBatches(4)(objects, np.random.default_rng(0))
     >>> [len(rows["text"]) for rows in batches]
     [4, 4]
+
+    >>> labels = {"image": np.array([0, 0, 0, 0, 1, 1]), "sound": np.array([1, 0, 0])}
+    >>> objects = Objects({"image": 6, "sound": 3}, labels, paired=False)
+    >>> (batch,) = ShuffledBatches(6)(objects, np.random.default_rng(0))
+    >>> bool((labels["image"][batch["image"]] == labels["sound"][batch["sound"]]).all())
+    True
+    >>> np.bincount(batch["image"]), np.bincount(batch["sound"])
+    (array([1, 1, 1, 1, 1, 1]), array([2, 2, 2]))
     """
 
     def __init__(self, batch_size: int, last: str = "drop") -> None:
@@ -85,51 +102,31 @@ class ShuffledBatches:
         self, objects: Objects, rng: np.random.Generator
     ) -> Iterator[dict[str, np.ndarray]]:
         """Positions of the rows of each view, a mapping per batch."""
-        batches = _shuffled(len(objects), self.batch_size, self.last, rng)
-        return (dict.fromkeys(objects.sizes, rows) for rows in batches)
-
-
-class LabelPairs(ShuffledBatches):
-    """Batches of unpaired views that pair rows with equal labels, anew in every epoch.
-
-    In an epoch, all rows of a class occur once in the view that has most of them. In the other
-    views they are repeated, each as often as the others or once more. Rows whose label set does not
-    occur in every view are left out.
-
-    Parameters
-    ----------
-    batch_size : int
-        Pairs per batch; all pairs if there are fewer.
-    last : {"drop", "fill", "keep"}, default="drop"
-        Leftover pairs are skipped this epoch, padded with random pairs, or form a smaller batch.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mvcca.deep.samplers import LabelPairs, Objects
-    >>> labels = {"image": np.array([0, 0, 0, 0, 1, 1]), "sound": np.array([1, 0, 0])}
-    >>> objects = Objects({"image": 6, "sound": 3}, labels, paired=False)
-    >>> (batch,) = LabelPairs(6)(objects, np.random.default_rng(0))
-    >>> bool((labels["image"][batch["image"]] == labels["sound"][batch["sound"]]).all())
-    True
-    >>> np.bincount(batch["image"]), np.bincount(batch["sound"])
-    (array([1, 1, 1, 1, 1, 1]), array([2, 2, 2]))
-    """
-
-    def __call__(
-        self, objects: Objects, rng: np.random.Generator
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """Positions of the rows of each view, a mapping per batch."""
+        if objects.paired:
+            batches = self._shuffled(len(objects), rng)
+            return (dict.fromkeys(objects.sizes, rows) for rows in batches)
         pairs = pairs_by_label(objects.labels, rng)
-        n_pairs = len(next(iter(pairs.values())))
-        batches = _shuffled(n_pairs, self.batch_size, self.last, rng)
+        batches = self._shuffled(len(next(iter(pairs.values()))), rng)
         return ({name: rows[chosen] for name, rows in pairs.items()} for chosen in batches)
+
+    def _shuffled(self, n_rows: int, rng: np.random.Generator) -> list[np.ndarray]:
+        """Positions of rows in random order, in batches."""
+        # Drawn at once, not per batch: reading ahead must not change the state of rng.
+        order = rng.permutation(n_rows)
+        size = min(self.batch_size, n_rows)
+        left_over = n_rows % size
+        if left_over and self.last == "drop":
+            order = order[: n_rows - left_over]
+        elif left_over and self.last == "fill":
+            others = rng.choice(order[: n_rows - left_over], size - left_over, replace=False)
+            order = np.concatenate([order, others])
+        return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def pairs_by_label(
     labels: Mapping[str, np.ndarray], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Positions of rows with equal labels, each as often as `LabelPairs` says, by view."""
+    """Positions of rows with equal labels, each as often as `ShuffledBatches` says, by view."""
     groups = {name: rows_by_code(codes) for name, codes in labels.items()}
     shared = set.intersection(*map(set, groups.values())) if groups else set()
     if not shared:
@@ -149,19 +146,3 @@ def _repeated(rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """A number of the rows in random order, all equally often."""
     times = -(-n // len(rows))
     return np.concatenate([rng.permutation(rows) for _ in range(times)])[:n]
-
-
-def _shuffled(
-    n_rows: int, batch_size: int, last: str, rng: np.random.Generator
-) -> list[np.ndarray]:
-    """Positions of rows in random order, in batches."""
-    # Drawn at once, not per batch: reading ahead must not change the state of rng.
-    order = rng.permutation(n_rows)
-    size = min(batch_size, n_rows)
-    left_over = n_rows % size
-    if left_over and last == "drop":
-        order = order[: n_rows - left_over]
-    elif left_over and last == "fill":
-        others = rng.choice(order[: n_rows - left_over], size - left_over, replace=False)
-        order = np.concatenate([order, others])
-    return [order[start : start + size] for start in range(0, len(order), size)]

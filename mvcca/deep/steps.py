@@ -1,109 +1,23 @@
-"""Training steps: how the parameters of networks and objective follow the loss of a batch."""
+"""Steps of the trainer: how parameters of networks and objective follow the loss of a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from mvcca.deep.encoders import Encoders
+from mvcca.machine.on_access import on_access
 
-__all__ = ["AdversarialStep", "Step", "parameter_groups"]
+__all__ = ["descend", "parameter_groups"]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
 
 Optimizer: TypeAlias = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
 Loss: TypeAlias = Tensor | Mapping[str, Tensor]
-
-
-class Step:
-    """One step of one optimizer down the gradient of the loss.
-
-    Parameters
-    ----------
-    optimizer : callable
-        Factory of an optimizer from a list of parameter groups, such as
-        ``partial(torch.optim.RMSprop, lr=1e-3)``.
-    learning_rates : mapping of str to float, optional
-        Learning rate of the network of each view, instead of the one of the optimizer.
-
-    Attributes
-    ----------
-    optimizers : list of torch.optim.Optimizer
-        The optimizers, after `prepare`.
-    """
-
-    def __init__(
-        self, optimizer: Optimizer, learning_rates: Mapping[str, float] | None = None
-    ) -> None:
-        self.optimizer, self.learning_rates = optimizer, dict(learning_rates or {})
-        self.optimizers: list[torch.optim.Optimizer] = []
-
-    def prepare(self, modules: Sequence[nn.Module]) -> None:
-        """Create the optimizers for the parameters of the encoders and of the objective."""
-        self.optimizers = [self.optimizer(parameter_groups(modules, self.learning_rates))]
-
-    def take(self, loss_of: Callable[[], Loss], device: torch.device) -> tuple[Loss, Tensor]:
-        """Make the step; return the loss and whether it and its gradient were finite.
-
-        ``loss_of()`` computes the loss of the batch with the present parameters.
-        """
-        loss = loss_of()
-        return loss, descend(self.optimizers[0], total(loss), device)
-
-
-class AdversarialStep(Step):
-    """Alternate between the networks and an adversary, which is a part of the objective.
-
-    The networks, and all other parts of the objective, take a step down the gradient of the other
-    terms of the loss minus the adversary's term; then the adversary takes a step down the gradient
-    of its term for the new networks. With `mvcca.deep.layers.GradientReversal` in front of the
-    adversary, `Step` updates both at once.
-
-    Parameters
-    ----------
-    optimizer : callable
-        Factory of an optimizer from a list of parameter groups; called once for each side.
-    learning_rates : mapping of str to float, optional
-        Learning rate of the network of each view, instead of the one of the optimizer.
-    term : str, default="adversary"
-        Name of the adversary's term of the loss, and of the attribute of the objective that holds
-        its network.
-    """
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        learning_rates: Mapping[str, float] | None = None,
-        term: str = "adversary",
-    ) -> None:
-        super().__init__(optimizer, learning_rates)
-        self.term = term
-
-    def prepare(self, modules: Sequence[nn.Module]) -> None:
-        """Create an optimizer for the adversary, and one for all other parameters."""
-        adversary = getattr(modules[-1], self.term, None)
-        if not isinstance(adversary, nn.Module):
-            raise TypeError(
-                f"AdversarialStep needs an objective with a module {self.term!r}, got "
-                f"{modules[-1]!r}."
-            )
-        groups = parameter_groups(modules, self.learning_rates)
-        apart = {id(p) for p in adversary.parameters()}
-        self.optimizers = [
-            self.optimizer(_chosen(groups, lambda p: id(p) not in apart)),
-            self.optimizer(_chosen(groups, lambda p: id(p) in apart)),
-        ]
-
-    def take(self, loss_of: Callable[[], Loss], device: torch.device) -> tuple[Loss, Tensor]:
-        """Make a step for each side; return the loss before them and whether all was finite."""
-        loss = loss_of()
-        if not isinstance(loss, Mapping) or self.term not in loss:
-            raise ValueError(f"AdversarialStep needs a loss with a term {self.term!r}, got {loss}.")
-        networks, adversary = self.optimizers
-        are_finite = descend(networks, total(loss) - 2 * loss[self.term], device)
-        again = loss_of()[self.term]
-        return loss, are_finite & descend(adversary, again, device)
 
 
 def total(loss: Loss) -> Tensor:
@@ -178,8 +92,3 @@ def parameter_groups(
         groups.setdefault(tuple(options.items()), {"params": [], **options})["params"].append(p)
     found = sorted(groups.values(), key=lambda group: "weight_decay" in group)
     return found or [{"params": []}]
-
-
-def _chosen(groups: list[dict[str, Any]], wanted: Callable[[Any], bool]) -> list[dict[str, Any]]:
-    chosen = [{**group, "params": [p for p in group["params"] if wanted(p)]} for group in groups]
-    return [group for group in chosen if group["params"]]

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -25,7 +24,7 @@ from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_den
 from mvcca.deep._training.rows import Batches, Sample, as_array
 from mvcca.deep.encoders import Encoders, row_dtype, scores_of
 from mvcca.deep.samplers import Sampler
-from mvcca.deep.steps import Loss, Optimizer, Step
+from mvcca.deep.steps import Loss, Optimizer, descend, parameter_groups, total
 from mvcca.machine.config import block_slices
 from mvcca.machine.deadline import tick
 from mvcca.machine.warnings import warn
@@ -90,11 +89,13 @@ class Trainer:
     objective : callable ``(scores, batch) -> loss``
         Loss to minimize: a tensor, or a mapping of named terms that are summed. If it is a module,
         its parameters are trained, too.
-    step : Step or callable
-        How parameters are updated; see `mvcca.deep.steps`. A factory of an optimizer from a list of
-        parameter groups, such as ``partial(torch.optim.RMSprop, lr=1e-3)``, is a `Step` of it.
+    optimizer : callable
+        Factory of an optimizer from a list of parameter groups, such as
+        ``partial(torch.optim.RMSprop, lr=1e-3)``.
     sampler : callable ``(objects, rng) -> iterator of {view: positions}``
         Batches of an epoch; see `mvcca.deep.samplers`.
+    learning_rates : mapping of str to float, optional
+        Learning rate of the network of each view, instead of the one of the optimizer.
     callbacks : sequence of Callback, default=()
         Called during training; see `mvcca.deep.callbacks`.
     device : torch.device or str, default="cpu"
@@ -136,9 +137,10 @@ class Trainer:
         self,
         encoders: Encoders,
         objective: Objective,
-        step: Step | Optimizer,
+        optimizer: Optimizer,
         *,
         sampler: Sampler,
+        learning_rates: Mapping[str, float] | None = None,
         callbacks: Sequence[Callback] = (),
         device: torch.device | str = "cpu",
         seed: int = 0,
@@ -153,9 +155,10 @@ class Trainer:
         self.modules: list[nn.Module] = [encoders]
         if isinstance(objective, nn.Module):
             self.modules.append(objective)
-        self.step = step if isinstance(step, Step) else Step(step)
-        self.move_to(torch.device(device))
-        self.step.prepare(self.modules)
+        self.device = torch.device(device)
+        for module in self.modules:
+            module.to(self.device)
+        self.optimizer = optimizer(parameter_groups(self.modules, learning_rates))
         self.rng = np.random.default_rng(seed)
         self.torch_generator = IsolatedGenerator(torch_seed)
         self.epoch = self.last_epoch = self.best_epoch = 0
@@ -180,17 +183,13 @@ class Trainer:
         if self._best is not None:
             self._load_weights(self._best)
 
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """Parameter groups of all optimizers."""
-        return [group for optimizer in self.step.optimizers for group in optimizer.param_groups]
-
     def learning_rates(self) -> list[float]:
         """Learning rate of every parameter group."""
-        return [group["lr"] for group in self.parameter_groups()]
+        return [group["lr"] for group in self.optimizer.param_groups]
 
     def set_learning_rates(self, rates: Sequence[float]) -> None:
         """Set the learning rate of every parameter group."""
-        for group, rate in zip(self.parameter_groups(), rates, strict=True):
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate
 
     def scores(self, views: Views) -> Views:
@@ -296,7 +295,7 @@ class Trainer:
             return False
         for callback in self.callbacks:
             figures |= callback.measure(self)
-        figures["learning_rate"] = self.step.optimizers[0].param_groups[0]["lr"]
+        figures["learning_rate"] = self.learning_rates()[0]
         figures["skipped"] = n_steps - n_finite
         figures["seconds"] = time.perf_counter() - start
         self.history.append(figures)
@@ -312,7 +311,8 @@ class Trainer:
         """Step once per batch; return mean figures, and the numbers of all and of finite steps."""
         chosen, taken = self.sampler(self.rows.objects, self.rng), LossSums()
         for batch in self.rows.batches(chosen, self.epoch, self.planned_epochs):
-            taken.add(*self.step.take(partial(self._loss, batch), self.device))
+            loss = self._loss(batch)
+            taken.add(loss, descend(self.optimizer, total(loss), self.device))
             for callback in self.callbacks:
                 callback.on_batch_end(self)
         return taken.means()
@@ -416,22 +416,19 @@ class Trainer:
         self.device = device
         for module in self.modules:
             module.to(device)
-        for optimizer in self.step.optimizers:  # which moves the state to its parameters
-            optimizer.load_state_dict(optimizer.state_dict())
+        # which moves the state to its parameters
+        self.optimizer.load_state_dict(self.optimizer.state_dict())
 
     def _weights(self) -> dict[str, Any]:
         """A copy of the states of networks, objective and optimizer."""
         modules = [copied(module.state_dict()) for module in self.modules]
-        states = [copied(optimizer.state_dict()) for optimizer in self.step.optimizers]
-        return {"modules": modules, "optimizer": states[0] if len(states) == 1 else states}
+        return {"modules": modules, "optimizer": copied(self.optimizer.state_dict())}
 
     def _load_weights(self, state: dict[str, Any]) -> None:
-        for module, module_state in zip(self.modules, state["modules"], strict=True):
+        # Older files have an empty state of an objective that is a function now.
+        for module, module_state in zip(self.modules, state["modules"], strict=False):
             module.load_state_dict(module_state)
-        states = state["optimizer"]
-        states = states if isinstance(states, list) else [states]
-        for optimizer, optimizer_state in zip(self.step.optimizers, states, strict=True):
-            optimizer.load_state_dict(copied(optimizer_state))
+        self.optimizer.load_state_dict(copied(state["optimizer"]))
 
 
 def refuse_without_validation(callbacks: Iterable[Callback]) -> None:

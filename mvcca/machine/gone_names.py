@@ -6,6 +6,7 @@ The table has the names that rooms no longer offer, of "Moved and removed names"
 from __future__ import annotations
 
 import sys
+from opcode import opmap
 
 INSTEAD = {
     "mvcca.base.forget": "base.inputs.forget",
@@ -16,6 +17,21 @@ INSTEAD = {
     "mvcca.blocks.read_identified": "blocks.read_table",
     "mvcca.blocks.read_texts": "blocks.read_table",
     "mvcca.comparison.Difference": "ComparisonResult.is_worse and ComparisonResult.standing",
+    "mvcca.deep.encoders.n_parameters": "sum(p.numel() for p in network.parameters())",
+    "mvcca.deep.encoders.widened": "sum(p.numel() for p in network.parameters())",
+    "mvcca.deep.functional.trace_norm_by_autograd": "deep.functional.trace_norm",
+    "mvcca.deep.layers.GradientReversal": "deep.functional.reverse_gradient",
+    "mvcca.deep.objectives.ACMRLoss": "deep.ACMR",
+    "mvcca.deep.objectives.BimodalLoss": "deep.CMDN",
+    "mvcca.deep.objectives.CCLLoss": "deep.CCL",
+    "mvcca.deep.objectives.CorrNetLoss": "deep.CorrNet",
+    "mvcca.deep.objectives.DeViSELoss": "deep.functional.devise",
+    "mvcca.deep.objectives.GateLoss": "deep.functional.expected_open_gates",
+    "mvcca.deep.objectives.PosteriorLoss": "deep.objectives.LabelLoss",
+    "mvcca.deep.objectives.StructureLoss": "deep.functional.structure_preserving",
+    "mvcca.deep.samplers.LabelPairs": "deep.samplers.ShuffledBatches",
+    "mvcca.deep.steps.AdversarialStep": "deep.functional.reverse_gradient",
+    "mvcca.deep.steps.Step": "Trainer(encoders, objective, optimizer, learning_rates=)",
     "mvcca.interop.alignment.Step": "AlignmentStep",
     "mvcca.linear.CovarianceCCA": "a StatisticEstimator with your problem",
     "mvcca.machine.Config": "machine.config.Config",
@@ -72,5 +88,8 @@ def missing(package: str, name: str) -> AttributeError | ImportError:
         return AttributeError(text)
     text += f" any more; use {instead} (see the changelog)"
     # `from package import name` would replace the text of an AttributeError by its own.
-    is_import = sys._getframe(2).f_globals.get("__name__") == "importlib._bootstrap"
+    asker = sys._getframe(2)
+    is_import = asker.f_globals.get("__name__") == "importlib._bootstrap" or (
+        asker.f_code.co_code[asker.f_lasti] == opmap["IMPORT_FROM"]  # from a module
+    )
     return ImportError(text, name=package) if is_import else AttributeError(text)

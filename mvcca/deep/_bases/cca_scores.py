@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import RankedByCorrelation
 from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import MONITORED
 from mvcca.deep.endings import Ending, LinearCCA
@@ -66,14 +65,10 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
         Rank of each view's network outputs.
     """
 
-    reg: float | Mapping[str, float] = 1e-4
-    monitor: Any = "auto"
+    reg: float | Mapping[str, float] = parameter(1e-4, NOT_NEGATIVE, Mapping)
+    monitor: Any = parameter("auto", one_of("auto", *MONITORED), callable)
 
     _within_rows = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
-        "monitor": [StrOptions({"auto", *MONITORED}), callable],
-    }
 
     def _setting(self, name: str) -> Any:
         if name == "monitor" and self.monitor == "auto":

@@ -6,18 +6,16 @@ Subclasses define the networks (`_networks`), the loss (`_objective`) and the en
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, is_dataclass, replace
-from functools import partial, reduce
+from dataclasses import field, replace
+from functools import partial
 from numbers import Integral, Real
-from operator import or_
-from typing import Any, ClassVar, Self, cast, dataclass_transform
+from typing import Any, Self, TypeAlias, cast, dataclass_transform
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
@@ -26,17 +24,20 @@ from mvcca.base.label_checks import check_labels
 from mvcca.base.projection import projected
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import few
+from mvcca.deep._bases.parameters import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    at_least,
+    constraints,
+    one_of,
+    parameter,
+    with_constructor,
+)
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.identity import identity
 from mvcca.deep._training.rows import Sample, as_array, few_rows, split
-from mvcca.deep._training.training import (
-    MONITORED,
-    OPTIMIZERS,
-    Training,
-    TrainingState,
-    history_of,
-)
+from mvcca.deep._training.training import MONITORED, OPTIMIZERS, Training, TrainingState, history_of
 from mvcca.deep.auto import auto_setting
 from mvcca.deep.callbacks import (
     Callback,
@@ -60,13 +61,12 @@ from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
 _FLOATS = (np.float64, np.float32)
 
-_STORES_PARAMETERS = {"eq": False, "repr": False, "kw_only": True}  # the constructor, no more
-
 Widths = Mapping[str, int]  # of the networks' outputs, by view
+LearningRate: TypeAlias = float | str | Mapping[str, float]
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
-@dataclass(**_STORES_PARAMETERS)
+@with_constructor
 class DeepEstimator(MultiViewEstimator):
     """Base of the deep estimators: one network per view, and an ending that gives the scores.
 
@@ -145,20 +145,26 @@ class DeepEstimator(MultiViewEstimator):
         Number of features of X, summed over its views.
     """
 
-    n_components: int = field(default=2, kw_only=False)
-    batch_size: int | str = "auto"
-    max_epochs: int | str = "auto"
-    optimizer: str | Callable[..., torch.optim.Optimizer] = "rmsprop"
-    learning_rate: float | str | Mapping[str, float] = 1e-3
-    weight_decay: float = 1e-5
-    standardize: bool | str = "auto"
-    validation_fraction: float | None = None
-    patience: int | None = None
-    monitor: str | Callable[..., float] = "valid_loss"
-    callbacks: Sequence[Callback] = ()
-    mixed_precision: bool = False
-    device: str = "auto"
-    random_state: Any = None
+    n_components: int = field(default=2, kw_only=False, metadata=constraints(at_least(1)))
+    batch_size: int | str = parameter("auto", at_least(2), one_of("auto"))
+    max_epochs: int | str = parameter("auto", at_least(1), one_of("auto"))
+    optimizer: str | Callable[..., torch.optim.Optimizer] = parameter(
+        "rmsprop", one_of(*OPTIMIZERS), callable
+    )
+    learning_rate: float | str | Mapping[str, float] = parameter(
+        1e-3, POSITIVE, Mapping, one_of("auto")
+    )
+    weight_decay: float = parameter(1e-5, NOT_NEGATIVE)
+    standardize: bool | str = parameter("auto", "boolean", one_of("auto", "view"))
+    validation_fraction: float | None = parameter(
+        None, Interval(Real, 0, 1, closed="neither"), None
+    )
+    patience: int | None = parameter(None, at_least(1), None)
+    monitor: Any = parameter("valid_loss", one_of(*MONITORED), callable)
+    callbacks: Sequence[Callback] = parameter((), "array-like")
+    mixed_precision: bool = parameter(False, "boolean")
+    device: str = parameter("auto", str)
+    random_state: Any = parameter(None, "random_state")
 
     # Not annotated: annotated attributes are parameters of the constructor.
     _labels = cast("Labels | None", None)  # distinct ones of the rows, if the training uses labels
@@ -170,48 +176,10 @@ class DeepEstimator(MultiViewEstimator):
     _within_rows = False  # whether outputs must be fewer than rows; the ending warns of the others
     _is_scheduled = False  # whether an epoch depends on how many there are to be
     _collapse_advice = "training has collapsed: lower learning_rate"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
-        "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
-        "learning_rate": [
-            Interval(Real, 0, None, closed="neither"),
-            Mapping,
-            StrOptions({"auto"}),
-        ],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "standardize": ["boolean", StrOptions({"auto", "view"})],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
-        "patience": [Interval(Integral, 1, None, closed="left"), None],
-        "monitor": [StrOptions(set(MONITORED)), callable],
-        "callbacks": ["array-like"],
-        "mixed_precision": ["boolean"],
-        "device": [str],
-        "random_state": ["random_state"],
-    }
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make annotated attributes parameters of the constructor, which stores them.
-
-        Classes inherit parameters and may change their defaults. In the signature a class's own
-        parameters come first: they are what the method is about. The constraints of own parameters
-        join those of inherited ones. A class with a constructor keeps it.
-        """
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            return
-        dataclass(**_STORES_PARAMETERS)(cls)
-        bases = filter(is_dataclass, cls.__bases__)
-        inherited = [name for base in bases for name in inspect.signature(base).parameters]
-        signature = inspect.signature(cls.__init__)
-        parameters = sorted(
-            signature.parameters.values(),
-            key=lambda p: (p.kind, inherited.index(p.name) if p.name in inherited else -1),
-        )
-        cls.__init__.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        known = [vars(base).get("_parameter_constraints", {}) for base in reversed(cls.__mro__)]
-        cls._parameter_constraints = reduce(or_, known)
+        with_constructor(cls)
 
     @all_or_nothing
     def fit(
@@ -233,7 +201,7 @@ class DeepEstimator(MultiViewEstimator):
         X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
             The views, paired. A lone matrix is the first of two views. `SAM`, `ACMR`, `DeepSM`,
             `CCL` and `TwoBranch` also take unpaired views with labels: each epoch pairs rows with
-            equal labels at random, see `mvcca.deep.samplers.LabelPairs`.
+            equal labels at random, see `mvcca.deep.samplers.ShuffledBatches`.
         y : matrix or labels, optional
             The second view, if X is a lone matrix. For other X labels: a class vector, an indicator
             matrix, label sets or `Labels`, one per object; for unpaired views also a list or
@@ -432,7 +400,12 @@ class DeepEstimator(MultiViewEstimator):
         self, sample: Sample, validation: Sample | None
     ) -> tuple[Trainer, Sample, Sample | None]:
         """The trainer after training, and its training and validation rows."""
-        training, checkpoint = self._resumed(Training.of(self), sample, validation)
+        return self._trained_once(Training.of(self), sample, validation)
+
+    def _trained_once(
+        self, training: Training, sample: Sample, validation: Sample | None
+    ) -> tuple[Trainer, Sample, Sample | None]:
+        training, checkpoint = self._resumed(training, sample, validation)
         sample, validation = self._divided(sample, validation, training)
         return self._train(training, sample, validation, checkpoint), sample, validation
 
@@ -605,7 +578,7 @@ class DeepEstimator(MultiViewEstimator):
         for view, layer in encoders.inputs.items() if is_first else ():
             layer.learn(_arrays(view, views[view], np.float64))
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
-        return training.trainer(encoders, objective, callbacks, is_paired=views.is_paired)
+        return training.trainer(encoders, objective, callbacks)
 
     def _new_networks(self, generator: Generator) -> Encoders:
         """Networks with initial weights, behind layers that are to standardize their rows."""

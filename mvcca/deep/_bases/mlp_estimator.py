@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import inspect
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._bases.parameters import one_of, parameter
+from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.identity import identity
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.start import FEWEST_OBJECTS, held_out
 from mvcca.deep._training.training import Training
+from mvcca.deep.callbacks import ValidationScore
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.trainer import Trainer
-from mvcca.retrieval import evaluate_retrieval
 from mvcca.views.by_view import value_by_view
+
+LayerSizes: TypeAlias = Sequence[int] | Mapping[str, Sequence[int]] | str
+Modules: TypeAlias = Mapping[str, nn.Module] | Sequence[nn.Module] | None
 
 # Options of `mlp` for layers, the last one too, that end in an activation and have no batch norm.
 _NO_NORMS: dict[str, Any] = {"batch_norm": False, "normalize_output": False}
@@ -64,16 +67,16 @@ class NetworkEstimator(DeepEstimator):
         How "auto" scales the rows; only if there was a choice.
     """
 
-    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] | str = "auto"
-    encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = None
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] | str = parameter(
+        "auto", "array-like", Mapping, one_of("auto")
+    )
+    encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = parameter(
+        None, "array-like", Mapping, None
+    )
 
     # Of the first layer's initial weights; torch's leave tanh almost linear on standardized rows.
     _gain: ClassVar[float] = 1.0
     _network_parameters: ClassVar[tuple[str, ...]] = ("hidden_layer_sizes",)  # not for encoders
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "hidden_layer_sizes": ["array-like", Mapping, StrOptions({"auto"})],
-        "encoders": ["array-like", Mapping, None],
-    }
 
     def _new_network(
         self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
@@ -119,23 +122,44 @@ class NetworkEstimator(DeepEstimator):
         self.__dict__.pop("standardize_", None)
         if not self._chooses_scale(sample):
             return super()._trained(sample, validation)
-        is_given = validation is not None or self.validation_fraction is not None
-        divides = self._divided if is_given else held_out
-        seeds, found = Training.of(self).seeds, []
-        for number, scale in enumerate(_SCALES, 1):
-            self.standardize_ = scale
-            trial = replace(Training.of(self, seeds), title=f"scale {number} of {len(_SCALES)}")
-            training, checkpoint = self._resumed(trial, sample, validation)
-            seeds[:] = training.seeds  # those of the checkpoint, for the fits that follow, too
-            train, held = divides(sample, validation, training)
-            assert held is not None
+        is_given, found = self._is_given(validation), []
+        precision = ValidationScore("map@50", self._ending(), self._labels)
+        trials = self._trials("standardize_", _SCALES, "scale {} of {}", sample, validation)
+        for training, checkpoint, train, held in trials:
             trainer = self._train(training, train, held if is_given else None, checkpoint)
-            found.append((self._precision(trainer, train, held), scale, trainer))
+            value = precision._of(trainer, train, held)
+            found.append((-np.inf if np.isnan(value) else value, self.standardize_, trainer))
         _, self.standardize_, trainer = max(found, key=lambda own: own[0])
         if is_given:
             return trainer, train, held
-        training, checkpoint = self._resumed(Training.of(self, seeds), sample, None)
-        return self._train(training, sample, None, checkpoint), sample, None
+        return self._trained_once(Training.of(self, training.seeds), sample, None)
+
+    def _is_given(self, validation: Sample | None) -> bool:
+        """Whether the user gave rows to validate on, or a share of the rows to hold out."""
+        return validation is not None or self.validation_fraction is not None
+
+    def _trials(
+        self,
+        attribute: str,
+        choices: Sequence[Any],
+        title: str,
+        sample: Sample,
+        validation: Sample | None,
+    ) -> Iterator[tuple[Training, Checkpoint | None, Sample, Sample]]:
+        """Make each choice, and yield its training and the rows that train and that judge it."""
+        divides, seeds = self._divided if self._is_given(validation) else held_out, None
+        for number, choice in enumerate(choices, 1):
+            setattr(self, attribute, choice)
+            trial = replace(self._trial(seeds), title=title.format(number, len(choices), choice))
+            training, checkpoint = self._resumed(trial, sample, validation)
+            seeds = training.seeds  # those of the checkpoint, for the trials that follow, too
+            train, held = divides(sample, validation, training)
+            assert held is not None
+            yield training, checkpoint, train, held
+
+    def _trial(self, seeds: list[int] | None) -> Training:
+        """The training of a choice that held-out rows judge."""
+        return Training.of(self, seeds)
 
     def _chooses_scale(self, sample: Sample) -> bool:
         """Whether held-out rows choose how rows are scaled."""
@@ -145,16 +169,6 @@ class NetworkEstimator(DeepEstimator):
             return False
         n_objects, labels = len(sample.views), self._labels
         return n_objects >= FEWEST_OBJECTS and labels is not None and 2 * len(labels) < n_objects
-
-    def _precision(self, trainer: Trainer, train: Sample, held: Sample) -> float:
-        """mAP@50 of held-out rows."""
-        assert self._labels is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the final model gives the same warnings
-            self._finish(trainer, train.views)
-            labels = self._labels[held.labels[held.views.names[0]]]
-            table = evaluate_retrieval(held.views, labels, estimator=self, measures="map@50")
-        return float(np.mean(list(table.mean().values())))
 
     def _begin_partial(self, is_first: bool) -> None:
         if is_first:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral
-from typing import Any, ClassVar
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._bases.parameters import at_least, one_of, parameter
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import ProgressLines
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import Standardize
-from mvcca.deep.objectives import Batch
-from mvcca.deep.steps import Loss
 from mvcca.deep.trainer import Objective, encoded
 from mvcca.machine.config import get_config
 from mvcca.views.by_view import value_by_view
@@ -42,13 +39,10 @@ class Pretrained(DeepEstimator):
         that is interrupted there starts over.
     """
 
-    likelihood: str | Mapping[str, str] = "gaussian"
-    pretraining_epochs: int = 50
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "likelihood": [StrOptions({"gaussian", "replicated_softmax"}), Mapping],
-        "pretraining_epochs": [Interval(Integral, 1, None, closed="left")],
-    }
+    likelihood: str | Mapping[str, str] = parameter(
+        "gaussian", one_of("gaussian", "replicated_softmax"), Mapping
+    )
+    pretraining_epochs: int = parameter(50, at_least(1))
 
     def _standardizes(self, name: str) -> bool:
         standardizes = super()._standardizes(name)
@@ -66,9 +60,15 @@ class Pretrained(DeepEstimator):
         return replace(training, max_epochs=int(self.pretraining_epochs), monitor="valid_loss")
 
 
-def train_stage(title: str, objective: Objective, rows: StageRows, stage: Training) -> None:
-    """Train the layers in an objective whose scores are the rows as they are."""
-    encoders = Encoders({name: nn.Identity() for name in rows.train.views.names})
+def train_stage(
+    title: str,
+    objective: Objective,
+    rows: StageRows,
+    stage: Training,
+    networks: Mapping[str, nn.Module] | None = None,
+) -> None:
+    """Train networks of some rows with an objective; without networks, it sees the rows."""
+    encoders = Encoders(networks or {name: nn.Identity() for name in rows.train.views.names})
     for name, layer in rows.inputs.items():
         encoders.standardize(name, layer)
     callbacks = [ProgressLines(title)] if get_config().progress else []
@@ -108,18 +108,6 @@ def _represented(sample: Sample, networks: Mapping[str, nn.Module]) -> Sample:
     return replace(sample, views=sample.views.replace(outputs))
 
 
-class OnTop(nn.Module):
-    """A loss of the outputs of a network for each view, on top of the scores."""
-
-    def __init__(self, networks: Mapping[str, nn.Module], loss: nn.Module) -> None:
-        super().__init__()
-        self.networks, self.loss = Encoders(networks), loss
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Loss:
-        """The loss of a batch."""
-        return self.loss(self.networks(scores), batch)
-
-
 class ContrastiveDivergence(nn.Module):
     """Sum of the contrastive divergences of a machine for each view, or of one for all views."""
 
@@ -133,4 +121,4 @@ class ContrastiveDivergence(nn.Module):
             return self.machines.contrastive_divergence(torch.cat(list(scores.values()), dim=1))
         machines = {name: self.machines[name] for name in self.machines.names}
         losses = [M.contrastive_divergence(scores[name]) for name, M in machines.items()]
-        return torch.stack(losses).sum()
+        return summed(losses)

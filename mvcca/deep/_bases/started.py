@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._bases.parameters import one_of, parameter
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.start import (
     FEWEST_OBJECTS,
@@ -19,7 +19,6 @@ from mvcca.deep._training.start import (
     MAX_EPOCHS,
     PATIENCE,
     are_clearly_larger,
-    held_out,
     linear_start,
 )
 from mvcca.deep._training.training import Training, history_of
@@ -96,11 +95,7 @@ class StartedNetworks(NetworkEstimator):
         included.
     """
 
-    start: str = "auto"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "start": [StrOptions({"auto", "linear", "random"})],
-    }
+    start: str = parameter("auto", one_of("auto", "linear", "random"))
 
     @property
     def retrieval_ranking(self) -> tuple[str, str]:  # type: ignore[override]
@@ -117,10 +112,9 @@ class StartedNetworks(NetworkEstimator):
         self._note(starts[0])
         if len(starts) == 1:
             return super()._trained(sample, validation)
-        seeds, n_epochs = Training.of(self).seeds, 0
-        is_given = validation is not None or self.validation_fraction is not None
+        is_given, seeds, n_epochs = self._is_given(validation), None, 0
         if is_given or len(sample.views) >= FEWEST_OBJECTS:
-            trainer, train, held = self._best(starts, seeds, sample, validation)
+            trainer, seeds, train, held = self._best(starts, sample, validation)
             self._choose_ranking(trainer, train, held)
             n_epochs = trainer.best_epoch
         else:
@@ -130,25 +124,18 @@ class StartedNetworks(NetworkEstimator):
         if is_given:
             return trainer, train, held
         training = replace(Training.of(self, seeds), max_epochs=n_epochs, patience=None)
-        training, checkpoint = self._resumed(training, sample, None)
-        return self._train(training, sample, None, checkpoint), sample, None
+        return self._trained_once(training, sample, None)
 
     def _best(
-        self, starts: Sequence[str], seeds: list[int], sample: Sample, validation: Sample | None
-    ) -> tuple[Trainer, Sample, Sample]:
-        """The best candidate, and the rows that trained and judged all of them."""
-        divides = self._divided
-        if validation is None and self.validation_fraction is None:
+        self, starts: Sequence[str], sample: Sample, validation: Sample | None
+    ) -> tuple[Trainer, list[int], Sample, Sample]:
+        """The best candidate, the seeds of all, and the rows that trained and judged them."""
+        if not self._is_given(validation):
             refuse_without_validation(self.callbacks)
-            divides = held_out
         best, values, histories = None, np.array([]), {}
-        for i, start in enumerate(starts, 1):
-            self.start_ = start
-            trial = replace(self._trial(seeds), title=f"start {i} of {len(starts)} ({start})")
-            training, checkpoint = self._resumed(trial, sample, validation)
-            seeds[:] = training.seeds  # those of the checkpoint, for the fit that follows, too
-            train, held = divides(sample, validation, training)
-            assert held is not None
+        trials = self._trials("start_", starts, "start {} of {} ({})", sample, validation)
+        for training, checkpoint, train, held in trials:
+            start = self.start_
             column = training.monitor if training.monitor in _RETRIEVAL else "valid_mrr"
             scores = [] if column == training.monitor else [self._score_callback(column)]
             untrained = replace(training, max_epochs=0)
@@ -160,9 +147,8 @@ class StartedNetworks(NetworkEstimator):
                     best, values = (start, trainer), found
             histories[start] = history_of(trainer)
         assert best is not None
-        assert held is not None
         self.start_history_, (self.start_, trainer) = histories, best
-        return trainer, train, held
+        return trainer, training.seeds, train, held
 
     def _values(self, trainer: Trainer, train: Sample, held: Sample, column: str) -> np.ndarray:
         """Reciprocal ranks of the held-out objects; one number if something else is monitored."""
@@ -195,9 +181,8 @@ class StartedNetworks(NetworkEstimator):
         if best != declared:
             self.ranking_ = best
 
-    def _trial(self, seeds: list[int]) -> Training:
-        """The training of a candidate."""
-        training = Training.of(self, seeds)
+    def _trial(self, seeds: list[int] | None) -> Training:
+        training = super()._trial(seeds)
         return replace(
             training,
             max_epochs=MAX_EPOCHS if self.max_epochs == "auto" else training.max_epochs,
@@ -289,12 +274,11 @@ class StartedNetworks(NetworkEstimator):
     ) -> Trainer:
         trainer = super()._new_trainer(training, views, callbacks, is_first)
         if is_first and self._begins("linear"):
-            linear = linear_start(views, self._n_scores())
             encoders = trainer.encoders
-            for name, (weights, offsets) in linear.affine.items():
+            affine, encoders.solution = linear_start(views, self._n_scores())
+            for name, (weights, offsets) in affine.items():
                 network = cast("LinearPlus", encoders[name])
                 network.begin(weights, offsets, encoders.inputs.get(name))
-            encoders.solution = linear.solution
         return trainer
 
     def _ending_of(self, trainer: Trainer) -> Ending:

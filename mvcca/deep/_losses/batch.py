@@ -1,10 +1,12 @@
-"""The rows of a batch, as objectives see them."""
+"""What objectives have in common: the rows of a batch that they see, and sums of terms."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 from torch import Tensor
 
 
@@ -34,3 +36,8 @@ class Batch:
     epoch: int
     n_epochs: int = 1
     labels: dict[str, Tensor] = field(default_factory=dict)
+
+
+def summed(terms: Iterable[Tensor]) -> Tensor:
+    """Sum of scalars, such as the losses of all pairs of views."""
+    return torch.stack(list(terms)).sum()

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from mvcca.deep._losses.batch import Batch
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.functional import cosines, margin_ranking, squared_distances
 from mvcca.deep.trainer import Callback, Trainer
 
@@ -66,7 +66,7 @@ class ScheduledMarginLoss(nn.Module):
             if self.training:
                 self.margin_sum = self.margin_sum.to(margins) + (margins * different).sum()
                 self.n_margins = self.n_margins.to(margins) + different.sum()
-        return torch.stack(losses).sum()
+        return summed(losses)
 
     def margins_of(self, p: str, q: str, vectors: Tensor, batch: Batch) -> Tensor:
         """Margins f_m of all pairs of rows for two views, eqs. (6) and (7): (n_rows, n_rows)."""

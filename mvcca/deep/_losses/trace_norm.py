@@ -63,13 +63,6 @@ def trace_norm(F: Tensor, G: Tensor, reg: float | tuple[float, float] = 1e-4) ->
     return _TraceNorm.apply(F, G, reg_f, reg_g).to(F.dtype)
 
 
-def trace_norm_by_autograd(F: Tensor, G: Tensor, reg: float = 1e-4) -> Tensor:
-    """Reference implementation of `trace_norm`, differentiated by autograd, for tests."""
-    F, G = _centred(F), _centred(G)
-    L_f, L_g = (torch.linalg.cholesky(_with_ridge(_product(H, H), reg)) for H in (F, G))
-    return torch.linalg.svdvals(whitened(L_f, _product(F, G), L_g)).sum()
-
-
 def check_rows(F: Tensor, G: Tensor) -> None:
     """Check that F and G have equally many rows, and more rows than scores."""
     if len(F) != len(G):

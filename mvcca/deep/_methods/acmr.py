@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-from sklearn.utils._param_validation import Interval
-from torch import Generator, nn
+import torch
+from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import common_width, targets_of
 from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, parameter
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending
+from mvcca.deep.functional import cosines, reversal_factor, reverse_gradient, same_label, triplet
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import ACMRLoss
+from mvcca.deep.objectives import LabelLoss
 from mvcca.deep.trainer import Objective
 
 
@@ -82,10 +84,10 @@ class ACMR(NetworkEstimator):
     True
     """
 
-    triplet_weight: float = 1.0
-    label_weight: float = 1.0
-    adversary_weight: float = 1.0
-    margin: float = 0.1
+    triplet_weight: float = parameter(1.0, NOT_NEGATIVE)
+    label_weight: float = parameter(1.0, NOT_NEGATIVE)
+    adversary_weight: float = parameter(1.0, NOT_NEGATIVE)
+    margin: float = parameter(0.1, POSITIVE)
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (512, 100)
     batch_size: int = 64
     optimizer: Any = "adam"
@@ -94,12 +96,6 @@ class ACMR(NetworkEstimator):
     _gain = 4.0
     _is_scheduled = True  # the weight of the reversed gradient
     requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "triplet_weight": [Interval(Real, 0, None, closed="left")],
-        "label_weight": [Interval(Real, 0, None, closed="left")],
-        "adversary_weight": [Interval(Real, 0, None, closed="left")],
-        "margin": [Interval(Real, 0, None, closed="neither")],
-    }
 
     def _ending(self) -> Ending:
         return AsTrained("euclidean")
@@ -118,3 +114,74 @@ class ACMR(NetworkEstimator):
             (self.triplet_weight, self.label_weight, self.adversary_weight),
             self.margin,
         )
+
+
+class ACMRLoss(nn.Module):
+    """Triplets, labels and an adversary behind a gradient reversal, the loss of `mvcca.deep.ACMR`.
+
+    Parameters
+    ----------
+    targets : Tensor, shape (n_codes, n_labels)
+        Label vector of every code of `Batch.labels`.
+    classifier : Module
+        Predicts labels from the scores of any view.
+    adversary : Module
+        Predicts the view from scores.
+    weights : tuple of 3 floats
+        Weights of triplets, labels and adversary.
+    margin : float
+        Margin of the triplets.
+    """
+
+    def __init__(
+        self,
+        targets: Tensor,
+        classifier: nn.Module,
+        adversary: nn.Module,
+        weights: tuple[float, float, float],
+        margin: float,
+    ) -> None:
+        super().__init__()
+        self.labels, self.classifier, self.adversary = LabelLoss(targets), classifier, adversary
+        self.weights, self.margin = weights, margin
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        """The terms of the loss of a batch."""
+        by_triplets, by_labels, by_adversary = self.weights
+        codes = next(iter(batch.labels.values()))
+        different = ~same_label(codes)
+        triplets = [
+            self._triplets(scores[p], scores[q], batch.views[q], different)
+            for p in scores
+            for q in scores
+            if p != q
+        ]
+        labels = [self.labels.of(self.classifier(F), codes) for F in scores.values()]
+        factor = reversal_factor(batch.epoch / batch.n_epochs)
+        judged = [self.adversary(reverse_gradient(F, factor)) for F in scores.values()]
+        views = [torch.full_like(codes, i) for i in range(len(scores))]
+        adversary = nn.functional.cross_entropy(torch.cat(judged), torch.cat(views))
+        return {
+            "triplet": by_triplets * summed(triplets),
+            "label": by_labels * summed(labels),
+            "adversary": by_adversary * adversary,
+        }
+
+    def _triplets(self, F: Tensor, G: Tensor, X: Tensor, different: Tensor) -> Tensor:
+        """Anchors in F, counterparts in G, and the rows of G with the most similar features."""
+        X = X if X.is_floating_point() else _word_counts(X)
+        similarity = cosines(X, X).masked_fill(~different, -torch.inf)
+        hardest = similarity.argmax(dim=1)
+        usable = different.any(dim=1)
+        if not usable.any():
+            return F.new_zeros(())
+        rows = usable.nonzero()[:, 0]
+        return triplet(F[rows], G[rows], G[hardest[rows]], self.margin)
+
+
+def _word_counts(X: Tensor) -> Tensor:
+    """Counts of the known words of texts, (n_rows, n_words), from their positions."""
+    counts = torch.zeros(len(X), 2 + int(X.max()), device=X.device)
+    counts.scatter_add_(1, X, torch.ones_like(X, dtype=counts.dtype))
+    counts[:, :2] = 0  # 0 pads, 1 is unknown
+    return counts

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
-from torch import Generator, nn
+from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
-from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.trace_norm import check_enough_rows
-from mvcca.deep.encoders import DynamicEncoder, Encoders, mlp
+from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import Ending, StoredCCA
-from mvcca.deep.layers import CCALayer, DynamicallyScaledLinear
+from mvcca.deep.layers import CCALayer
 from mvcca.deep.objectives import RankingLoss
 from mvcca.deep.trainer import Objective
 from mvcca.problem import reg_of_names
@@ -112,25 +110,17 @@ class CCAL(StartedNetworks, CCAScores):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    reg: float | Mapping[str, float] = 1e-3
-    memory: float = 0.9
-    projection: str = "refit"
-    margin: float = 0.7
-    symmetric: bool = True
-    reduction: str = "mean"
+    reg: float | Mapping[str, float] = parameter(1e-3, NOT_NEGATIVE, Mapping)
+    memory: float = parameter(0.9, BELOW_1)
+    projection: str = parameter("refit", one_of("refit", "stored"))
+    margin: float = parameter(0.7, POSITIVE)
+    symmetric: bool = parameter(True, "boolean")
+    reduction: str = parameter("mean", one_of("mean", "sum"))
     optimizer: Any = "adam"
     learning_rate: float | Mapping[str, float] = 5e-3
     monitor: Any = "valid_mrr"
 
     requires = replace(CCAScores.requires, views=(2, 2))
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
-        "memory": [Interval(Real, 0, 1, closed="left")],
-        "projection": [StrOptions({"refit", "stored"})],
-        "margin": [Interval(Real, 0, None, closed="neither")],
-        "symmetric": ["boolean"],
-        "reduction": [StrOptions({"mean", "sum"})],
-    }
 
     def _n_scores(self) -> int:
         check_enough_rows(min(self._setting("batch_size"), self._n_rows), self.n_components)
@@ -147,100 +137,3 @@ class CCAL(StartedNetworks, CCAScores):
 
     def _ending(self) -> Ending:
         return StoredCCA() if self.projection == "stored" else super()._ending()
-
-
-class DSRankingCCA(CCAL, DynamicallyScaled):
-    r"""Dynamically scaled ranking CCA: `CCAL` whose networks are rescaled for each row [1]_.
-
-    With z the input of the last linear layer of a network, and W, b the parameters of that layer,
-
-    .. math:: f(x) = (S_W(c) ⊙ W) \, z + S_b(c) ⊙ b,
-
-    where the context c that the scaling network S sees is z, the row x, or both. The loss is that
-    of `CCAL`.
-
-    Parameters and attributes that are not listed here are those of `CCAL`.
-
-    Parameters
-    ----------
-    sees : {"zx", "z", "x"}, default="zx"
-        What the scaling networks see.
-    scaling_layer_sizes : sequence of int, default=(256,)
-        Widths of the hidden layers of the scaling networks.
-    memory : float, default=0.9
-        Weight of earlier batches in the running means and covariances of the CCA layer; see
-        `mvcca.deep.layers.CCALayer`. [1]_ tunes it between 0.85 and 0.97.
-    encoders : mapping of str to Module, or sequence of Module, optional
-        Custom networks, by view or in the order of the views, that contain a layer of type
-        `mvcca.deep.layers.DynamicallyScaledLinear`; see `mvcca.deep.encoders.DynamicEncoder`.
-        `fit` trains copies.
-    warm_up : int or "auto", default="auto"
-        Number of epochs without scaling, in which the losses equal those of `CCAL` with the same
-        parameters and `random_state`; "auto" is half of `max_epochs`.
-    scaling_start : {"auto", "default", "one"}, default="auto"
-        Initial weights of the scaling networks: "default" are those of torch, as in [1]_, and with
-        "one" the scales are close to 1. "auto" is "one" for fewer than 10,000 training rows.
-
-    Notes
-    -----
-    Settings of [1]_ for 8,000 to 30,000 images with texts, where they differ from the defaults:
-
-    ========================  ====================================================
-    ``n_components``          128
-    ``batch_size``            1024
-    ``hidden_layer_sizes``    (1024, 512)
-    ``warm_up``               50
-    ``max_epochs``            500 for Flickr8k, 200 for others
-    ``margin``                0.4 to 0.8
-    ``memory``                0.85 to 0.97
-    ========================  ====================================================
-
-    References
-    ----------
-    .. [1] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022,
-       section 4.2.
-
-    Examples
-    --------
-    >>> from mvcca.datasets import load_digits_views
-    >>> from mvcca.deep import DSRankingCCA
-    >>> views = load_digits_views().views
-    >>> model = DSRankingCCA(
-    ...     8,
-    ...     hidden_layer_sizes=(32,),
-    ...     scaling_layer_sizes=(16,),
-    ...     batch_size=300,
-    ...     max_epochs=4,
-    ...     warm_up=2,
-    ...     random_state=0,
-    ... ).fit(views)
-    >>> {name: scores.shape for name, scores in model.transform(views).items()}
-    {'left': (1797, 8), 'right': (1797, 8)}
-    """
-
-    sees: str = "zx"
-    scaling_layer_sizes: Sequence[int] = (256,)
-    warm_up: int | str = "auto"
-
-    start: ClassVar[str] = "random"  # type: ignore[misc]  # the warm-up is its start
-    _unscaled = "CCAL"
-    _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "sees", "scaling_start")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "sees": [StrOptions({"zx", "z", "x"})],
-        "scaling_layer_sizes": ["array-like"],
-    }
-
-    def _new_network(
-        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
-    ) -> nn.Module:
-        n_last = (n_in, *hidden)[-1]
-        n_context = {"z": n_last, "x": n_in, "zx": n_last + n_in}[self.sees]
-        sizes, start = tuple(self.scaling_layer_sizes), self._setting("scaling_start")
-
-        def last(n_in: int, n_out: int) -> nn.Module:
-            return DynamicallyScaledLinear(
-                n_in, n_out, sizes, start=start, generator=generator, n_context=n_context
-            )
-
-        *trunk, scaled, normalization = mlp(n_in, hidden, n_out, last=last, generator=generator)
-        return DynamicEncoder(nn.Sequential(*trunk), scaled, normalization, self.sees)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar
+from itertools import combinations
+from typing import Any
 
-from sklearn.utils._param_validation import Interval
-from torch import Generator, nn
+import torch
+from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import common_width, targets_of
 from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, parameter
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.encoders import Encoders
+from mvcca.deep.functional import contrastive, same_label
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import CCLLoss
+from mvcca.deep.objectives import LabelLoss
 from mvcca.deep.trainer import Objective
 
 
@@ -89,9 +92,9 @@ class CCL(NetworkEstimator):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    inter_weight: float = 40.0
-    intra_weight: float = 1.0
-    margin: float = 1.0
+    inter_weight: float = parameter(40.0, NOT_NEGATIVE)
+    intra_weight: float = parameter(1.0, NOT_NEGATIVE)
+    margin: float = parameter(1.0, POSITIVE)
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
     batch_size: int = 80
     max_epochs: int | str = 200
@@ -100,11 +103,6 @@ class CCL(NetworkEstimator):
     monitor: Any = "valid_map"
 
     requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "inter_weight": [Interval(Real, 0, None, closed="left")],
-        "intra_weight": [Interval(Real, 0, None, closed="left")],
-        "margin": [Interval(Real, 0, None, closed="neither")],
-    }
 
     def _mlp_options(self) -> dict[str, Any]:
         return SIGMOID
@@ -126,3 +124,53 @@ class CCL(NetworkEstimator):
             name for name in encoders.names if encoders.trained[name] is not encoders[name]
         ]
         return CCLLoss(targets, Encoders(classifiers), weights, self.margin, activated)
+
+
+class CCLLoss(nn.Module):
+    """Contrast of pairs by label and labels of each view, the loss of `mvcca.deep.CCL`.
+
+    Parameters
+    ----------
+    targets : Tensor, shape (n_codes, n_labels)
+        Label vector of every code of `Batch.labels`.
+    classifiers : Encoders
+        Predict the labels from the scores of each view.
+    weights : tuple of 2 floats
+        Weights of the contrast between views and of the labels within views.
+    margin : float
+        Margin of the distance of rows without a common label.
+    activated : collection of str, default=()
+        Views whose scores are contrasted after a sigmoid; classifiers see them before it.
+    """
+
+    def __init__(
+        self,
+        targets: Tensor,
+        classifiers: nn.Module,
+        weights: tuple[float, float],
+        margin: float,
+        activated: Collection[str] = (),
+    ) -> None:
+        super().__init__()
+        self.labels, self.classifiers = LabelLoss(targets), classifiers
+        self.weights, self.margin, self.activated = weights, margin, frozenset(activated)
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        """The terms of the loss of a batch."""
+        targets, codes = self.labels.targets, batch.labels
+        contrasted = {n: torch.sigmoid(F) if n in self.activated else F for n, F in scores.items()}
+        contrasts = [
+            contrastive(
+                contrasted[p],
+                contrasted[q],
+                same_label(targets[codes[p]], targets[codes[q]]),
+                self.margin,
+            )
+            for p, q in combinations(scores, 2)
+        ]
+        logits = self.classifiers(scores)
+        labels = [self.labels.of(logits[name], codes[name]) for name in scores]
+        return {
+            "inter": self.weights[0] * summed(contrasts),
+            "intra": self.weights[1] * summed(labels),
+        }

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-from sklearn.utils._param_validation import Interval
 from torch import Generator
 
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import BELOW_1, POSITIVE, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import CLIPLoss
@@ -73,18 +72,14 @@ class CLIP(StartedNetworks):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    temperature: float = 0.07
-    dropout: float = 0.2
+    temperature: float = parameter(0.07, POSITIVE)
+    dropout: float = parameter(0.2, BELOW_1)
     optimizer: Any = "adamw"
     learning_rate: float | str | Mapping[str, float] = 1e-3
     weight_decay: float = 0.1
     monitor: Any = "valid_mrr"
 
     _network_parameters = ("hidden_layer_sizes", "dropout")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "temperature": [Interval(Real, 0, None, closed="neither")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-    }
 
     def _mlp_options(self) -> dict[str, Any]:
         return {"dropout": self.dropout, "normalize_output": False}

@@ -5,31 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, Tensor, nn
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import targets_of
-from mvcca.deep._bases.pretrained import (
-    ContrastiveDivergence,
-    OnTop,
-    Pretrained,
-    StageRows,
-    train_stage,
-)
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, at_least, one_of, parameter
+from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._methods.corr_ae import CorrespondenceLoss
 from mvcca.deep._networks.rbm import RBM, JointInference
 from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders
+from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.layers import Standardize, linear
-from mvcca.deep.objectives import BimodalLoss, PosteriorLoss
+from mvcca.deep.objectives import LabelLoss
 from mvcca.deep.trainer import Objective, Trainer
 
 Networks = Mapping[str, Any]  # sequences of layers, by view
@@ -106,20 +101,15 @@ class CMDN(Pretrained):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    width: int | str = "auto"
-    n_levels: int = 4
-    label_weight: float = 1.0
+    width: int | str = parameter("auto", at_least(2), one_of("auto"))
+    n_levels: int = parameter(4, at_least(1))
+    label_weight: float = parameter(1.0, NOT_NEGATIVE)
     batch_size: int = 100
     optimizer: Any = "adam"
     learning_rate: float | Mapping[str, float] = 3e-3
     monitor: Any = "valid_map"
 
     requires = replace(Pretrained.requires, labels=True)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "width": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
-        "n_levels": [Interval(Integral, 1, None, closed="left")],
-        "label_weight": [Interval(Real, 0, None, closed="left")],
-    }
 
     def _code_sizes(self) -> list[int]:
         """Widths of the codes of each level."""
@@ -187,7 +177,7 @@ class CMDN(Pretrained):
             name: nn.Sequential(layers, linear(w, targets.shape[1], generator))
             for name, layers in _layers(networks, 4).items()
         }
-        train_stage("classifiers", OnTop(classifiers, PosteriorLoss(targets)), rows, stage)
+        train_stage("classifiers", LabelLoss(targets), rows, stage, classifiers)
         rows = rows.through(_layers(networks, 4)).standardized(_layers(networks, 5))
         for level in range(1, int(self.n_levels)):
             loss = self._level_loss(encoders, 5 + level, generator)
@@ -217,7 +207,7 @@ class CMDN(Pretrained):
         for depth in (1, 2):
             layers = {name: encoder[: 2 * depth] for name, encoder in encoders.items()}
             loss = CorrespondenceLoss({(n, n): D for n, D in decoders.items()}, likelihood, 0.0)
-            train_stage(f"autoencoders of depth {depth}", OnTop(layers, loss), rows, stage)
+            train_stage(f"autoencoders of depth {depth}", loss, rows, stage, layers)
             decoders = {name: nn.Sequential(inner[name], D) for name, D in decoders.items()}
 
     def _check_memory(self, sample: Sample) -> None:
@@ -269,3 +259,57 @@ def _levels(
     for layer, bias in zip(layers, biases, strict=True):
         layer.bias = bias
     return [nn.Sequential(layer, nn.Sigmoid()) for layer in layers]
+
+
+class BimodalLoss(nn.Module):
+    """Reconstructions and labels of codes of all views, the loss of a level of `mvcca.deep.CMDN`.
+
+    The codes of a batch are those of each view alone, σ(W_p z_p + c), and of all of them together,
+    σ(Σ_p W_p z_p + c). From each code, decoders reconstruct all views, and a classifier predicts
+    the labels.
+
+    Parameters
+    ----------
+    targets : Tensor, shape (n_codes, n_labels)
+        Label vector of every code of `Batch.labels`.
+    layers : mapping of str to Linear
+        Layers with weights W_p by view, and one shared bias c.
+    decoders : Encoders
+        Networks from codes to the rows z_p of each view.
+    classifier : Module
+        Predicts labels from codes.
+    label_weight : float, default=1.0
+        Weight of the labels, beside the squared error per feature.
+    """
+
+    def __init__(
+        self,
+        targets: Tensor,
+        layers: Mapping[str, nn.Linear],
+        decoders: Encoders,
+        classifier: nn.Module,
+        label_weight: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.labels, self.classifier, self.decoders = LabelLoss(targets), classifier, decoders
+        self.layers, self.label_weight = Encoders(layers), label_weight
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        """The terms of the loss of a batch, whose scores are the rows z_p: constants."""
+        rows = {name: Z.detach() for name, Z in scores.items()}
+        alone = self.layers(rows)
+        bias = self.layers[self.layers.names[0]].bias
+        together = sum(alone.values()) - (len(alone) - 1) * bias
+        codes = [torch.sigmoid(part) for part in (*alone.values(), together)]
+        n_features = sum(Z.shape[1] for Z in rows.values())
+        errors = [
+            reconstruction_error(rows[name], Z) / n_features
+            for code in codes
+            for name, Z in self.decoders(dict.fromkeys(rows, code)).items()
+        ]
+        y = next(iter(batch.labels.values()))
+        labels = [self.labels.of(self.classifier(code), y) for code in codes]
+        return {
+            "reconstruction": summed(errors),
+            "label": self.label_weight * summed(labels),
+        }

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, Tensor, nn
 from torch.nn.functional import log_softmax
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
+from mvcca.deep._bases.parameters import SHARE, one_of, parameter
 from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.functional import reconstruction_error
-from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective, Trainer
 
 
@@ -103,8 +101,8 @@ class CorrAE(Pretrained, NetworkEstimator):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    correspondence: float = 0.8
-    pretraining: str | None = None
+    correspondence: float = parameter(0.8, SHARE)
+    pretraining: str | None = parameter(None, one_of("rbm"), None)
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (256,)
     batch_size: int | str = 100
     max_epochs: int | str = 200
@@ -115,10 +113,6 @@ class CorrAE(Pretrained, NetworkEstimator):
 
     # The decoders use hidden_layer_sizes even if encoders are given.
     _network_parameters = ("pretraining",)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "pretraining": [StrOptions({"rbm"}), None],
-        "correspondence": [Interval(Real, 0, 1, closed="both")],
-    }
 
     def _ending(self) -> Ending:
         return AsTrained("euclidean")
@@ -209,9 +203,7 @@ class CrossCorrAE(CorrAE):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    full: bool = False
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"full": ["boolean"]}
+    full: bool = parameter(False, "boolean")
 
     def _reconstructed(self, names: tuple[str, ...]) -> list[tuple[str, str]]:
         return [(p, q) for p, q in product(names, names) if self.full or p != q]
@@ -242,8 +234,8 @@ class CorrespondenceLoss(nn.Module):
         ]
         distances = [reconstruction_error(F, G) for F, G in combinations(scores.values(), 2)]
         return {
-            "reconstruction": (1 - self.weight) * torch.stack(errors).sum(),
-            "correspondence": self.weight * torch.stack(distances).sum(),
+            "reconstruction": (1 - self.weight) * summed(errors),
+            "correspondence": self.weight * summed(distances),
         }
 
 

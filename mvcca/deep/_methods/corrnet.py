@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
-from torch import Generator, nn
+import torch
+from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, one_of, parameter
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.encoders import Encoders
+from mvcca.deep.functional import coordinate_correlation, reconstruction_error
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import CorrNetLoss
 from mvcca.deep.trainer import Objective
 
 
@@ -90,8 +91,8 @@ class CorrNet(CCAScores):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    correlation: float | str = "auto"
-    output_activation: str = "identity"
+    correlation: float | str = parameter("auto", NOT_NEGATIVE, one_of("auto"))
+    output_activation: str = parameter("identity", one_of("identity", "sigmoid"))
     batch_size: int = 100
     max_epochs: int = 100
     optimizer: Any = "adam"
@@ -99,10 +100,6 @@ class CorrNet(CCAScores):
     weight_decay: float = 0.0
 
     requires = replace(CCAScores.requires, views=(2, 2))
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "correlation": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "output_activation": [StrOptions({"identity", "sigmoid"})],
-    }
 
     def _networks(self, generator: Generator) -> Encoders:
         n_scores = self._n_scores()
@@ -130,3 +127,40 @@ class CorrNet(CCAScores):
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         layers: Mapping[str, nn.Linear] = {name: encoders[name][0] for name in encoders.names}
         return CorrNetLoss(layers, self._weight(encoders), self.output_activation == "sigmoid")
+
+
+class CorrNetLoss(nn.Module):
+    """Reconstruction error minus correlation, the loss of `mvcca.deep.CorrNet`.
+
+    Parameters
+    ----------
+    layers : mapping of str to Linear
+        Linear layers of the encoders, with weights W_x, W_y and one shared bias b; the decoders use
+        their transposes.
+    weight : float
+        Weight λ of the correlation.
+    sigmoid_output : bool
+        Whether the output activation a is the sigmoid (for features between 0 and 1).
+    """
+
+    def __init__(
+        self, layers: Mapping[str, nn.Linear], weight: float, sigmoid_output: bool
+    ) -> None:
+        super().__init__()
+        self.layers = dict(layers)  # not registered: their parameters belong to the encoders
+        self.weight = weight
+        self.activation = torch.sigmoid if sigmoid_output else nn.Identity()
+        self.offsets = nn.ParameterList(torch.zeros(layer.in_features) for layer in layers.values())
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        """The loss of a batch with scores h(x, 0) and h(0, y)."""
+        linear_parts = [batch.views[name] @ layer.weight.T for name, layer in self.layers.items()]
+        bias = next(iter(self.layers.values())).bias
+        joint = torch.sigmoid(sum(linear_parts) + bias)
+        F, G = scores.values()
+        error = summed(
+            reconstruction_error(batch.views[name], self.activation(hidden @ layer.weight + offset))
+            for hidden in (F, G, joint)
+            for (name, layer), offset in zip(self.layers.items(), self.offsets, strict=True)
+        )
+        return error - self.weight * coordinate_correlation(F, G)

@@ -1,22 +1,27 @@
-"""Deep CCA."""
+"""Deep CCA, and its variants that reconstruct the rows or select features."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from numbers import Real
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
-from sklearn.utils._param_validation import Interval
-from torch import Generator
+from torch import Generator, Tensor, nn
 
+from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._losses.trace_norm import check_enough_rows
-from mvcca.deep.encoders import Encoders
-from mvcca.deep.objectives import TraceNormLoss
-from mvcca.deep.trainer import Objective
+from mvcca.deep._networks.weights import drawn_seed
+from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.functional import expected_open_gates
+from mvcca.deep.layers import StochasticGates
+from mvcca.deep.objectives import ReconstructionLoss, TraceNormLoss, WeightedSum
+from mvcca.deep.trainer import Objective, Trainer
 from mvcca.problem import reg_of_names
+from mvcca.views import Views
 
 
 class DCCA(CCAScores, StartedNetworks):
@@ -73,12 +78,8 @@ class DCCA(CCAScores, StartedNetworks):
     (True, True)
     """
 
-    final_reg: float | Mapping[str, float] | None = None
+    final_reg: float | Mapping[str, float] | None = parameter(None, NOT_NEGATIVE, Mapping, None)
     learning_rate: float | str | Mapping[str, float] = "auto"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "final_reg": [Interval(Real, 0, None, closed="left"), Mapping, None],
-    }
 
     def _final_reg(self) -> float | dict[str, float]:
         reg = self.reg if self.final_reg is None else self.final_reg
@@ -90,3 +91,178 @@ class DCCA(CCAScores, StartedNetworks):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         return TraceNormLoss(reg_of_names(self.reg, encoders.names))
+
+
+class DCCAE(DCCA):
+    r"""Deep canonically correlated autoencoders: deep CCA with a reconstruction penalty [1]_.
+
+    .. math::
+
+        \max \; \sum_{p<q} \sum_i s_i(T_{pq})
+            - λ \sum_p \frac{1}{n} \sum_i \lVert x_{pi} - d_p(f_p(x_{pi})) \rVert^2
+
+    with the correlations s_i(T_pq) of `DCCA`, and decoders d_p that mirror the networks f_p.
+
+    Parameters and attributes that are not listed here are those of `DCCA`.
+
+    Parameters
+    ----------
+    reconstruction : float, default=0.01
+        Weight λ of the reconstruction error.
+    hidden_layer_sizes : sequence of int, mapping of str to sequence, or "auto", default="auto"
+        Widths of the hidden layers, for all views or by view. "auto" is (256, 256) for fewer than
+        10,000 training rows and (800, 800) for more. Each hidden layer is linear → batch
+        norm → ReLU; the output is batch-normalized too. The decoders have the hidden layers in
+        reverse order, also if `encoders` are given.
+
+    References
+    ----------
+    .. [1] Wang, Arora, Livescu and Bilmes, "On Deep Multi-View Representation Learning", ICML 2015.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import DCCAE
+    >>> views = load_digits_views().views
+    >>> model = DCCAE(8, hidden_layer_sizes=(32,), max_epochs=3, start="random")
+    >>> model = model.set_params(random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
+    """
+
+    reconstruction: float = parameter(0.01, NOT_NEGATIVE)
+
+    _network_parameters = ()  # the decoders use hidden_layer_sizes even if encoders are given
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        correlation = super()._objective(encoders, widths, generator)
+        hidden = self._hidden_sizes(encoders.names)
+        decoders = {
+            name: mlp(
+                width,
+                hidden[name][::-1],
+                self._widths[name],
+                normalize_output=False,
+                generator=generator,
+            )
+            for name, width in widths.items()
+        }
+        reconstruction = ReconstructionLoss(Encoders(decoders))
+        return WeightedSum(
+            {
+                "correlation": (1.0, correlation),
+                "reconstruction": (self.reconstruction, reconstruction),
+            }
+        )
+
+
+class L0CCA(DCCA):
+    r"""ℓ0-CCA: deep CCA that selects features with stochastic gates [1]_.
+
+    .. math::
+
+        \max \; E_ε \sum_{p<q} \sum_i s_i(T_{pq})
+            - \sum_p \frac{λ_p}{d_p} \sum_{j=1}^{d_p} P(z_{pj} > 0), \qquad
+        z = \min(1, \max(0, μ + σ ε)),
+
+    with one gate z_pj per feature in front of the networks, ε ~ N(0, 1) drawn once per batch, and
+    the correlations of f_p(z_p ⊙ x_p) as in `DCCA`. (The original objective sums s_i²; later
+    comparisons use this one.)
+
+    Parameters and attributes that are not listed here are those of `DCCA`.
+
+    Parameters
+    ----------
+    gate_penalty : float or mapping of str to float, default=0.1
+        Weight λ of the penalty, for all views or by view.
+    gate_sigma : float, default=0.5
+        Standard deviation σ of the noise.
+    gate_reduction : {"mean", "sum"}, default="mean"
+        Whether the expected open gates are averaged over the features of a view, as in most
+        implementations, or summed, as printed in [1]_.
+    monitor : str or callable, default="valid_loss"
+        Quantity compared across epochs on the validation rows. "valid_correlation"
+        prefers epochs before gates close.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
+        to scores of shape (n_rows, n_scores). `fit` trains copies behind gates.
+
+    Attributes
+    ----------
+    gates_ : dict of str to ndarray, shape (n_features,)
+        Gates min(1, max(0, μ)) by view; features with gate 0 are not used.
+
+    References
+    ----------
+    .. [1] Lindenbaum, Salhov, Averbuch and Kluger, "ℓ0-Sparse Canonical Correlation Analysis",
+       ICLR 2022.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import L0CCA
+    >>> views = load_digits_views().views
+    >>> model = L0CCA(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: gates.shape for name, gates in model.gates_.items()}
+    {'left': (32,), 'right': (32,)}
+    """
+
+    gate_penalty: float | Mapping[str, float] = parameter(0.1, NOT_NEGATIVE, Mapping)
+    gate_sigma: float = parameter(0.5, POSITIVE)
+    gate_reduction: str = parameter("mean", one_of("mean", "sum"))
+    monitor: Any = "valid_loss"
+
+    # Gates would not select features of a linear part.
+    start: ClassVar[str] = "random"  # type: ignore[misc]
+    _collapse_advice = "all gates have closed: lower gate_penalty"
+
+    def _networks(self, generator: Generator) -> Encoders:
+        networks = super()._networks(generator)
+        gated = {}
+        for name, width in self._widths.items():
+            gates = StochasticGates(width, self.gate_sigma, drawn_seed(generator))
+            gated[name] = nn.Sequential(gates, networks[name])
+        return Encoders(gated)
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        correlation = super()._objective(encoders, widths, generator)
+        penalties = setting_by_view(self, "gate_penalty", encoders.names)
+        gates, weights = zip(*((encoders[n][0], penalties[n]) for n in encoders.names), strict=True)
+        penalty = GateLoss(gates, weights, self.gate_reduction)
+        return WeightedSum({"correlation": (1.0, correlation), "gates": (1.0, penalty)})
+
+    def _finish(self, trainer: Trainer, views: Views) -> Self:
+        super()._finish(trainer, views)
+        self.gates_ = {
+            name: trainer.encoders[name][0].means.detach().clamp(0, 1).numpy().copy()
+            for name in trainer.encoders.names
+        }
+        return self
+
+
+class GateLoss(nn.Module):
+    """Expected number, or share, of open gates, summed over the views.
+
+    Parameters
+    ----------
+    gates : sequence of StochasticGates
+        The gates of each view, part of its encoder.
+    weights : sequence of float
+        Weight of each view.
+    reduction : {"mean", "sum"}, default="mean"
+        See `mvcca.deep.expected_open_gates`.
+    """
+
+    def __init__(
+        self, gates: Sequence[StochasticGates], weights: Sequence[float], reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        self.gates = tuple(gates)  # not registered: their parameters belong to the encoders
+        self.weights, self.reduction = weights, reduction
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        """The penalty, which does not depend on the batch."""
+        return summed(
+            weight * expected_open_gates(gates.means, gates.sigma, self.reduction)
+            for gates, weight in zip(self.gates, self.weights, strict=True)
+        )

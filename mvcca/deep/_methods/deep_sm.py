@@ -14,7 +14,7 @@ from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import targets_of
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.objectives import LabelLoss, PosteriorLoss
+from mvcca.deep.objectives import LabelLoss
 from mvcca.deep.trainer import Objective
 
 
@@ -100,7 +100,7 @@ class DeepSM(NetworkEstimator):
                 f"The networks of DeepSM must have an output per label, {targets.shape[1]}, got "
                 f"{dict(widths)}."
             )
-        return PosteriorLoss(targets)
+        return LabelLoss(targets)
 
 
 def logits_of(network: nn.Module, are_classes: bool) -> Callable[[Tensor], Tensor]:

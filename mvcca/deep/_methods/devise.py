@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
+from functools import partial
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
-from torch import Generator, nn
+from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.estimator import DeepEstimator, Widths
+from mvcca.deep._bases.parameters import POSITIVE, parameter
+from mvcca.deep._losses.batch import Batch
 from mvcca.deep.encoders import Encoders
+from mvcca.deep.functional import devise
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import DeViSELoss
 from mvcca.deep.trainer import Objective
 
 
@@ -64,18 +65,14 @@ class DeViSE(DeepEstimator):
     """
 
     n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # those of the target
-    target: str | None = None
-    margin: float = 0.1
+    target: str | None = parameter(None, str, None)
+    margin: float = parameter(0.1, POSITIVE)
     max_epochs: int | str = 100
     optimizer: Any = "adam"
     learning_rate: float | Mapping[str, float] = 3e-2
     monitor: Any = "valid_mrr"
 
     requires = replace(DeepEstimator.requires, views=(2, 2))
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "target": [str, None],
-        "margin": [Interval(Real, 0, None, closed="neither")],
-    }
 
     def _target(self, names: tuple[str, ...]) -> str:
         if self.target is not None and self.target not in names:
@@ -91,4 +88,10 @@ class DeViSE(DeepEstimator):
         return Encoders(networks)
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        return DeViSELoss(self._target(encoders.names), self.margin)
+        return partial(_loss, target=self._target(encoders.names), margin=self.margin)
+
+
+def _loss(scores: Mapping[str, Tensor], _: Batch, *, target: str, margin: float) -> Tensor:
+    """The loss of a batch, as a mean over the mismatches."""
+    mapped = next(F for name, F in scores.items() if name != target)
+    return devise(mapped, scores[target], margin, "mean")

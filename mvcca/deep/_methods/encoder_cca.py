@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, ClassVar
+from dataclasses import field
 
-from sklearn.utils._param_validation import StrOptions
 from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import constraints, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending, StoredCCA, stored_layer
@@ -56,14 +56,9 @@ class EncoderCCA(CCAScores, StartedNetworks):
     4
     """
 
-    objective: Objective
-    ending: str = "linear_cca"
+    objective: Objective = field(metadata=constraints(callable))
+    ending: str = parameter("linear_cca", one_of("linear_cca", "as_trained", "cca_layer"))
     start: str = "random"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "objective": [callable],
-        "ending": [StrOptions({"linear_cca", "as_trained", "cca_layer"})],
-    }
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         if self.ending == "cca_layer" and stored_layer(self.objective) is None:

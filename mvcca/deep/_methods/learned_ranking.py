@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import POSITIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
@@ -85,18 +84,12 @@ class LearnedRanking(StartedNetworks):
     True
     """
 
-    margin: float = 0.7
-    symmetric: bool = True
-    reduction: str = "mean"
+    margin: float = parameter(0.7, POSITIVE)
+    symmetric: bool = parameter(True, "boolean")
+    reduction: str = parameter("mean", one_of("mean", "sum"))
     optimizer: Any = "adam"
     learning_rate: float | str | Mapping[str, float] = "auto"
     monitor: Any = "valid_mrr"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "margin": [Interval(Real, 0, None, closed="neither")],
-        "symmetric": ["boolean"],
-        "reduction": [StrOptions({"mean", "sum"})],
-    }
 
     def _new_network(
         self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
-from sklearn.utils._param_validation import Interval
 from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import POSITIVE, at_least, parameter
 from mvcca.deep._bases.started import StartedNetworks
+from mvcca.deep._losses.batch import Batch
 from mvcca.deep._networks.weights import drawn_seed
 from mvcca.deep.encoders import WCNN, Encoders
 from mvcca.deep.functional import one_versus_more, other_rows
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective
 
 
@@ -92,10 +91,10 @@ class MSDS(StartedNetworks):
     {'view0': (500, 8), 'view1': (500, 8)}
     """
 
-    query: str | None = None
-    tokens: str | Sequence[str] | None = None
-    n_negatives: int = 4
-    gamma: float = 1.0
+    query: str | None = parameter(None, str, None)
+    tokens: str | Sequence[str] | None = parameter(None, str, "array-like", None)
+    n_negatives: int = parameter(4, at_least(1))
+    gamma: float = parameter(1.0, POSITIVE)
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (512,)
     batch_size: int | str = 100
     max_epochs: int | str = 100
@@ -106,12 +105,6 @@ class MSDS(StartedNetworks):
 
     requires = replace(StartedNetworks.requires, views=(2, 2))
     _network_parameters = ("hidden_layer_sizes", "tokens")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "query": [str, None],
-        "tokens": [str, "array-like", None],
-        "n_negatives": [Interval(Integral, 1, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
-    }
 
     def _views_of_words(self) -> list[str]:
         tokens = [] if self.tokens is None else self.tokens

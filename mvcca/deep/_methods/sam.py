@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator
 
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
+from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, SHARE, one_of, parameter
 from mvcca.deep._losses.scheduled_margins import Centroids, ScheduledMarginLoss
 from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import Callback
@@ -125,12 +124,12 @@ class SAM(NetworkEstimator):
     (10, 10)
     """
 
-    margin: float = 1.0
-    margins: str = "scheduled"
-    sample_share: float = 0.05
-    midpoint: float = 0.4
-    steepness: float = 0.1
-    dropout: float = 0.1
+    margin: float = parameter(1.0, POSITIVE)
+    margins: str = parameter("scheduled", one_of("scheduled", "adaptive", "fixed"))
+    sample_share: float = parameter(0.05, SHARE)
+    midpoint: float = parameter(0.4, SHARE)
+    steepness: float = parameter(0.1, NOT_NEGATIVE)
+    dropout: float = parameter(0.1, BELOW_1)
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
     batch_size: int | str = 200
     max_epochs: int | str = 100
@@ -142,14 +141,6 @@ class SAM(NetworkEstimator):
     _gain = 4.0
     _is_scheduled = True  # the margins
     _network_parameters = ("hidden_layer_sizes", "dropout")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "margin": [Interval(Real, 0, None, closed="neither")],
-        "margins": [StrOptions({"scheduled", "adaptive", "fixed"})],
-        "sample_share": [Interval(Real, 0, 1, closed="both")],
-        "midpoint": [Interval(Real, 0, 1, closed="both")],
-        "steepness": [Interval(Real, 0, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-    }
 
     def _mlp_options(self) -> dict[str, Any]:
         return TANH | {"dropout": self.dropout}

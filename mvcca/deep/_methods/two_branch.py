@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
-from sklearn.utils._param_validation import Interval
-from torch import Generator
+import torch
+from torch import Generator, Tensor
 
 from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, at_least, parameter
 from mvcca.deep._bases.started import StartedNetworks
+from mvcca.deep._losses.batch import Batch
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.objectives import StructureLoss
+from mvcca.deep.functional import same_label, structure_preserving
 from mvcca.deep.trainer import Objective
 
 
@@ -73,11 +75,11 @@ class TwoBranch(StartedNetworks):
     {'left': (1797, 8), 'right': (1797, 8)}
     """
 
-    margin: float = 0.1
-    backward: float = 2.0
-    structure: Sequence[float] = (0.1, 0.2)
-    mining: int | None = None
-    dropout: float = 0.5
+    margin: float = parameter(0.1, POSITIVE)
+    backward: float = parameter(2.0, NOT_NEGATIVE)
+    structure: Sequence[float] = parameter((0.1, 0.2), "array-like")
+    mining: int | None = parameter(None, at_least(1), None)
+    dropout: float = parameter(0.5, BELOW_1)
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (2048,)
     batch_size: int = 200
     optimizer: Any = "adam"
@@ -85,13 +87,6 @@ class TwoBranch(StartedNetworks):
 
     requires = replace(StartedNetworks.requires, views=(2, 2), pairs=False)
     _network_parameters = ("hidden_layer_sizes", "dropout")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "margin": [Interval(Real, 0, None, closed="neither")],
-        "backward": [Interval(Real, 0, None, closed="left")],
-        "structure": ["array-like"],
-        "mining": [Interval(Integral, 1, None, closed="left"), None],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-    }
 
     def _reads_labels(self) -> bool:
         return True
@@ -105,4 +100,11 @@ class TwoBranch(StartedNetworks):
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         in_first, in_second = self.structure
         weights = (self.backward, in_first, in_second)
-        return StructureLoss(self.margin, weights, self.mining)
+        return partial(_loss, margin=self.margin, weights=weights, mining=self.mining)
+
+
+def _loss(scores: Mapping[str, Tensor], batch: Batch, **options: Any) -> Tensor:
+    """The loss of a batch; without labels, only the rows of an object are neighbours."""
+    F, G = scores.values()
+    codes = next(iter(batch.labels.values()), torch.arange(len(F), device=F.device))
+    return structure_preserving(F, G, same_label(codes), **options)

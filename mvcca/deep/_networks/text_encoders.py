@@ -145,13 +145,45 @@ class _OneHotNetwork(_WordNetwork):
         super().__init__()
         self.n_words = n_words
         self.n_components = n_components
-        self.length = length
+        self.length, self.n_steps = length, length // 3 - 4
+        if self.n_steps < 1:
+            raise ValueError(f"length must be at least 15, got {length}.")
         self.n_filters = n_filters
         self.hidden_size = hidden_size
-        self.convolutions = _OneHotConvolutions(self._n_positions, length, n_filters, generator)
+        self.convolutions = nn.ModuleDict()
+        self._new_first_layer(generator)
+        self.convolutions["others"] = nn.Sequential(
+            nn.BatchNorm1d(n_filters),
+            nn.ELU(),
+            nn.MaxPool1d(3),
+            convolution_1d(n_filters, n_filters, 3, generator),
+            nn.BatchNorm1d(n_filters),
+            nn.ELU(),
+            convolution_1d(n_filters, n_filters, 3, generator),
+            nn.BatchNorm1d(n_filters),
+            nn.ELU(),
+        )
 
     def _new_first_layer(self, generator: torch.Generator | None) -> None:
-        self.convolutions.set_n_words(self._n_positions, generator)
+        first = convolution_1d(self._n_positions, self.n_filters, 3, generator)
+        self.convolutions["first"] = first
+
+    def _convolved(self, tokens: Tensor) -> Tensor:
+        """Map sequences of shape (n_rows, length) to shape (n_rows, n_filters, n_steps)."""
+        tokens = self._known(tokens)
+        if tokens.shape[1] > self.length:
+            raise ValueError(
+                f"Expected sequences of at most length={self.length} words, got "
+                f"{tokens.shape[1]}. Cut them, or raise length."
+            )
+        tokens = nn.functional.pad(tokens, (1, self.length - tokens.shape[1] + 1))
+        words, first = (tokens > 0)[..., None], self.convolutions["first"]
+        out = first.bias
+        for step in range(3):  # of the window: the word there picks a column of the weights
+            window = slice(step, step + self.length)
+            picked = nn.functional.embedding(tokens[:, window], first.weight[:, :, step].T)
+            out = out + picked * words[:, window]
+        return self.convolutions["others"](out.mT)
 
 
 class WordCNN(_OneHotNetwork):
@@ -198,7 +230,7 @@ class WordCNN(_OneHotNetwork):
         super().__init__(n_words, n_components, length, n_filters, hidden_size, generator)
         self.last = nn.Sequential(
             nn.Flatten(),
-            linear(n_filters * self.convolutions.n_steps, hidden_size, generator),
+            linear(n_filters * self.n_steps, hidden_size, generator),
             nn.BatchNorm1d(hidden_size),
             nn.ELU(),
             linear(hidden_size, n_components, generator),
@@ -206,7 +238,7 @@ class WordCNN(_OneHotNetwork):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map sequences of shape (n_rows, at most `length`) to shape (n_rows, n_components)."""
-        return self.last(self.convolutions(self._known(tokens)))
+        return self.last(self._convolved(tokens))
 
 
 class WordCNNRNN(_OneHotNetwork):
@@ -250,52 +282,8 @@ class WordCNNRNN(_OneHotNetwork):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map sequences of shape (n_rows, at most `length`) to shape (n_rows, n_components)."""
-        states, _ = self.recurrent(self.convolutions(self._known(tokens)).mT)
+        states, _ = self.recurrent(self._convolved(tokens).mT)
         return self.last(states.mean(dim=1))
-
-
-class _OneHotConvolutions(nn.Module):
-    """The convolutions of `WordCNN`: (n_rows, length) to (n_rows, n_filters, n_steps)."""
-
-    def __init__(
-        self, n_words: int, length: int, n_filters: int, generator: torch.Generator | None
-    ) -> None:
-        super().__init__()
-        self.length, self.n_steps = length, length // 3 - 4
-        if self.n_steps < 1:
-            raise ValueError(f"length must be at least 15, got {length}.")
-        self.n_filters = n_filters
-        self.set_n_words(n_words, generator)
-        self.others = nn.Sequential(
-            nn.BatchNorm1d(n_filters),
-            nn.ELU(),
-            nn.MaxPool1d(3),
-            convolution_1d(n_filters, n_filters, 3, generator),
-            nn.BatchNorm1d(n_filters),
-            nn.ELU(),
-            convolution_1d(n_filters, n_filters, 3, generator),
-            nn.BatchNorm1d(n_filters),
-            nn.ELU(),
-        )
-
-    def set_n_words(self, n_words: int, generator: torch.Generator | None) -> None:
-        self.first = convolution_1d(n_words, self.n_filters, 3, generator)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        if tokens.shape[1] > self.length:
-            raise ValueError(
-                f"Expected sequences of at most length={self.length} words, got "
-                f"{tokens.shape[1]}. Cut them, or raise length."
-            )
-        tokens = nn.functional.pad(tokens, (1, self.length - tokens.shape[1] + 1))
-        words = (tokens > 0)[..., None]
-        n_windows = self.length
-        out = self.first.bias
-        for step in range(3):  # of the window: the word there picks a column of the weights
-            window = slice(step, step + n_windows)
-            picked = nn.functional.embedding(tokens[:, window], self.first.weight[:, :, step].T)
-            out = out + picked * words[:, window]
-        return self.others(out.mT)
 
 
 def _lengths(tokens: Tensor) -> Tensor:

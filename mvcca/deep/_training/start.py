@@ -6,7 +6,6 @@ What a start is, and which one a network gets, is decided in `mvcca.deep._bases.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,12 +26,7 @@ _SHARE, _MOST = 0.2, 1000  # of the objects that are held out, and their number
 _CLEAR = 2.0  # standard errors: the best of many epochs looks better than it is
 
 
-@dataclass(frozen=True)
-class LinearStart:
-    """Tuned linear CCA as affine maps of the rows, and as maps of what these give."""
-
-    affine: dict[str, tuple[np.ndarray, np.ndarray]]  # W and b, (n_features, width) and (width,)
-    solution: Maps  # from x W + b to the canonical variates
+Affine = tuple[np.ndarray, np.ndarray]  # W and b, (n_features, width) and (width,)
 
 
 def held_out(
@@ -55,8 +49,8 @@ def are_clearly_larger(values: np.ndarray, others: np.ndarray) -> bool:
     return bool(gains.mean() > _CLEAR * error)
 
 
-def linear_start(views: Views, width: int) -> LinearStart:
-    """The leading components of tuned CCA, as the outputs of networks.
+def linear_start(views: Views, width: int) -> tuple[dict[str, Affine], Maps]:
+    """The leading components of tuned CCA: affine maps of rows to outputs, and maps of outputs.
 
     Component i is multiplied by √(r_i / (1 - r_i²)), with its expected correlation r_i, so that
     cosines weight it as the likelihood of a pair does; then each view has a mean square of 1.
@@ -84,4 +78,4 @@ def linear_start(views: Views, width: int) -> LinearStart:
     solution = Maps(
         back, means, maps.eigenvalues, values=values, expected=maps.expected, ranks=ranks
     )
-    return LinearStart(affine, solution)
+    return affine, solution

@@ -16,8 +16,8 @@ from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._training.host import device_named
 from mvcca.deep._training.identity import identity
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.samplers import LabelPairs, ShuffledBatches
-from mvcca.deep.steps import Optimizer, Step
+from mvcca.deep.samplers import ShuffledBatches
+from mvcca.deep.steps import Optimizer
 from mvcca.deep.trainer import Callback, Objective, Trainer
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -91,16 +91,14 @@ class Training:
         encoders: Encoders,
         objective: Objective,
         callbacks: Sequence[Callback] = (),
-        *,
-        is_paired: bool = True,
     ) -> Trainer:
-        """A trainer of networks; batches of unpaired rows pair those with equal labels."""
-        batches = ShuffledBatches if is_paired else LabelPairs
+        """A trainer of networks."""
         trainer = Trainer(
             encoders,
             objective,
-            Step(self.optimizer, self.learning_rates),
-            sampler=batches(self.batch_size),
+            self.optimizer,
+            sampler=ShuffledBatches(self.batch_size),
+            learning_rates=self.learning_rates,
             callbacks=callbacks,
             device=self.device,
             seed=self.seeds[1],
@@ -118,7 +116,7 @@ class TrainingState:
     """State from which `partial_fit` resumes."""
 
     parameters: dict[str, str]  # at the end of training, as `identity` texts
-    optimizer: str  # name of its class, or of several
+    optimizer: str  # name of its class
     tree: dict[str, Any]  # the trainer's `state_dict`, on the CPU
 
     @classmethod
@@ -126,7 +124,7 @@ class TrainingState:
         """The state of a trainer after training."""
         return cls(
             {name: identity(value) for name, value in parameters.items()},
-            _optimizers_of(trainer),
+            type(trainer.optimizer).__name__,
             # partial_fit has no validation rows, and so no best epoch to return to.
             {**trainer.state_dict(), "best": None},
         )
@@ -135,19 +133,19 @@ class TrainingState:
         """Load the state into a new trainer, except learning rate and weight decay if changed."""
         texts = {name: identity(value) for name, value in parameters.items()}
         changed = [name for name, text in texts.items() if text != self.parameters.get(name)]
-        shapes = [_shapes(module.state_dict()) for module in trainer.modules]
-        if (
-            shapes != [_shapes(state) for state in self.tree["modules"]]
-            or _optimizers_of(trainer) != self.optimizer
-        ):
+        here, saved = (
+            [shapes for state in states if (shapes := _shapes(state))]
+            for states in ([m.state_dict() for m in trainer.modules], self.tree["modules"])
+        )
+        if here != saved or type(trainer.optimizer).__name__ != self.optimizer:
             raise ValueError(
                 "partial_fit continues with the trained networks and their optimizer, which no "
                 f"longer match the parameters: {', '.join(changed) or 'encoders'} changed. Restore "
                 "the earlier values, or start over with fit."
             )
-        groups = [dict(group) for group in trainer.parameter_groups()]
+        groups = [dict(group) for group in trainer.optimizer.param_groups]
         trainer.load_state_dict(self.tree)
-        for group, new in zip(trainer.parameter_groups(), groups, strict=True):
+        for group, new in zip(trainer.optimizer.param_groups, groups, strict=True):
             group |= {key: new[key] for name, key in _GROUP_KEYS.items() if name in changed}
 
 
@@ -160,10 +158,6 @@ def history_of(trainer: Trainer) -> dict[str, np.ndarray]:
         name: np.array([figures.get(name, np.nan) for figures in trainer.history])
         for name in columns
     }
-
-
-def _optimizers_of(trainer: Trainer) -> str:
-    return ", ".join(type(optimizer).__name__ for optimizer in trainer.step.optimizers)
 
 
 def _shapes(state: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
