@@ -131,11 +131,8 @@ ARGUMENTS: Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "align_unpaired": ((A, B), {"pairs": np.c_[:12, :12]}),
     "average_precision": ((S, RELEVANT), {}),
     "ndcg": ((S, RELEVANT), {}),
-    "ndcg_of_lists": ((RELEVANT.astype(float), RELEVANT.astype(float)), {}),
     "relevant_ranks": ((S, RELEVANT), {}),
-    "relevant_ranks_of_lists": ((S, RELEVANT), {}),
     "weighted_average_precision": ((S, abs(S)), {}),
-    "weighted_average_precision_of_lists": ((abs(S),), {}),
     "choices": (
         (CCA(reg="cv"), VIEWS.with_ids(np.arange(1, N + 1)), None, FOLDS),
         {"goal": "object", "labels": mvcca.Labels.of(Y)},

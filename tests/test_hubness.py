@@ -36,6 +36,7 @@ from mvcca import (
     save,
 )
 from mvcca.datasets import load_digits_views
+from mvcca.measures.lists import average_precision
 from mvcca.retrieval import (
     CSLS,
     RetrievalIndex,
@@ -155,7 +156,7 @@ def test_a_query_is_left_out_of_its_own_list(correction):
     judged = {"relevance": by_labels(labels, labels), "measure": "map@6:relevant"}
     found = per_query(GALLERY, GALLERY, **judged, exclude_self=True, **options)
     hits = labels[expected] == labels[:40, None]
-    by_hand = measures.average_precision_of_lists(
+    by_hand = average_precision(
         hits, np.array([np.sum(labels == label) - 1 for label in labels[:40]]), 6, "relevant"
     )
     assert_allclose(found[:40], by_hand)

@@ -30,6 +30,7 @@ from mvcca.retrieval import (
     score_blocks,
     top_k,
 )
+from mvcca.retrieval.parallel_rows import merge_parallel
 from mvcca.retrieval.search import Gallery, exact
 from mvcca.retrieval.search.gallery import ChunkedRows, RemovedRows
 from mvcca.retrieval.similarity import Cosine, similarity_of
@@ -583,7 +584,7 @@ def test_only_rows_within_rounding_of_each_other_are_made_equal(dtype):
     U[1000:1010] = U[:10] * (1 + 40 * eps * rng.choice([-1, 1], (10, 3)))  # near, yet distinct
     U[2000:2010] = measures.unit_rows((U[:10] * dtype(3)).astype(dtype))
     U[3000:3010] = U[10:20]
-    merged = measures.merge_parallel(U)
+    merged = merge_parallel(U)
     assert_array_equal(merged[2000:2010], U[:10])
     rest = np.r_[:2000, 2010:5000]
     assert_array_equal(merged[rest], U[rest])
@@ -593,4 +594,4 @@ def test_a_chain_of_near_rows_is_not_drawn_together():
     eps = np.finfo(float).eps
     angles = 0.5 + 4 * eps * np.arange(1000)  # each parallel to the next, not to the last
     U = np.column_stack([np.cos(angles), np.sin(angles)])
-    assert np.abs(measures.merge_parallel(U) - U).max() <= 8 * eps
+    assert np.abs(merge_parallel(U) - U).max() <= 8 * eps

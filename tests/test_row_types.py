@@ -198,9 +198,7 @@ CASES = ESTIMATORS | {
     "column_correlations": lambda d: measures.column_correlations(d["b"], d["b"]),
     "total_correlation": lambda d: measures.total_correlation(d["b"], d["b"]),
     "unit_rows": lambda d: measures.unit_rows(d["b"]),
-    "merge_parallel": lambda d: measures.merge_parallel(measures.unit_rows(d["b"])),
     "descending_order": lambda d: measures.descending_order(d["b"]),
-    "ranked": lambda d: measures.ranked(d["b"], d["b"]),
     # inspection
     "associations": lambda d: inspection.associations(MODEL, d),
     "component_correlations": lambda d: inspection.component_correlations(MODEL, d),
@@ -337,13 +335,13 @@ def test_displays_take_every_type(name, kind):
 
 # Public functions that take no rows, or rows that are ranked lists already.
 WITHOUT_ROWS = {
-    "affine_map", "average_precision_of_lists", "by_labels", "by_pairs", "config_context",
-    "get_config", "held_out_sample_size", "hubness", "in_order", "integrate_cells",
+    "affine_map", "by_labels", "by_pairs", "config_context",
+    "get_config", "held_out_sample_size", "hubness", "integrate_cells",
     "label_set_similarity", "load", "mean_rank", "mean_reciprocal_rank", "median_rank", "methods",
-    "ndcg_of_lists", "open_matrix", "recall_at_k", "relevant_ranks_of_lists",
+    "open_matrix", "recall_at_k",
     "required_correlation", "retrieval_scorer", "sample_size", "save", "save_dense", "save_onnx",
     "set_config", "to_linear", "views_of_modalities", "views_of_table", "vip",
-    "weighted_average_precision_of_lists", "write_scores",
+    "write_scores",
 }  # fmt: skip
 ROOMS = ("", ".retrieval", ".measures", ".inspection", ".interop", ".interop.representations",
          ".interop.migration", ".interop.alignment", ".compose")  # fmt: skip

@@ -35,6 +35,18 @@ INSTEAD = {
     "mvcca.interop.alignment.Step": "AlignmentStep",
     "mvcca.linear.CovarianceCCA": "a StatisticEstimator with your problem",
     "mvcca.machine.Config": "machine.config.Config",
+    "mvcca.measures.NoRelevant": "measures.lists.NoRelevant",
+    "mvcca.measures.Normalizer": "measures.lists.Normalizer",
+    "mvcca.measures.Ties": "measures.lists.Ties",
+    "mvcca.measures.average_precision_of_lists": "measures.lists.average_precision",
+    "mvcca.measures.in_order": "numpy.lexsort((items, -scores), axis=1)",
+    "mvcca.measures.merge_parallel": "retrieval.parallel_rows.merge_parallel",
+    "mvcca.measures.ndcg_of_lists": "measures.lists.ndcg",
+    "mvcca.measures.ranked": "numpy.take_along_axis with descending_order(scores, k)",
+    "mvcca.measures.relevant_ranks_of_lists": "measures.lists.relevant_ranks",
+    "mvcca.measures.weighted_average_precision_of_lists": (
+        "measures.lists.weighted_average_precision"
+    ),
     "mvcca.plotting.CategoryMarginsDisplay": "plt.imshow(model.category_margins_)",
     "mvcca.plotting.GridSearchDisplay": (
         'plt.imshow(search.cv_results_["mean_test_score"].reshape(n_rows, -1))'

@@ -15,7 +15,6 @@ RelevanceLike: TypeAlias = ArrayLike | sparray | spmatrix
 
 _DOUBLE = 8  # bytes of a float64
 _SHORT = 2**14  # bytes of a row; shorter rows are sorted faster together than one by one
-_PARALLEL_ULPS = 8  # between entries of parallel rows: two roundings, and those of a projection
 
 # ---- checks -------------------------------------------------------------------------------------
 
@@ -135,25 +134,6 @@ def ranked(values: np.ndarray, scores: np.ndarray, k: int | None = None) -> np.n
     return np.stack([row[items] for row, items in zip(values, order, strict=True)])
 
 
-def in_order(scores: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort lists of items by descending score, equal scores by index.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (n_queries, k)
-        Scores of the listed items.
-    items : ndarray of int, shape (n_queries, k)
-        Indices of the items.
-
-    Returns
-    -------
-    scores, items : ndarray, shape (n_queries, k)
-        The sorted lists.
-    """
-    order = np.lexsort((items, -scores), axis=1)
-    return np.take_along_axis(scores, order, 1), np.take_along_axis(items, order, 1)
-
-
 def unit_rows(X: ArrayLike) -> np.ndarray:
     """Rows scaled to length 1, so that inner products are cosines; zero rows stay zero.
 
@@ -183,52 +163,6 @@ def unit_rows(X: ArrayLike) -> np.ndarray:
     unit, is_safe = np.empty_like(X), is_safe[:, 0]  # a row does not depend on others
     unit[is_safe], unit[~is_safe] = unit_rows(X[is_safe]), unit_rows(X[~is_safe])
     return unit
-
-
-def merge_parallel(U: np.ndarray) -> np.ndarray:
-    """Make rows of length 1 that are equal up to rounding equal to the last bit.
-
-    Rows that are multiples of each other differ in the last bits once they are scaled to length 1,
-    and so do their cosines, which then are not ties. Rows whose entries all lie within such a
-    distance become copies of the first of them; all other rows are unchanged.
-
-    Parameters
-    ----------
-    U : ndarray of float32 or float64, shape (n_rows, n_columns)
-        Result of `unit_rows`.
-
-    Returns
-    -------
-    ndarray, shape (n_rows, n_columns)
-        U itself if there are no such rows.
-    """
-    width = _PARALLEL_ULPS * np.finfo(U.dtype).eps
-    # Rows far from their neighbours when sorted by a column have no parallel. Of many rows or equal
-    # entries two columns leave some, which are sorted by a combination of columns, and the few that
-    # are left by one column after another.
-    mixed = np.cos(np.arange(1.0, U.shape[1] + 1))
-    keys: list[int | None] = [*range(U.shape[1])]
-    keys.insert(2, None)
-    rows, group = np.arange(len(U)), np.zeros(len(U), dtype=np.intp)
-    for column in keys:
-        key = U[rows] @ mixed if column is None else U[rows, column]
-        order = np.lexsort((key, group))
-        rows, group, key = rows[order], group[order], key[order]
-        gap = width * U.shape[1] if column is None else width
-        is_new = (np.diff(group) > 0) | (np.diff(key) > gap)
-        group = np.concatenate([[0], np.cumsum(is_new)])
-        shared = np.bincount(group)[group] > 1
-        rows, group = rows[shared], group[shared]
-        if not len(rows):
-            return U
-    order = np.lexsort((rows, group))
-    rows, group = rows[order], group[order]
-    _, starts, member = np.unique(group, return_index=True, return_inverse=True)
-    models = U[rows[starts[member]]]
-    close = np.abs(models - U[rows]).max(axis=1) <= width  # and not at the end of a long chain
-    merged = U.copy()
-    merged[rows[close]] = models[close]
-    return merged
 
 
 def _sort(values: np.ndarray) -> np.ndarray:

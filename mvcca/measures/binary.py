@@ -4,30 +4,22 @@ over recall, ranks of the first relevant item and their summaries R@k, MR and MR
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.blocks import as_block
 from mvcca.blocks.checks import to_array
 from mvcca.machine.warnings import warn
+from mvcca.measures import lists
 from mvcca.measures.arrays import (
     RelevanceLike,
     checked_matrix,
     checked_relevance,
     count_true,
     dense,
-    one_of,
     positive,
     ranked,
 )
-
-Normalizer = Literal["relevant", "cutoff", "hits", "min"]
-NoRelevant = Literal["zero", "skip", "nan"]
-Ties = Literal["optimistic", "average", "pessimistic"]
-
-_TIES = {"optimistic": 0.0, "average": 0.5, "pessimistic": 1.0}
+from mvcca.measures.lists import NoRelevant, Normalizer, Ties
 
 
 def average_precision(
@@ -89,57 +81,7 @@ def average_precision(
     relevant = dense(checked_relevance(relevance, scores.shape))
     hits = ranked(relevant, scores, k)
     length = scores.shape[1] if k is None else positive(k)
-    return average_precision_of_lists(hits, count_true(relevant), length, normalizer, no_relevant)
-
-
-def average_precision_of_lists(
-    hits: np.ndarray,
-    n_relevant: np.ndarray,
-    k: int,
-    normalizer: Normalizer = "relevant",
-    no_relevant: NoRelevant = "zero",
-) -> np.ndarray:
-    """Average precision of lists that are already ranked and cut; see `average_precision`.
-
-    Parameters
-    ----------
-    hits : ndarray of bool, shape (n_queries, min(k, n_gallery))
-        Relevance at each position.
-    n_relevant : ndarray of int, shape (n_queries,)
-        Number of relevant items in the whole gallery.
-    k : int
-        Cut-off K.
-    normalizer, no_relevant
-        As in `average_precision`.
-
-    Returns
-    -------
-    ndarray, shape (n_queries,)
-        Shorter if queries were skipped.
-    """
-    one_of(no_relevant, ("zero", "skip", "nan"), "no_relevant")
-    n_hits = np.cumsum(hits, axis=1, dtype=np.int32)
-    divisor = {
-        "relevant": n_relevant,
-        "cutoff": np.full(len(hits), k),
-        "hits": n_hits[:, -1],
-        "min": np.minimum(k, n_relevant),
-    }[one_of(normalizer, ("relevant", "cutoff", "hits", "min"), "normalizer")]
-    precision = n_hits / np.arange(1, hits.shape[1] + 1)
-    total = np.einsum("ij,ij->i", precision, hits)
-    values = np.divide(total, divisor, out=np.zeros(len(hits)), where=divisor > 0)
-    return without_relevant(values, n_relevant > 0, no_relevant)
-
-
-def without_relevant(
-    values: np.ndarray, has_relevant: np.ndarray, no_relevant: NoRelevant
-) -> np.ndarray:
-    """Values of all queries, with those of queries without relevant items as asked for."""
-    if no_relevant == "skip":
-        return values[has_relevant]
-    if no_relevant == "nan":
-        values[~has_relevant] = np.nan
-    return values
+    return lists.average_precision(hits, count_true(relevant), length, normalizer, no_relevant)
 
 
 def precision_at_k(scores: ArrayLike, relevance: RelevanceLike, k: int = 50) -> np.ndarray:
@@ -260,33 +202,8 @@ def relevant_ranks(
     ValueError
         If a score is not finite, shapes differ, or `ties` is unknown.
     """
-    one_of(ties, _TIES, "ties")
     scores = checked_matrix(scores)
-    return relevant_ranks_of_lists(scores, checked_relevance(relevance, scores.shape), ties)
-
-
-def relevant_ranks_of_lists(scores: np.ndarray, relevant: Any, ties: Ties) -> np.ndarray:
-    """Rank of each query's best relevant item, of finite scores; see `relevant_ranks`.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (n_queries, n_gallery)
-        Larger is better.
-    relevant : ndarray or csr_array of bool, shape (n_queries, n_gallery)
-        Which items are relevant to which query.
-    ties : {"average", "optimistic", "pessimistic"}
-        As in `relevant_ranks`.
-
-    Returns
-    -------
-    ndarray of float, shape (n_queries,)
-        Infinite for a query without a relevant item.
-    """
-    best = as_block(relevant).largest_where_true(scores)[:, None]
-    # The best relevant item is not tied with itself.
-    ranks = 1 + count_true(scores > best) + _TIES[ties] * (count_true(scores == best) - 1)
-    ranks[np.isneginf(best[:, 0])] = np.inf
-    return ranks
+    return lists.relevant_ranks(scores, checked_relevance(relevance, scores.shape), ties)
 
 
 def recall_at_k(ranks: ArrayLike, k: int) -> float:

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import bdtr
 
-from mvcca.measures.binary import Normalizer
+from mvcca.measures.lists import Normalizer
 
 _CERTAIN = 45.0  # exp(-45) = 3e-20 cannot be seen beside 1
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.measures.arrays import checked_matrix, one_of, positive, ranked, same_shape
-from mvcca.measures.binary import NoRelevant, without_relevant
+from mvcca.measures import lists
+from mvcca.measures.arrays import checked_matrix, positive, ranked, same_shape
+from mvcca.measures.lists import NoRelevant
 
 
 def ndcg(
@@ -55,33 +56,7 @@ def ndcg(
     same_shape(gains.shape, scores.shape, "gains")
     length = scores.shape[1] if k is None else min(positive(k), scores.shape[1])
     best = -np.sort(-gains, axis=1)[:, :length]
-    return ndcg_of_lists(ranked(gains, scores, length), best, no_relevant)
-
-
-def ndcg_of_lists(
-    gains: np.ndarray, best: np.ndarray, no_relevant: NoRelevant = "zero"
-) -> np.ndarray:
-    """Normalized gain of lists that are already ranked and cut; see `ndcg`.
-
-    Parameters
-    ----------
-    gains : ndarray, shape (n_queries, k)
-        Gain at each position.
-    best : ndarray, shape (n_queries, k)
-        The k largest gains in the gallery, in descending order.
-    no_relevant : {"zero", "skip", "nan"}, default="zero"
-        As in `ndcg`.
-
-    Returns
-    -------
-    ndarray, shape (n_queries,)
-        Shorter if queries were skipped.
-    """
-    one_of(no_relevant, ("zero", "skip", "nan"), "no_relevant")
-    discount = 1 / np.log2(np.arange(2, gains.shape[1] + 2))
-    ideal = best @ discount
-    values = np.divide(gains @ discount, ideal, out=np.zeros(len(gains)), where=ideal > 0)
-    return without_relevant(values, ideal > 0, no_relevant)
+    return lists.ndcg(ranked(gains, scores, length), best, no_relevant)
 
 
 def checked_gains(gains: ArrayLike) -> np.ndarray:

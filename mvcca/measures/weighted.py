@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from mvcca.blocks import own_csr
-from mvcca.measures.arrays import checked_matrix, one_of, positive, ranked, same_shape, unit_rows
+from mvcca.measures import lists
+from mvcca.measures.arrays import checked_matrix, positive, ranked, same_shape, unit_rows
 
 
 def weighted_average_precision(
@@ -53,36 +54,12 @@ def weighted_average_precision(
     .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
        Cross-modal Matching and Retrieval", CVPRW 2022.
     """
-    one_of(precision, ("binary", "weighted"), "precision")
     scores = checked_matrix(scores)
     h = checked_matrix(label_similarity, "label_similarity")
     same_shape(h.shape, scores.shape, "label_similarity")
     if k is not None:
         positive(k)
-    return weighted_average_precision_of_lists(ranked(h, scores, k), precision)
-
-
-def weighted_average_precision_of_lists(
-    h: np.ndarray, precision: Literal["binary", "weighted"] = "binary"
-) -> np.ndarray:
-    """Weighted average precision of ranked, cut lists; see `weighted_average_precision`.
-
-    Parameters
-    ----------
-    h : ndarray, shape (n_queries, k)
-        Label similarity at each position.
-    precision : {"binary", "weighted"}, default="binary"
-        Definition of P(j).
-
-    Returns
-    -------
-    ndarray, shape (n_queries,)
-        Values.
-    """
-    one_of(precision, ("binary", "weighted"), "precision")
-    if precision == "weighted":
-        h = h * np.cumsum(h, axis=1) / np.arange(1, h.shape[1] + 1)
-    return h.mean(axis=1)
+    return lists.weighted_average_precision(ranked(h, scores, k), precision)
 
 
 def label_set_similarity(

@@ -15,7 +15,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from mvcca.measures import average_precision_of_lists, column_correlations
+from mvcca.measures import column_correlations
+from mvcca.measures.lists import average_precision
 from mvcca.problem import Maps
 from mvcca.problem.expected import Expected
 from mvcca.retrieval.ranking import CORRECTED, Ranking, ranking_by
@@ -402,7 +403,7 @@ def _precision_of_others(
     k = min(length, numbers.shape[1])
     numbers.partition(numbers.shape[1] - k, axis=1)
     hits = _hits(np.sort(numbers[:, -k:], axis=1), k)
-    return average_precision_of_lists(hits, counts, length, "min", "nan")
+    return average_precision(hits, counts, length, "min", "nan")
 
 
 def _average_precision(
@@ -427,7 +428,7 @@ def _average_precision(
 def _mean_precision(numbers: np.ndarray, n_relevant: np.ndarray, length: int) -> float:
     """Of increasing numbers whose last bit says whether the item is relevant."""
     hits = _hits(numbers, length)
-    return float(np.mean(average_precision_of_lists(hits, n_relevant, length, "min")))
+    return float(np.mean(average_precision(hits, n_relevant, length, "min")))
 
 
 def _hits(numbers: np.ndarray, length: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from mvcca.measures import Ties
+from mvcca.measures.lists import Ties
 from mvcca.plotting._display import ScoresDisplay, are_methods, by_name, data_frame
 from mvcca.plotting._drawing import draw_band, draw_line, draw_title, line_key
 from mvcca.plotting.style import GREY, color, tidy_axes

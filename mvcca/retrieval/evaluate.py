@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mvcca.measures import NoRelevant, Ties
 from mvcca.measures.arrays import one_of, positive
+from mvcca.measures.lists import NoRelevant, Ties
 from mvcca.retrieval.collection import Collection, Projected
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.hubs import CSLS

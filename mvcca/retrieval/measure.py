@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mvcca import measures
 from mvcca.machine.warnings import warn
-from mvcca.measures import NoRelevant, chance
+from mvcca.measures import chance, hubness
+from mvcca.measures import lists as of_lists
+from mvcca.measures.lists import NoRelevant
 from mvcca.retrieval.chance import RandomLists
 from mvcca.retrieval.ranked_lists import Lists, RankedLists
 from mvcca.retrieval.relevance import RelevanceBy
@@ -53,16 +54,16 @@ _GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def _average_precision(lists: Lists, k: int, normalizer: Any) -> np.ndarray:
-    return measures.average_precision_of_lists(*lists.hits(k), k, normalizer, "nan")
+    return of_lists.average_precision(*lists.hits(k), k, normalizer, "nan")
 
 
 def _ndcg(lists: Lists, k: int, variant: str) -> np.ndarray:
     gain = _GAINS[variant]
-    return measures.ndcg_of_lists(gain(lists.gains(k)), gain(lists.best_gains(k)), "nan")
+    return of_lists.ndcg(gain(lists.gains(k)), gain(lists.best_gains(k)), "nan")
 
 
 def _weighted_average_precision(lists: Lists, k: int, precision: Any) -> np.ndarray:
-    return measures.weighted_average_precision_of_lists(lists.gains(k), precision)
+    return of_lists.weighted_average_precision(lists.gains(k), precision)
 
 
 def _precision(lists: Lists, k: int, variant: str) -> np.ndarray:
@@ -157,7 +158,7 @@ _KINDS: dict[str, _Kind] = {
         lambda random, *_: chance.expected_reciprocal_rank(random.n_items, random.n_relevant),
     ),
     "hubness": _Kind(
-        measures.hubness,
+        hubness,
         lambda random, k, _: chance.expected_hubness(random.n_items, random.n_queries, k),
         "skewness of how often items are among the first {k}",
         of="occurrences",

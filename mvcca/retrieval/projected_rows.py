@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.measures import NoRelevant, Ties
 from mvcca.measures.arrays import one_of
+from mvcca.measures.lists import NoRelevant, Ties
 from mvcca.retrieval.hubs import CSLS, Bank, check_bank, checked_correction, corrected
 from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.ranked_lists import Judged, RankedLists

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mvcca import measures
 from mvcca.blocks import as_block
 from mvcca.machine.threads import each
-from mvcca.measures import Ties
+from mvcca.measures.lists import Ties, relevant_ranks
 from mvcca.retrieval.relevance import Relevance
 from mvcca.retrieval.search import (
     Gallery,
@@ -132,7 +131,7 @@ class RankedLists:
         relevant = self.judged.relevance.of(rows)
         if self.judged.exclude_self:
             scores, relevant = _without_self(scores, rows), _without_self(relevant, rows)
-        return measures.relevant_ranks_of_lists(scores, relevant, ties)
+        return relevant_ranks(scores, relevant, ties)
 
     def measured(self, formula: Callable[[Lists, int], np.ndarray], k: int | None) -> np.ndarray:
         """A formula of the first k items of all lists, or of blocks of whole lists."""

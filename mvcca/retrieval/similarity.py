@@ -15,7 +15,8 @@ import numpy as np
 from mvcca.blocks import beside, namespace
 from mvcca.machine.config import block_slices
 from mvcca.machine.threads import each
-from mvcca.measures import in_order, merge_parallel, unit_rows
+from mvcca.measures import unit_rows
+from mvcca.retrieval.parallel_rows import merge_parallel
 
 _MOST_SQUARES = 2.0**26  # ‖q‖² and ‖g‖² whose product, and so (qᵀg)², is an exact float64
 _SLACK = 1e-6  # relative rounding of a standard deviation, and more
@@ -239,6 +240,12 @@ class Euclidean(InnerProduct):
 
     def _moved(self, rows: np.ndarray) -> np.ndarray:
         return rows if self.origin is None else rows - self.origin.astype(rows.dtype)
+
+
+def in_order(scores: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and items of lists (n_queries, k), by descending score and equal scores by index."""
+    order = np.lexsort((items, -scores), axis=1)
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(items, order, 1)
 
 
 def _small_integers(rows: np.ndarray) -> np.ndarray:

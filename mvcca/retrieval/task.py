@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mvcca import measures
-from mvcca.measures import NoRelevant
+from mvcca.measures.lists import NoRelevant
 from mvcca.retrieval.chance import RandomLists
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.hubs import CSLS

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from mvcca.machine.optional import optional
-from mvcca.measures import in_order, unit_rows
+from mvcca.measures import unit_rows
 from mvcca.retrieval.search import Gallery, search
+from mvcca.retrieval.similarity import in_order
 
 _SPARE = 64  # items to find in place of removed ones, besides k; if too few, the search is exact
 _RANGE = 1e15  # of queries in units of the gallery: their squares stay below float32's largest
