@@ -23,6 +23,7 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import RunningCovariance
 from mvcca.machine.on_access import on_access
 from mvcca.machine.warnings import warn
+from mvcca.views import Labels
 
 __all__ = [
     "Batch",
@@ -258,6 +259,17 @@ class WeightedSum(nn.Module):
             name: weight * loss(scores, batch)
             for (name, weight), loss in zip(self.weights.items(), self.losses, strict=True)
         }
+
+
+def targets_of(labels: Labels | None) -> Tensor:
+    """Labels to predict for every code, shape (n_codes, n_labels).
+
+    Indicators of classes or label sets; each distinct real label vector is a class.
+    """
+    assert labels is not None  # the estimators require them
+    if not labels.are_sets:
+        return torch.eye(len(labels))
+    return torch.from_numpy(labels.vectors.toarray()).float()
 
 
 def _warn_of_small_batch(scores: Mapping[str, Tensor]) -> bool:

@@ -13,7 +13,6 @@ from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.batch import Batch, summed
-from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep._networks.weights import drawn_seed
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.functional import expected_open_gates
@@ -81,13 +80,10 @@ class DCCA(CCAScores, StartedNetworks):
     final_reg: float | Mapping[str, float] | None = parameter(None, NOT_NEGATIVE, Mapping, None)
     learning_rate: float | str | Mapping[str, float] = "auto"
 
-    def _final_reg(self) -> float | dict[str, float]:
-        reg = self.reg if self.final_reg is None else self.final_reg
-        return dict(reg) if isinstance(reg, Mapping) else float(reg)
+    _whitens_batches = True
 
-    def _n_scores(self) -> int:
-        check_enough_rows(min(self._setting("batch_size"), self._n_rows), self.n_components)
-        return super()._n_scores()
+    def _final_reg(self) -> float | Mapping[str, float]:
+        return super()._final_reg() if self.final_reg is None else self.final_reg
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         return TraceNormLoss(reg_of_names(self.reg, encoders.names))
