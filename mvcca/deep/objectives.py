@@ -9,7 +9,7 @@ training loop.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -244,21 +244,19 @@ class WeightedSum(nn.Module):
 
     Parameters
     ----------
-    terms : mapping of str to pair of float and Module
+    terms : mapping of str to pair of float and callable
         Weight and loss of each term.
     """
 
-    def __init__(self, terms: Mapping[str, tuple[float, nn.Module]]) -> None:
+    def __init__(self, terms: Mapping[str, tuple[float, Callable[..., Tensor]]]) -> None:
         super().__init__()
-        self.weights = {name: weight for name, (weight, _) in terms.items()}
-        self.losses = nn.ModuleList(loss for _, loss in terms.values())
+        self.terms = dict(terms)
+        losses = [loss for _, loss in terms.values()]
+        self.losses = nn.ModuleList(loss for loss in losses if isinstance(loss, nn.Module))
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         """Weighted terms of the loss of a batch."""
-        return {
-            name: weight * loss(scores, batch)
-            for (name, weight), loss in zip(self.weights.items(), self.losses, strict=True)
-        }
+        return {name: weight * loss(scores, batch) for name, (weight, loss) in self.terms.items()}
 
 
 def targets_of(labels: Labels | None) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from torch import Generator, Tensor, nn
@@ -222,9 +223,9 @@ class L0CCA(DCCA):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         correlation = super()._objective(encoders, widths, generator)
-        penalties = setting_by_view(self, "gate_penalty", encoders.names)
-        gates, weights = zip(*((encoders[n][0], penalties[n]) for n in encoders.names), strict=True)
-        penalty = GateLoss(gates, weights, self.gate_reduction)
+        weights = setting_by_view(self, "gate_penalty", encoders.names)
+        gates = {name: encoders[name][0] for name in encoders.names}
+        penalty = partial(_open_gates, gates=gates, weights=weights, reduction=self.gate_reduction)
         return WeightedSum({"correlation": (1.0, correlation), "gates": (1.0, penalty)})
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
@@ -236,29 +237,15 @@ class L0CCA(DCCA):
         return self
 
 
-class GateLoss(nn.Module):
-    """Expected number, or share, of open gates, summed over the views.
-
-    Parameters
-    ----------
-    gates : sequence of StochasticGates
-        The gates of each view, part of its encoder.
-    weights : sequence of float
-        Weight of each view.
-    reduction : {"mean", "sum"}, default="mean"
-        See `mvcca.deep.expected_open_gates`.
-    """
-
-    def __init__(
-        self, gates: Sequence[StochasticGates], weights: Sequence[float], reduction: str = "mean"
-    ) -> None:
-        super().__init__()
-        self.gates = tuple(gates)  # not registered: their parameters belong to the encoders
-        self.weights, self.reduction = weights, reduction
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The penalty, which does not depend on the batch."""
-        return summed(
-            weight * expected_open_gates(gates.means, gates.sigma, self.reduction)
-            for gates, weight in zip(self.gates, self.weights, strict=True)
-        )
+def _open_gates(
+    scores: Mapping[str, Tensor],  # noqa: ARG001, the signature of objectives
+    batch: Batch,  # noqa: ARG001
+    gates: Mapping[str, StochasticGates],
+    weights: Mapping[str, float],
+    reduction: str,
+) -> Tensor:
+    """Expected number, or share, of open gates, times a weight for each view."""
+    return summed(
+        weights[name] * expected_open_gates(own.means, own.sigma, reduction)
+        for name, own in gates.items()
+    )
