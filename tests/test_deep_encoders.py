@@ -70,7 +70,7 @@ def test_the_text_networks_are_those_of_table_9():
     for network in (flat, recurrent):
         convolutions = [m for m in network.modules() if isinstance(m, nn.Conv1d)]
         assert [c.weight.shape for c in convolutions] == [(256, 500, 3)] + [(256, 256, 3)] * 2
-        assert network.convolutions(tokens).shape == (4, 256, 6)  # 30 / 3 - 2 - 2
+        assert network._convolved(tokens).shape == (4, 256, 6)  # 30 / 3 - 2 - 2
     assert [m.weight.shape for m in flat.last if isinstance(m, nn.Linear)] == [
         (1024, 6 * 256),
         (64, 1024),
@@ -120,21 +120,20 @@ def test_the_padding_of_wcnn_gets_no_gradient_and_no_say():
 
 
 def test_the_first_convolution_of_word_cnn_is_that_of_one_hot_words():
-    network = TEXT_ENCODERS["WordCNN"](generator()).convolutions
+    network = TEXT_ENCODERS["WordCNN"](generator())
+    first = network.convolutions["first"]
     tokens = tokens_of(*SENTENCES, length=18)
     one_hot = nn.functional.one_hot(tokens, 12).float()
     one_hot[..., 0] = 0  # padding has no entries
-    expected = nn.functional.conv1d(
-        one_hot.mT, network.first.weight, network.first.bias, padding="same"
-    )
-    network.others = nn.Identity()
-    torch.testing.assert_close(network(tokens), expected)
+    expected = nn.functional.conv1d(one_hot.mT, first.weight, first.bias, padding="same")
+    network.convolutions["others"] = nn.Identity()
+    torch.testing.assert_close(network._convolved(tokens), expected)
 
 
 def test_the_recurrent_network_averages_its_states_over_time():
     network = TEXT_ENCODERS["WordCNNRNN"](generator()).eval()
     tokens = tokens_of(*SENTENCES, length=18)
-    steps = network.convolutions(tokens)
+    steps = network._convolved(tokens)
     state, states = torch.zeros(1, len(tokens), 10), []
     for step in range(steps.shape[2]):
         _, state = network.recurrent(steps[:, :, step, None].mT, state)

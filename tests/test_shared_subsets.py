@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from mvcca import config_context
-from mvcca.similarity import LabelGram, SharedSubsets
+from mvcca.similarity import LabelGram
+from mvcca.similarity._shared_subsets import SharedSubsets
 from mvcca.views import Labels
 
 

@@ -15,20 +15,17 @@ except ImportError as error:
 from mvcca.deep._methods.acmr import ACMR
 from mvcca.deep._methods.ccal import CCAL
 from mvcca.deep._methods.ccl import CCL
-from mvcca.deep._methods.clip import CLIP
 from mvcca.deep._methods.cmdn import CMDN
 from mvcca.deep._methods.corr_ae import CorrAE, CrossCorrAE
 from mvcca.deep._methods.corrnet import CorrNet
 from mvcca.deep._methods.dcca import DCCA, DCCAE, L0CCA
 from mvcca.deep._methods.deep_sm import DeepSM
-from mvcca.deep._methods.devise import DeViSE
 from mvcca.deep._methods.dynamically_scaled import DSDCCA, DSRankingCCA
 from mvcca.deep._methods.encoder_cca import EncoderCCA
-from mvcca.deep._methods.learned_ranking import LearnedRanking
 from mvcca.deep._methods.msds import MSDS
+from mvcca.deep._methods.ranking import CLIP, DeViSE, LearnedRanking, TwoBranch
 from mvcca.deep._methods.sam import SAM
 from mvcca.deep._methods.soft_cca import SoftCCA, SoftHGR
-from mvcca.deep._methods.two_branch import TwoBranch
 
 __all__ = [
     "ACMR",

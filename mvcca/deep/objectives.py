@@ -9,7 +9,7 @@ training loop.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import RunningCovariance
 from mvcca.machine.on_access import on_access
 from mvcca.machine.warnings import warn
+from mvcca.views import Labels
 
 __all__ = [
     "Batch",
@@ -243,21 +244,30 @@ class WeightedSum(nn.Module):
 
     Parameters
     ----------
-    terms : mapping of str to pair of float and Module
+    terms : mapping of str to pair of float and callable
         Weight and loss of each term.
     """
 
-    def __init__(self, terms: Mapping[str, tuple[float, nn.Module]]) -> None:
+    def __init__(self, terms: Mapping[str, tuple[float, Callable[..., Tensor]]]) -> None:
         super().__init__()
-        self.weights = {name: weight for name, (weight, _) in terms.items()}
-        self.losses = nn.ModuleList(loss for _, loss in terms.values())
+        self.terms = dict(terms)
+        losses = [loss for _, loss in terms.values()]
+        self.losses = nn.ModuleList(loss for loss in losses if isinstance(loss, nn.Module))
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
         """Weighted terms of the loss of a batch."""
-        return {
-            name: weight * loss(scores, batch)
-            for (name, weight), loss in zip(self.weights.items(), self.losses, strict=True)
-        }
+        return {name: weight * loss(scores, batch) for name, (weight, loss) in self.terms.items()}
+
+
+def targets_of(labels: Labels | None) -> Tensor:
+    """Labels to predict for every code, shape (n_codes, n_labels).
+
+    Indicators of classes or label sets; each distinct real label vector is a class.
+    """
+    assert labels is not None  # the estimators require them
+    if not labels.are_sets:
+        return torch.eye(len(labels))
+    return torch.from_numpy(labels.vectors.toarray()).float()
 
 
 def _warn_of_small_batch(scores: Mapping[str, Tensor]) -> bool:

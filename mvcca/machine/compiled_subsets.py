@@ -1,6 +1,6 @@
 """Compiled loops over the label subsets that at least two label sets share.
 
-`mvcca.similarity.SharedSubsets` calls them; their plain twins, of ten lines, are in its tests. They
+`mvcca.similarity.LabelGram` calls them; their plain twins, of ten lines, are in its tests. They
 are serial and release the GIL. Importing this module loads numba, so it is imported inside the
 functions that need it.
 """

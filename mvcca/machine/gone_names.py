@@ -78,6 +78,7 @@ INSTEAD = {
     "mvcca.retrieval.InvertedSoftmax": "retrieval.CSLS",
     "mvcca.retrieval.MutualProximity": "retrieval.CSLS",
     "mvcca.retrieval.QBNorm": "retrieval.CSLS",
+    "mvcca.similarity.SharedSubsets": "similarity.LabelGram",
     "mvcca.statistics.Recovered": "statistics.holes.Recovered",
     "mvcca.statistics.filled": "statistics.holes.filled",
     "mvcca.views.files.IdentifiedRows": "blocks.sources.FileRows",

@@ -1,10 +1,13 @@
 """Label similarity: similarity functions of label vectors, and products with their Gram matrix.
 
 The similarity functions take two stacks of label vectors. `LabelGram` multiplies with the Gram
-matrix G of distinct label vectors without storing it, and by `SharedSubsets` without computing it.
-Sums of the views' features by label are in `mvcca.statistics`.
+matrix G of distinct label vectors without storing it, and by the label subsets that sets share
+without computing it. Sums of the views' features by label are in `mvcca.statistics`.
 """
 
+from typing import TYPE_CHECKING
+
+from mvcca.machine.on_access import on_access
 from mvcca.similarity._formulas import (
     Similarity,
     cosine,
@@ -16,11 +19,9 @@ from mvcca.similarity._formulas import (
     squared_exponential,
 )
 from mvcca.similarity._gram import LabelGram
-from mvcca.similarity._shared_subsets import SharedSubsets
 
 __all__ = [
     "LabelGram",
-    "SharedSubsets",
     "Similarity",
     "cosine",
     "equal",
@@ -30,3 +31,6 @@ __all__ = [
     "squared_distances",
     "squared_exponential",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)

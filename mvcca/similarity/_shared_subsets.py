@@ -11,8 +11,9 @@ search; real label sets share few, so that a product with G takes far less than 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from mvcca.machine.threads import stop_if_abandoned
 from mvcca.views import Labels
 
 Subsets: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # members, their ends, weights
+Search: TypeAlias = Callable[[], Iterator[Subsets]]
 
 # A member of a subset takes as long as these entries of a tile, measured by
 # `benchmarks/scale/label_covariance.py`.
@@ -52,7 +54,7 @@ class SharedSubsets:
     scale: np.ndarray
     rest: np.ndarray
     n_members: int
-    _search: _SubsetWalk
+    _search: Search
     _kept: list[Subsets] | None
 
     @classmethod
@@ -77,7 +79,7 @@ class SharedSubsets:
         order, search = _prepared(sets, float(np.expm1(1 / sigma)))
         diagonal, n_members = np.zeros(U), 0
         kept: list[Subsets] | None = []
-        for members, ends, weights in search:
+        for members, ends, weights in search():
             n_members += len(members)
             if n_members > at_most:
                 return None
@@ -97,7 +99,7 @@ class SharedSubsets:
 
     def __iter__(self) -> Iterator[Subsets]:
         """Yield subsets, some at a time, in arrays that may be used again."""
-        yield from self._search if self._kept is None else self._kept
+        yield from self._search() if self._kept is None else self._kept
 
     def times(self, S: np.ndarray) -> np.ndarray:
         """GS in float64 for S of shape (U, d)."""
@@ -122,41 +124,26 @@ def _bytes_of(parts: list[Subsets]) -> int:
     return sum(array.nbytes for subsets in parts for array in subsets)
 
 
-@dataclass(frozen=True, eq=False)
-class _SubsetWalk:
-    """A depth-first search over shared subsets, which starts anew with each iteration.
+def _shared_subsets(
+    labels: np.ndarray, owners: np.ndarray, starts: np.ndarray, odds: float
+) -> Iterator[Subsets]:
+    """Search depth first; yield subsets, some at a time, in arrays that are used again.
 
-    Attributes
-    ----------
-    labels, owners : ndarray of int32, shape (n_labels of all sets + U,)
-        Labels of each set, rare ones first and ended by -1; and the set to which each belongs.
-    starts : ndarray of int64, shape (U,)
-        Where the labels of each set start.
-    odds : float
-        c.
+    `labels` and `owners` have the labels of each set, rare ones first and ended by -1, and the set
+    to which each belongs; `starts` says where the labels of each set start; `odds` are c.
     """
+    from mvcca.machine.compiled_subsets import walk_shared_subsets
 
-    labels: np.ndarray
-    owners: np.ndarray
-    starts: np.ndarray
-    odds: float
-
-    def __iter__(self) -> Iterator[Subsets]:
-        """Yield subsets, some at a time, in arrays that are used again."""
-        from mvcca.machine.compiled_subsets import walk_shared_subsets
-
-        n_sets = len(self.starts)
-        members = np.empty(max(_MEMBERS_AT_ONCE, n_sets), np.int32)
-        ends, weights = np.empty(len(members) // 2, np.int64), np.empty(len(members) // 2)
-        state: Any = (self.starts.copy(), np.array([[0, n_sets]]), np.ones(1), 1)
-        while state[-1]:
-            *state, n = walk_shared_subsets(
-                self.labels, self.owners, self.odds, *state, members, ends, weights
-            )
-            yield members[: ends[n - 1]], ends[:n], weights[:n]
+    n_sets = len(starts)
+    members = np.empty(max(_MEMBERS_AT_ONCE, n_sets), np.int32)
+    ends, weights = np.empty(len(members) // 2, np.int64), np.empty(len(members) // 2)
+    state: Any = (starts.copy(), np.array([[0, n_sets]]), np.ones(1), 1)
+    while state[-1]:
+        *state, n = walk_shared_subsets(labels, owners, odds, *state, members, ends, weights)
+        yield members[: ends[n - 1]], ends[:n], weights[:n]
 
 
-def _prepared(sets: csr_array, odds: float) -> tuple[np.ndarray, _SubsetWalk]:
+def _prepared(sets: csr_array, odds: float) -> tuple[np.ndarray, Search]:
     """Order sets by their most frequent labels, and number labels from rare to frequent."""
     from mvcca.machine.compiled_loops import pack_label_sets
 
@@ -171,4 +158,4 @@ def _prepared(sets: csr_array, odds: float) -> tuple[np.ndarray, _SubsetWalk]:
     starts = sets.indptr[:-1].astype(np.int64) + np.arange(U)
     labels = np.insert(sets.indices, sets.indptr[1:], -1).astype(np.int32)
     owners = np.repeat(np.arange(U, dtype=np.int32), np.diff(sets.indptr) + 1)
-    return order, _SubsetWalk(labels, owners, starts, odds)
+    return order, partial(_shared_subsets, labels, owners, starts, odds)

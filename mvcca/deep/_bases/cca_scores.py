@@ -11,6 +11,7 @@ import numpy as np
 from mvcca.base import RankedByCorrelation
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._bases.parameters import NOT_NEGATIVE, one_of, parameter
+from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import MONITORED
 from mvcca.deep.endings import Ending, LinearCCA
@@ -69,6 +70,7 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
     monitor: Any = parameter("auto", one_of("auto", *MONITORED), callable)
 
     _within_rows = True
+    _whitens_batches = False  # whether the loss decomposes covariances of a batch
 
     def _setting(self, name: str) -> Any:
         if name == "monitor" and self.monitor == "auto":
@@ -78,8 +80,13 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
     def _ending(self) -> Ending:
         return LinearCCA(self.n_components, self._final_reg())
 
-    def _final_reg(self) -> float | dict[str, float]:
-        return dict(self.reg) if isinstance(self.reg, Mapping) else float(self.reg)
+    def _final_reg(self) -> float | Mapping[str, float]:
+        return self.reg
+
+    def _n_scores(self) -> int:
+        if self._whitens_batches:
+            check_enough_rows(min(self._setting("batch_size"), self._n_rows), self.n_components)
+        return super()._n_scores()
 
     def _conclude(self, trainer: Trainer, validation: Sample | None) -> None:
         super()._conclude(trainer, validation)

@@ -357,7 +357,7 @@ class DeepEstimator(MultiViewEstimator):
         """The ending after a training."""
         return self._ending()
 
-    def _final_reg(self) -> float | dict[str, float]:
+    def _final_reg(self) -> float | Mapping[str, float]:
         """Ridge of the linear CCA that ends the fit, or measures total correlation."""
         return 1e-4
 
@@ -619,7 +619,7 @@ class DeepEstimator(MultiViewEstimator):
         own = () if self.encoders is None else views.names
         self._probe_rows = {name: few_rows(views[name]) for name in own}
         if moments is None or (maps := ending.maps(trainer.objective, views, moments)) is None:
-            self.n_components_ = next(iter(widths.values()))
+            self.n_components_ = common_width(widths)
         else:
             self.__dict__.update(maps.attributes())
         self._statistic = TrainingState.of(trainer, self._decisive_params())
@@ -640,11 +640,7 @@ class DeepEstimator(MultiViewEstimator):
 
     def _check_outputs(self, encoders: Encoders, views: Views, widths: Widths) -> None:
         """Refuse outputs that cannot be scores; rows are read in blocks."""
-        if len(set(widths.values())) > 1:
-            raise ValueError(
-                "The networks of all views must have outputs of the same width, which are compared "
-                f"as they are; got {dict(widths)}."
-            )
+        common_width(widths)
         for name, block in views.items():
             n_rows, n_features = block.shape
             first: Any = None
@@ -689,6 +685,16 @@ class DeepEstimator(MultiViewEstimator):
             return None
         rows = as_block(block).dense().matrix
         return np.asarray(~((rows > 1) & (rows < max(sizes))).any(axis=1))  # 0 pads, 1 is unknown
+
+
+def common_width(widths: Widths) -> int:
+    """Width of the outputs of all networks, which are compared one by one."""
+    if len(set(widths.values())) > 1:
+        raise ValueError(
+            "The networks of all views must have outputs of the same width, which are compared one "
+            f"by one; got {dict(widths)}."
+        )
+    return next(iter(widths.values()))
 
 
 def _project(encoder: nn.Module, name: str, maps: Maps | None, block: Any) -> Any:

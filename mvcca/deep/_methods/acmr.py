@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
-from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import common_width, targets_of
+from mvcca.deep._bases.estimator import Widths, common_width
 from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
 from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, parameter
 from mvcca.deep._losses.batch import Batch, summed
@@ -19,7 +18,7 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.functional import cosines, reversal_factor, reverse_gradient, same_label, triplet
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import LabelLoss
+from mvcca.deep.objectives import LabelLoss, targets_of
 from mvcca.deep.trainer import Objective
 
 

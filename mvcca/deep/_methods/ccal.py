@@ -12,7 +12,6 @@ from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
-from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import Ending, StoredCCA
 from mvcca.deep.layers import CCALayer
@@ -121,10 +120,7 @@ class CCAL(StartedNetworks, CCAScores):
     monitor: Any = "valid_mrr"
 
     requires = replace(CCAScores.requires, views=(2, 2))
-
-    def _n_scores(self) -> int:
-        check_enough_rows(min(self._setting("batch_size"), self._n_rows), self.n_components)
-        return super()._n_scores()
+    _whitens_batches = True
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         k_f, k_g = widths.values()

@@ -12,7 +12,6 @@ from torch import Generator, Tensor, nn
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import targets_of
 from mvcca.deep._bases.parameters import NOT_NEGATIVE, at_least, one_of, parameter
 from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
 from mvcca.deep._losses.batch import Batch, summed
@@ -24,7 +23,7 @@ from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.layers import Standardize, linear
-from mvcca.deep.objectives import LabelLoss
+from mvcca.deep.objectives import LabelLoss, targets_of
 from mvcca.deep.trainer import Objective, Trainer
 
 Networks = Mapping[str, Any]  # sequences of layers, by view

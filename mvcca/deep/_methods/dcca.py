@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from torch import Generator, Tensor, nn
@@ -13,7 +14,6 @@ from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.batch import Batch, summed
-from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep._networks.weights import drawn_seed
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.functional import expected_open_gates
@@ -81,13 +81,10 @@ class DCCA(CCAScores, StartedNetworks):
     final_reg: float | Mapping[str, float] | None = parameter(None, NOT_NEGATIVE, Mapping, None)
     learning_rate: float | str | Mapping[str, float] = "auto"
 
-    def _final_reg(self) -> float | dict[str, float]:
-        reg = self.reg if self.final_reg is None else self.final_reg
-        return dict(reg) if isinstance(reg, Mapping) else float(reg)
+    _whitens_batches = True
 
-    def _n_scores(self) -> int:
-        check_enough_rows(min(self._setting("batch_size"), self._n_rows), self.n_components)
-        return super()._n_scores()
+    def _final_reg(self) -> float | Mapping[str, float]:
+        return super()._final_reg() if self.final_reg is None else self.final_reg
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         return TraceNormLoss(reg_of_names(self.reg, encoders.names))
@@ -226,9 +223,9 @@ class L0CCA(DCCA):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         correlation = super()._objective(encoders, widths, generator)
-        penalties = setting_by_view(self, "gate_penalty", encoders.names)
-        gates, weights = zip(*((encoders[n][0], penalties[n]) for n in encoders.names), strict=True)
-        penalty = GateLoss(gates, weights, self.gate_reduction)
+        weights = setting_by_view(self, "gate_penalty", encoders.names)
+        gates = {name: encoders[name][0] for name in encoders.names}
+        penalty = partial(_open_gates, gates=gates, weights=weights, reduction=self.gate_reduction)
         return WeightedSum({"correlation": (1.0, correlation), "gates": (1.0, penalty)})
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
@@ -240,29 +237,15 @@ class L0CCA(DCCA):
         return self
 
 
-class GateLoss(nn.Module):
-    """Expected number, or share, of open gates, summed over the views.
-
-    Parameters
-    ----------
-    gates : sequence of StochasticGates
-        The gates of each view, part of its encoder.
-    weights : sequence of float
-        Weight of each view.
-    reduction : {"mean", "sum"}, default="mean"
-        See `mvcca.deep.expected_open_gates`.
-    """
-
-    def __init__(
-        self, gates: Sequence[StochasticGates], weights: Sequence[float], reduction: str = "mean"
-    ) -> None:
-        super().__init__()
-        self.gates = tuple(gates)  # not registered: their parameters belong to the encoders
-        self.weights, self.reduction = weights, reduction
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The penalty, which does not depend on the batch."""
-        return summed(
-            weight * expected_open_gates(gates.means, gates.sigma, self.reduction)
-            for gates, weight in zip(self.gates, self.weights, strict=True)
-        )
+def _open_gates(
+    scores: Mapping[str, Tensor],  # noqa: ARG001, the signature of objectives
+    batch: Batch,  # noqa: ARG001
+    gates: Mapping[str, StochasticGates],
+    weights: Mapping[str, float],
+    reduction: str,
+) -> Tensor:
+    """Expected number, or share, of open gates, times a weight for each view."""
+    return summed(
+        weights[name] * expected_open_gates(own.means, own.sigma, reduction)
+        for name, own in gates.items()
+    )

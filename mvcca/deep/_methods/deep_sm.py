@@ -11,10 +11,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.labelled import targets_of
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.objectives import LabelLoss
+from mvcca.deep.objectives import LabelLoss, targets_of
 from mvcca.deep.trainer import Objective
 
 

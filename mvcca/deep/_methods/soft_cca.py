@@ -8,7 +8,7 @@ from torch import Generator
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.cca_scores import CCAScores
-from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.estimator import Widths, common_width
 from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
@@ -68,11 +68,7 @@ class SoftCCA(CCAScores, StartedNetworks):
     sdl_reduction: str = parameter("sum", one_of("sum", "mean"))
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        if len(set(widths.values())) > 1:
-            raise ValueError(
-                "SoftCCA compares scores one by one, so all networks must have outputs of the same "
-                f"width, got {widths}."
-            )
+        common_width(widths)
         decay = setting_by_view(self, "decay", encoders.names)
         return SoftCCALoss(widths, self._setting("decorrelation"), decay, self.sdl_reduction)
 
