@@ -51,8 +51,8 @@ from mvcca import (
     SplitViews,
     Views,
 )
-from mvcca.model_selection import SpaceSearch, choice_with_components
-from mvcca.model_selection._sources import FromRefits
+from mvcca.model_selection.sources import FromRefits
+from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.retrieval.ranking import Ranking
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -614,5 +614,5 @@ def choice_on_folds(estimator, views, y, folds, goal, labels=None):
     learned = LabelsByView.of(views, y) if estimator.requires.labels else None
     judged = None if labels is None else LabelsByView.of(views, labels)
     source = FromRefits(estimator, views, folds, goal, learned, judged)
-    [trials] = SpaceSearch([source], by_heads=False).choices().values()
-    return choice_with_components(trials, estimator, source.space)
+    [trials] = SpaceSearch((source,), by_heads=False).choices().values()
+    return source.space.choice(trials, estimator)

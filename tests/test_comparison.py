@@ -1368,3 +1368,12 @@ def test_no_name_is_a_formula_of_a_spreadsheet(harmful, tmp_path):
     assert any(row[2] == r"'=2+2<b> -> te\x1b[0mxt" for row in rows[1:])
     values = [float(row[-1]) for row in rows[1:]]  # numbers stay numbers
     assert values == list(harmful.to_frame().value)
+
+
+def test_a_comparison_within_views_is_one_of_classes():
+    """Any row finds itself, so that nothing is measured for the same object."""
+    data = mvcca.datasets.load_digits_views()
+    views, labels = data.views[:120], data.labels[:120]
+    result = mvcca.compare(["cca", "mlcca"], views, labels, cv=0.3, tune=False, directions="within")
+    assert result.goals == ("class",)
+    assert str(result).startswith("Same class: MLCCA has mAP@50")

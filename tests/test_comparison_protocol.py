@@ -10,7 +10,6 @@ import pytest
 import mvcca
 from mvcca import CCA
 from mvcca.comparison import protocol
-from mvcca.model_selection import values_by_ranking
 from mvcca.retrieval.ranking import Ranking
 
 N = 90
@@ -90,11 +89,10 @@ def test_labels_in_random_order_are_found_as_often_as_by_chance():
 def test_figures_of_any_views_are_ranked_as_the_refit_ranks():
     found = mvcca.compare(["mvcca"], planted(3), cv=0.3, budget=None, params={"scale": False})
     (fold,), fits = found.folds, found.conditions_of_fits
-    model = fits.model(
-        found.candidate("MVCCA"), fold, found.choice("MVCCA", "object"), goal="object"
-    )
+    choice = found.choice("MVCCA", "object")
+    model = fits.model(found.candidate("MVCCA"), fold.train, choice, goal="object")
     assert model.questions_ is not None
-    value = values_by_ranking(Ranking.of(model), fits.sample(fold))["object"].score
+    value = fits.sample(fold).values_by(Ranking.of(model))["object"].score
     assert found.standing("MVCCA", "object").value == value
 
 

@@ -35,7 +35,7 @@ from mvcca.inspection import (
     permutation_test,
     study,
 )
-from mvcca.model_selection._fold_statistics import InnerFolds
+from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.problem import ProductPath, Rows
 from mvcca.problem._estimate import n_lost
 from mvcca.problem.confounds import given

@@ -318,7 +318,7 @@ def test_times_are_written_in_words():
 
 
 def test_folds_of_matrices_that_do_not_fit_in_memory_are_refused(monkeypatch):
-    monkeypatch.setattr("mvcca.model_selection._fold_statistics.available_bytes", lambda: 100.0)
+    monkeypatch.setattr("mvcca.model_selection.fold_statistics.available_bytes", lambda: 100.0)
     with pytest.raises(MemoryError, match=r'parts of the rows need about 0\.0 GB.* place of "cv"'):
         CCA(reg="cv").fit(*planted().values())
     found = compared("cca", None)

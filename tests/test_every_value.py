@@ -17,6 +17,7 @@ from every_option import estimators, names_of_values
 import mvcca
 from mvcca import CCA, KCCA, Views
 from mvcca.compose import Deconfound, Tokens, WithinSubject
+from mvcca.model_selection.fold_statistics import InnerFolds
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of few rows and of one epoch
 N = 60
@@ -116,7 +117,7 @@ RELEVANT[:, 0] = True
 MODEL = CCA(2, reg=0.1).fit(VIEWS)
 SCORES = MODEL.transform(VIEWS)
 MANY = RNG.normal(size=(700, 6))
-FOLDS = mvcca.model_selection.InnerFolds(np.arange(N) % 3)
+FOLDS = InnerFolds(np.arange(N) % 3)
 # Arguments without a default, or that take less time.
 ARGUMENTS: Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "compare": ((["cca"], VIEWS, Y), {"cv": 3, "tune": False}),

@@ -436,7 +436,7 @@ def test_the_held_out_statistic_is_that_of_models_fitted_to_folds():
 
 def test_a_searched_ridge_is_searched_again_in_every_permutation():
     from mvcca.inspection.permutation._held_out import folds_of
-    from mvcca.model_selection import RIDGES
+    from mvcca.model_selection.spaces import RIDGES
 
     X, Y = draw(6, 40, 6, 4, 0.7)
     options = {"n_permutations": 19, "random_state": 7}

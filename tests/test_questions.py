@@ -150,7 +150,7 @@ def test_batches_files_of_chunks_and_moments_give_the_same_covariance():
 
 
 def test_training_parts_of_folds_have_the_covariance_of_their_rows(tuned):
-    from mvcca.model_selection import InnerFolds
+    from mvcca.model_selection.fold_statistics import InnerFolds
 
     questions, folds = tuned.questions_, InnerFolds.of(TRAIN, None)
     for part in questions.parts:

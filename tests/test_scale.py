@@ -34,11 +34,10 @@ from mvcca import (
 )
 from mvcca.inspection import permutation_test, stability
 from mvcca.model_selection import Trials
-from mvcca.model_selection._fold_statistics import InnerFolds
-from mvcca.model_selection._goals import Value
-from mvcca.model_selection._search import Variant
-from mvcca.model_selection._sources import FromProducts, FromStatistic
-from mvcca.model_selection._spaces import Scales
+from mvcca.model_selection.fold_statistics import InnerFolds
+from mvcca.model_selection.goals import Value
+from mvcca.model_selection.sources import FromProducts, FromStatistic
+from mvcca.model_selection.spaces import Scales
 from mvcca.persistence import _estimators
 from mvcca.statistics import CellMoments, Moments
 
@@ -253,7 +252,7 @@ def test_of_equally_good_scales_the_fewest_win():
     assert [sum(own.values()) for own in scalings] == [2, 1, 1, 0]
     trials = Trials("object", [{"scale": own, "reg": 0.1} for own in scalings])
     for place in range(4):
-        trials.add(0, Variant(place), Value(0.5, 0.5))
+        trials.add(0, Value(0.5, 0.5), place)
     assert not any(trials.chosen["scale"].values())
     assert CCA(2, reg=0.1).fit(twice).scale_ == {"a": False, "b": False}
 

@@ -24,15 +24,12 @@ from mvcca import (
     evaluate_retrieval,
 )
 from mvcca.comparison.registry import GROUPS, METHODS
-from mvcca.model_selection import (
-    Asked,
-    InnerFolds,
-    SpaceSearch,
-    fit_chosen,
-    held_out_source,
-    space_of,
-    tunable,
-)
+from mvcca.model_selection import Space
+from mvcca.model_selection.fold_statistics import InnerFolds
+from mvcca.model_selection.folds import Fold
+from mvcca.model_selection.goals import Asked
+from mvcca.model_selection.space_search import SpaceSearch
+from mvcca.model_selection.tuning import fit_chosen, tunable
 from mvcca.views import Labels
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -196,8 +193,9 @@ def test_a_comparison_chooses_without_objects_of_neither_part(planted, name):
     found = []
     for own in (views, views.replace(poisoned)):
         parts = np.flatnonzero(CODES % 2), np.flatnonzero(CODES == 0)
-        source = held_out_source(estimator, own, Labels.of(y), *parts, asked, Labels.of(y))
-        found.append(SpaceSearch([source], by_heads=False).choices())
+        search = SpaceSearch(by_heads=False)
+        search.hold_out(estimator, own, Labels.of(y), Fold(0, *parts), asked, Labels.of(y))
+        found.append(search.choices())
     for goal in asked.goals:
         clean, other = (own[goal] for own in found)
         assert clean.choose().parameters == other.choose().parameters
@@ -226,7 +224,7 @@ def test_a_search_of_one_parameter_is_that_of_a_comparison(planted, name, asked)
     labels = LabelsByView.of(views, y)
     compared = METHODS[name].build({}).set_params(**(tunable(METHODS[name].build({})) or {}))
     bare = METHODS[name].build({asked: "cv"})
-    spaces = [space_of(own, views, labels).of(own).values for own in (bare, compared)]
+    spaces = [Space.offered_by(own, views, labels).of(own).values for own in (bare, compared)]
     assert spaces[0] == {own: values for own, values in spaces[1].items() if own in spaces[0]}
     # Each of these is a number or "cv", never "auto": it is searched where it is asked for.
     assert spaces[1].keys() - spaces[0].keys() <= {"n_components", "reg"} - {asked}

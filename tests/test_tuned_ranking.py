@@ -404,10 +404,10 @@ def test_a_comparison_measures_and_shows_what_an_index_finds():
     )
     assert result.fold_values("CCA", "mrr")[0] == expected.mean()["mrr"]
     index = RetrievalIndex(model).add(held_out, ids=fold.test)
-    for example in examples(result.data, fold.test, Shown.of(result), 5, 4, seed=0):
-        query = views[[example.query.object]].select(["image"])
+    for asked, found in examples(result.data, fold.test, Shown.of(result), 5, 4, seed=0):
+        query = views[[asked.object]].select(["image"])
         _, ids = index.search(query, "text", 4)
-        assert [item.object for item in example.found] == ids[0].tolist()
+        assert [item.object for item in found] == ids[0].tolist()
 
 
 def test_the_command_line_ranks_as_a_tuned_model(tmp_path, monkeypatch, capsys):

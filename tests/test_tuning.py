@@ -26,15 +26,16 @@ from mvcca import (
     evaluate_retrieval,
 )
 from mvcca.measures import average_precision
-from mvcca.model_selection import InnerFolds, fit_chosen
-from mvcca.model_selection._goals import (
+from mvcca.model_selection import Trials
+from mvcca.model_selection.fold_statistics import InnerFolds
+from mvcca.model_selection.goals import (
     FoldScores,
     RankedSample,
     Value,
     _average_precision,
     values_of,
 )
-from mvcca.model_selection._search import Trials, Variant
+from mvcca.model_selection.tuning import fit_chosen
 from mvcca.problem import MatrixPath
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -483,8 +484,8 @@ def test_a_ranking_that_orders_the_head_of_small_galleries_is_chosen_for_large_o
 def test_heads_count_unless_the_gallery_is_as_large_as_that_of_the_folds():
     trials = Trials("class", [{"reg": 0.1}, {"reg": 1.0}])
     for fold in range(3):
-        trials.add(fold, Variant(0, "likelihood", None), Value(0.4, 0.8))
-        trials.add(fold, Variant(1, "likelihood", None), Value(0.5, 0.6))
+        trials.add(fold, Value(0.4, 0.8), 0, "likelihood")
+        trials.add(fold, Value(0.5, 0.6), 1, "likelihood")
     of_fit, of_comparison = trials.choose(), replace(trials, by_heads=False).choose()
     assert (of_fit.params, of_fit.value) == ({"reg": 0.1}, pytest.approx(0.4))
     assert (of_comparison.params, of_comparison.value) == ({"reg": 1.0}, pytest.approx(0.5))

@@ -136,13 +136,13 @@ def mean(table: mvcca.RetrievalTable) -> float:
 
 def precision(model: object, views: Views, y: np.ndarray) -> float:
     """mAP@50 without the query's own object."""
-    from mvcca.model_selection import Asked, RankedSample, values_by_ranking
+    from mvcca.model_selection.goals import Asked, RankedSample
     from mvcca.retrieval.ranking import Ranking
     from mvcca.views.labels_by_view import LabelsByView
 
     asked = Asked(("class",), len(views))
     sample = RankedSample(views, LabelsByView.of(views, y), views.names, asked)
-    return values_by_ranking(Ranking.of(model), sample)["class"].score
+    return sample.values_by(Ranking.of(model))["class"].score
 
 
 def permuted(_: argparse.Namespace) -> None:

@@ -50,7 +50,7 @@ from benchmarks._measure import machine
 from benchmarks.real import PAIRS, Pair
 from mvcca import RetrievalIndex, evaluate_retrieval
 from mvcca.comparison.registry import METHODS as REGISTRY
-from mvcca.model_selection import tunable
+from mvcca.model_selection.tuning import tunable
 
 FRESH = 1_500  # rows at most
 LEAST_FRESH = 250

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args
 
 import numpy as np
 import sklearn
@@ -24,7 +24,7 @@ from mvcca.base.scores import score_of
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
 from mvcca.machine.documentation import Documented
-from mvcca.model_selection import GOALS, Goal
+from mvcca.model_selection import Goal
 from mvcca.problem import Maps
 from mvcca.problem.expected import Expected
 from mvcca.statistics import Regression
@@ -288,7 +288,7 @@ class LinearEstimator(MultiViewEstimator):
         "reg_unit": [StrOptions({"relative", "absolute"})],
         "scale": ["boolean", StrOptions({"auto", "cv"}), Mapping],
         "center": ["boolean"],
-        "cv_goal": [StrOptions(set(GOALS)), None],
+        "cv_goal": [StrOptions(set(get_args(Goal))), None],
         "power": [Interval(Real, 0, None, closed="left")],
     }
 

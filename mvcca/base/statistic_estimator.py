@@ -25,13 +25,9 @@ from mvcca.base.sums import (
 from mvcca.base.tuned_fits import fit_searched, keep_bank
 from mvcca.base.unit_checks import warn_of_unlike_lazy_views
 from mvcca.machine.memory import available_bytes
-from mvcca.model_selection import (
-    LEAST_RIDGE,
-    SEARCHED,
-    searched,
-    tune,
-    tune_by_products,
-)
+from mvcca.model_selection import SEARCHED, searched
+from mvcca.model_selection.spaces import RIDGES
+from mvcca.model_selection.tuning import tune, tune_by_products
 from mvcca.problem import (
     SHRINKAGES,
     WIDE,
@@ -378,7 +374,7 @@ class StatisticEstimator(LinearEstimator):
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; none if the sum of batches is to estimate it."""
         if self.reg == "cv" and not batch:
-            return dict.fromkeys(views.names, LEAST_RIDGE)  # of those that are searched
+            return dict.fromkeys(views.names, min(RIDGES))  # of those that are searched
         if self.reg in SHRINKAGES:
             if batch:
                 return {}

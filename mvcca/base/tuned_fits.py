@@ -10,7 +10,9 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import make_constraint
 
 from mvcca.base.inputs import open_again, open_fit
-from mvcca.model_selection import SEARCHED, chosen, plain_value, searched
+from mvcca.model_selection import SEARCHED, searched
+from mvcca.model_selection.spaces import plain_value
+from mvcca.model_selection.tuning import chosen
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views.by_view import value_by_view

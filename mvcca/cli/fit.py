@@ -30,7 +30,7 @@ from mvcca.comparison.registry import METHODS, Method
 from mvcca.comparison.texts import text_step
 from mvcca.compose import PerView
 from mvcca.machine.printable import printable
-from mvcca.model_selection import tunable
+from mvcca.model_selection.tuning import tunable
 from mvcca.persistence import describe, resumable, save
 from mvcca.statistics.passes import workers
 from mvcca.views import Labels, Views

@@ -18,7 +18,9 @@ from mvcca.base import Requirements
 from mvcca.comparison.data import Data
 from mvcca.comparison.registry import METHODS, LearnsFrom, Method, did_you_mean, selected
 from mvcca.machine.deadline import seconds_of
-from mvcca.model_selection import Asked, Goal, tunable
+from mvcca.model_selection import Goal
+from mvcca.model_selection.goals import Asked
+from mvcca.model_selection.tuning import tunable
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
@@ -54,6 +56,8 @@ class Settings:
 
     def goal_of(self, measure: str, data: Data) -> Goal:
         """The goal whose settings a measure is taken of."""
+        if self._is_within(data) and data.labels is not None:
+            return "class"  # any row finds itself
         by_pairs = data.relevance_by(measure, self.relevance) == "pairs"
         return "object" if by_pairs else "class"
 
@@ -62,11 +66,17 @@ class Settings:
 
         Goals need labels with common names, and directions from one view to one other.
         """
-        pairs = self.pairs_of_views(data.views.names)
-        if pairs is None or (pairs and all(p == q for p, q in pairs) and data.labels is None):
+        if self.pairs_of_views(data.views.names) is None:
+            return True
+        if self._is_within(data) and data.labels is None:
             return True
         first = data.relevance_by(self.measures[0], self.relevance)
         return first == "words" and any(data.strangers())
+
+    def _is_within(self, data: Data) -> bool:
+        """Whether all queries search their own view."""
+        pairs = self.pairs_of_views(data.views.names)
+        return bool(pairs) and all(p == q for p, q in pairs or ())
 
     def pairs_of_views(self, names: Sequence[str]) -> tuple[tuple[str, str], ...] | None:
         """Views of queries and of items; none for all different ones, None for joined views."""
@@ -90,11 +100,6 @@ class Settings:
         pairs = self.pairs_of_views(data.views.names)
         size, n_views = self.gallery_size or len(data.views), len(data.views.names)
         return Asked(self.goals(data), size, pairs or None, n_views)
-
-    @property
-    def sign(self) -> int:
-        """-1 if the first measure is better the smaller it is."""
-        return -1 if Measure.parse(self.measures[0]).smaller_is_better else 1
 
     def check(self) -> None:
         """Raise ValueError or TypeError for values that fit no data."""

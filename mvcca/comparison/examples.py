@@ -26,7 +26,8 @@ class Shown:
         """Fit the best method to the first training part."""
         fold, name, fits = result.folds[0], result.best, result.conditions_of_fits
         goal = result.settings.goal_of(result.measures[0], result.data)
-        model = fits.model(result.candidate(name), fold, result.choice(name, goal), goal=goal)
+        choice = result.choice(name, goal)
+        model = fits.model(result.candidate(name), fold.train, choice, goal=goal)
         ranking = Ranking.of(model)
         projected = ranking.project(result.data.views[fold.test])
         return cls(projected, replace(ranking, steps=()))
@@ -56,14 +57,6 @@ class Item:
     image: str = ""  # that a report shows, a data URL
 
 
-@dataclass(frozen=True)
-class Example:
-    """A query and the items nearest to it, best first."""
-
-    query: Item
-    found: list[Item]
-
-
 def examples(
     data: Data,
     objects: np.ndarray,
@@ -71,11 +64,11 @@ def examples(
     n_queries: int,
     n_items: int,
     seed: int,
-) -> list[Example]:
-    """Search the second view with rows of the first, preferably rows with different labels.
+) -> list[tuple[Item, list[Item]]]:
+    """Queries of the first view, preferably with different labels, and their nearest items.
 
-    The rows shown are of some `objects` of the data. Rows of the examples are those of the views of
-    the data.
+    Items are rows of the second view, best first. The rows shown are of some `objects` of the data,
+    and those of the examples are rows of its views.
     """
     ranking, rows = shown.ranking, shown.projected.rows
     source, target, *_ = rows.names
@@ -89,7 +82,7 @@ def examples(
     _, found = search(ranked, ranked.queries(of_queries), n_items)
     shared = _shared_labels(data, queries[chosen], gallery)
     return [
-        Example(
+        (
             _item(data, source, query, texts),
             [
                 _item(

@@ -25,27 +25,17 @@ from mvcca.blocks.checks import is_about_finite
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
 from mvcca.comparison.progress import Report, epochs_reported
+from mvcca.comparison.protocol import Standing
 from mvcca.comparison.texts import text_step
 from mvcca.machine.deadline import NO_DEADLINE, Deadline, OutOfTime
 from mvcca.machine.memory import PeakMemory
-from mvcca.model_selection import (
-    Asked,
-    Choice,
-    Goal,
-    RankedSample,
-    Space,
-    SpaceSearch,
-    Trials,
-    Value,
-    Variant,
-    choice_with_components,
-    fit_chosen,
-    held_out_source,
-    values_by_ranking,
-)
+from mvcca.model_selection import Choice, Goal, Trials
 from mvcca.model_selection.folds import Fold
+from mvcca.model_selection.goals import Asked, RankedSample, Value
 from mvcca.model_selection.questions import asks_questions
-from mvcca.retrieval import RetrievalTable, evaluate_retrieval
+from mvcca.model_selection.space_search import SpaceSearch
+from mvcca.model_selection.tuning import fit_chosen
+from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.evaluate import expected_at_random
 from mvcca.retrieval.ranking import Ranking
 from mvcca.views import Labels
@@ -70,8 +60,8 @@ class MethodRun:
         Why the method has no values; empty if it has.
     is_dropped : bool
         Whether it was not taken further because it cannot be the best one.
-    space, found, tried
-        What is searched, and the state of the search.
+    search : SpaceSearch
+        Values of all settings that were tried, without the rows that they were measured on.
     answered : dict
         Values for the goal "object" of a model that solves every question for itself, by its
         settings and by number of the fold. A search ranks in the space that all views share.
@@ -84,9 +74,7 @@ class MethodRun:
     warnings: dict[str, None] = field(default_factory=dict)
     failure: str = ""
     is_dropped: bool = False
-    space: Space | None = None
-    found: dict[Any, Trials] = field(default_factory=dict)
-    tried: set[Any] = field(default_factory=set)
+    search: SpaceSearch = field(default_factory=partial(SpaceSearch, by_heads=False))
     answered: dict[Any, dict[int, Value]] = field(default_factory=dict)
 
     @property
@@ -104,8 +92,8 @@ class MethodRun:
         """The best settings for a goal; None if there is nothing to choose."""
         trials = self.trials[goal]
         if candidate.is_tuned:
-            assert self.space is not None
-            return choice_with_components(trials, candidate.estimator, self.space)
+            assert self.search.space is not None
+            return self.search.space.choice(trials, candidate.estimator)
         return trials.choose() if len(trials.settings) > 1 else None
 
     def finished(self) -> MethodRun:
@@ -114,7 +102,7 @@ class MethodRun:
         for goal, own in self.trials.items():
             kept = {v: {n: value[:2] for n, value in by.items()} for v, by in own.values.items()}
             trials[goal] = replace(own, values={**kept, own.best: own.values[own.best]})
-        return replace(self, trials=trials, found={}, tried=set())
+        return replace(self, trials=trials, search=SpaceSearch(space=self.search.space))
 
 
 def _key(trials: Trials) -> Any:
@@ -170,25 +158,21 @@ class Conditions:
 
     def _search(self, candidate: Candidate, run: MethodRun, n_folds: int) -> None:
         """Search the settings of a tuned method on the first folds."""
-        sources = []
+        search = replace(run.search)  # its sources hold rows, which do not travel with a run
         for fold in self.folds[:n_folds]:
             views = self.data.views
             if candidate.method is not None and self.data.texts:
                 views = text_step(views[fold.train]).fit(views[fold.train]).transform(views)
             everything = np.arange(len(views))
-            source = held_out_source(
+            search.hold_out(
                 candidate.estimator,
                 views,
                 candidate.labels_of(self.data, everything),
-                fold.train,
-                fold.test,
+                fold,
                 replace(self.asked, goals=candidate.goals),
                 self.data.relevant_labels,
-                run.space,
             )
-            run.space = source.space
-            sources.append(source)
-        search = SpaceSearch(sources, by_heads=False, found=run.found, tried=run.tried)
+        run.search.space = search.space
         run.trials = search.choices()
         search.check_folds()
         if "object" in run.trials and asks_questions(
@@ -202,14 +186,14 @@ class Conditions:
         choice = run.choice("object", candidate)
         for fold in self.folds[:n_folds]:
             if fold.number not in known:
-                ranking = Ranking.of(self.model(candidate, fold, choice, goal="object"))
-                known[fold.number] = values_by_ranking(ranking, self.sample(fold))["object"]
+                ranking = Ranking.of(self.model(candidate, fold.train, choice, goal="object"))
+                known[fold.number] = self.sample(fold).values_by(ranking)["object"]
 
     def _fit(self, candidate: Candidate, run: MethodRun, fold: Fold, report: Report | None) -> None:
         """Fit the only setting, or each of a grid, and rank the held-out rows."""
         grid = candidate.grid(self.settings)
         for number, setting in enumerate(grid):
-            ranking = Ranking.of(self.model(candidate, fold, setting, report))
+            ranking = Ranking.of(self.model(candidate, fold.train, setting, report))
             table = None
             if self.settings.by_measure(self.data) or not (
                 self.settings.are_default or len(grid) > 1
@@ -219,7 +203,7 @@ class Conditions:
                 run.tables[fold.number] = table
             for goal, value in self._values(ranking, table, fold, candidate.goals).items():
                 trials = run.trials.setdefault(goal, Trials(goal, list(grid), by_heads=False))
-                trials.add(fold.number, Variant(number, str(ranking), None, goal), value)
+                trials.add(fold.number, value, number, str(ranking), None, goal)
         for trials in run.trials.values():
             vars(trials).pop("best", None)  # of fewer folds
             vars(trials).pop("_complete", None)
@@ -228,9 +212,10 @@ class Conditions:
         self, ranking: Ranking, table: RetrievalTable | None, fold: Fold, goals: tuple[Goal, ...]
     ) -> dict[Goal, Value]:
         if table is not None and self.settings.by_measure(self.data):
-            return dict.fromkeys(goals, _value_of_table(table, self.settings, fold))
+            value = value_of_table(table, self.settings.measures[0], len(fold.test))
+            return dict.fromkeys(goals, value)
         sample = self.sample(fold)
-        return values_by_ranking(ranking, replace(sample, asked=replace(self.asked, goals=goals)))
+        return replace(sample, asked=replace(self.asked, goals=goals)).values_by(ranking)
 
     def sample(self, fold: Fold) -> RankedSample:
         """The held-out rows that are ranked."""
@@ -238,20 +223,49 @@ class Conditions:
         judged = None if labels is None else LabelsByView.of(self.data.views, labels)
         return RankedSample.of(self.data.views, judged, fold.test, asked=self.asked)
 
-    def directions(self, fold: Fold, goal: Goal) -> list[tuple[str, str]]:
-        """Views of queries and of items of which values are columns."""
-        return self.sample(fold).directions_for(goal)
+    def standing(self, run: MethodRun, goal: Goal) -> Standing:
+        """Values of a method for a goal, at the settings that its folds choose."""
+        values, codes, data = run.values(goal), {}, self.data
+        by_measure = self.settings.by_measure(data)
+        for fold in self.folds:
+            if fold.number in values:
+                kept = fold.test if by_measure else self.asked.drawn(data.views, fold.test)
+                codes[fold.number] = kept if data.groups is None else data.groups.codes[kept]
+        return Standing(
+            goal,
+            {n: own.score for n, own in values.items()},
+            {n: own.of_objects for n, own in values.items() if own.of_objects is not None},
+            {n: own.n_items for n, own in values.items()},
+            codes,
+            by_measure,
+        )
 
     def model(
         self,
         candidate: Candidate,
-        fold: Fold,
+        rows: np.ndarray,
         choice: Any,
         report: Report | None = None,
         goal: Goal | None = None,
     ) -> Any:
-        """A method fitted to a training part, as `fitted` does."""
-        return fitted(candidate, self.data, fold.train, choice, self.settings, goal, report)
+        """A method fitted to some objects, or a pipeline that first turns texts into numbers.
+
+        `choice` is that of folds for a goal, or parameters of a method with a single setting.
+        """
+        views, y = self.data.views[rows], candidate.labels_of(self.data, rows)
+        estimator, step = clone(candidate.estimator), None
+        if candidate.method is not None and self.data.texts:  # others have a step
+            step = text_step(views, getattr(estimator, "tokens", None) or ()).fit(views)
+            views = step.transform(views)
+        watching = nullcontext() if report is None else epochs_reported(estimator, report)
+        with watching, _quiet_if_searching_ridges(self.settings):
+            if candidate.is_tuned:
+                fit_chosen(estimator, choice, views, y, goal)
+            else:
+                params = choice.params if isinstance(choice, Choice) else choice or {}
+                estimator.set_params(**params).fit(views, y)
+        model = getattr(estimator, "best_estimator_", estimator)
+        return model if step is None else make_pipeline(step, model)
 
     def table(self, ranking: Ranking, fold: Fold) -> RetrievalTable:
         """Measures that the user names, of all held-out rows."""
@@ -261,15 +275,14 @@ class Conditions:
         return evaluate_retrieval(projected, estimator=ranking, **options)
 
 
-def _value_of_table(table: RetrievalTable, settings: Settings, fold: Fold) -> Value:
-    """The first measure as a value; the larger, the better."""
-    name = settings.measures[0]
-    sign = settings.sign
-    score = sign * table.mean()[name]
-    of_objects = np.full((len(fold.test), len(table)), np.nan)
+def value_of_table(table: RetrievalTable, measure: str, n_objects: int) -> Value:
+    """A measure of held-out rows as a value; the larger, the better."""
+    sign = Measure.parse(measure).sign
+    score = sign * table.mean()[measure]
+    of_objects = np.full((n_objects, len(table)), np.nan)
     for column, row in enumerate(table):
-        if name in row.per_query:
-            of_objects[row.query_objects[name], column] = sign * row.per_query[name]
+        if measure in row.per_query:
+            of_objects[row.query_objects[measure], column] = sign * row.per_query[measure]
     return Value(score, score, of_objects, tuple(row.n_gallery for row in table))
 
 
@@ -292,35 +305,6 @@ def _options(settings: Settings, labels: Labels | None, objects: np.ndarray) -> 
         "directions": settings.directions,
         "label_vectors": None if labels is None else settings.label_vectors,
     }
-
-
-def fitted(
-    candidate: Candidate,
-    data: Data,
-    rows: np.ndarray,
-    choice: Any,
-    settings: Settings,
-    goal: Goal | None = None,
-    report: Report | None = None,
-) -> Any:
-    """A method fitted to some objects: the estimator, or a pipeline that turns texts into numbers.
-
-    `choice` is that of folds for a goal, or parameters of a method with a single setting.
-    """
-    views, y, estimator = data.views[rows], candidate.labels_of(data, rows), candidate.estimator
-    estimator, step = clone(estimator), None
-    if candidate.method is not None and data.texts:  # others have a step
-        step = text_step(views, getattr(estimator, "tokens", None) or ()).fit(views)
-        views = step.transform(views)
-    watching = nullcontext() if report is None else epochs_reported(estimator, report)
-    with watching, _quiet_if_searching_ridges(settings):
-        if candidate.is_tuned:
-            fit_chosen(estimator, choice, views, y, goal)
-        else:
-            params = choice.params if isinstance(choice, Choice) else choice or {}
-            estimator.set_params(**params).fit(views, y)
-    model = getattr(estimator, "best_estimator_", estimator)
-    return model if step is None else make_pipeline(step, model)
 
 
 def by_chance(

@@ -14,12 +14,11 @@ from sklearn.base import clone
 from mvcca.blocks.checks import few
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data, Presentation
-from mvcca.comparison.fits import Conditions, MethodRun
+from mvcca.comparison.fits import Conditions, MethodRun, by_chance, value_of_table
 from mvcca.comparison.protocol import Standing, chance_precision
-from mvcca.comparison.schedule import standing
 from mvcca.model_selection import Choice, Goal
 from mvcca.model_selection.folds import Fold
-from mvcca.retrieval import Measure, RetrievalTable
+from mvcca.retrieval import RetrievalTable
 from mvcca.retrieval.ranking import Ranking
 
 RECORD = ("method", "fold", "direction", "measure", "value")  # columns of all values
@@ -34,7 +33,7 @@ class Measurements:
     settings: Settings
     folds: Sequence[Fold]
     runs: Mapping[str, MethodRun]
-    chance: Sequence[RetrievalTable]
+    chance: Sequence[RetrievalTable] = ()  # of measures that are asked for
     presentation: Presentation = field(default_factory=Presentation)
     is_complete: bool = True
 
@@ -120,7 +119,7 @@ class Measurements:
         """Number of items that the user will search."""
         return self.settings.asked(self.data).gallery_size
 
-    def standing(self, method: str, what: str) -> Standing:
+    def standing(self, method: str, what: Any) -> Standing:
         """Values of a method on held-out objects, at the settings that the folds chose.
 
         Parameters
@@ -132,38 +131,29 @@ class Measurements:
             for their goal.
         """
         if (method, what) not in self._standings:
-            of = self._standing_for if what in ("object", "class") else self._standing_by
-            self._standings[method, what] = of(method, what)
+            if what in ("object", "class"):
+                found = self.conditions_of_fits.standing(self.runs[method], what)
+            else:
+                found = self._standing_by(method, what)
+            self._standings[method, what] = found
         return self._standings[method, what]
 
     @cached_property
     def _standings(self) -> dict[tuple[str, str], Standing]:
         return {}
 
-    def _standing_for(self, method: str, goal: Any) -> Standing:
-        return standing(self.runs[method], goal, self.conditions_of_fits)
-
     def _standing_by(self, method: str, measure: str) -> Standing:
-        tables, sign = self._tables(method, measure), self._sign(measure)
-        groups, values = self.data.groups, {}
-        for number, own in tables.items():
-            values[number] = np.full((len(self.folds[number].test), len(own)), np.nan)
-            for column, row in enumerate(own):
-                if measure in row.per_query:
-                    objects = row.query_objects[measure]
-                    values[number][objects, column] = sign * row.per_query[measure]
+        groups, tables = self.data.groups, self._tables(method, measure)
         tests = {number: self.folds[number].test for number in tables}
+        values = {n: value_of_table(own, measure, len(tests[n])) for n, own in tables.items()}
         return Standing(
             measure,
-            {number: sign * own.mean()[measure] for number, own in tables.items()},
-            values,
-            {number: [row.n_gallery for row in own] for number, own in tables.items()},
+            {n: own.score for n, own in values.items()},
+            {n: own.of_objects for n, own in values.items() if own.of_objects is not None},
+            {n: own.n_items for n, own in values.items()},
             {n: rows if groups is None else groups.codes[rows] for n, rows in tests.items()},
             by_measure=True,
         )
-
-    def _sign(self, measure: str) -> int:
-        return -1 if Measure.parse(measure).smaller_is_better else 1
 
     def _tables(self, method: str, measure: str) -> dict[int, RetrievalTable]:
         """Measures of a method by number of the fold, at its settings for the goal of a measure.
@@ -185,7 +175,7 @@ class Measurements:
             with warnings.catch_warnings(action="ignore"):  # the first fits gave them
                 self._found[method, goal] = {
                     fold.number: fits.table(
-                        Ranking.of(fits.model(candidate, fold, choice, goal=goal)), fold
+                        Ranking.of(fits.model(candidate, fold.train, choice, goal=goal)), fold
                     )
                     for fold in self.folds
                     if fold.number in run.folds
@@ -235,7 +225,10 @@ class Measurements:
 
     def chance_level(self, measure: str) -> float:
         """Mean of a measure of random scores over folds."""
-        return float(np.mean([table.mean()[measure] for table in self.chance]))
+        tables = self.chance or [
+            by_chance(self.data, fold, self.settings, self.measures) for fold in self.folds
+        ]
+        return float(np.mean([table.mean()[measure] for table in tables]))
 
     def fold_values(self, method: str, measure: str) -> np.ndarray:
         """Value of a measure on each fold, as the mean over directions."""
@@ -305,7 +298,8 @@ class Measurements:
                     yield f"{row.query} -> {row.target}", measure, row.values[measure]
             return
         for goal in self.runs[method].trials:
-            directions = self.conditions_of_fits.directions(self.folds[number], goal)
+            sample = self.conditions_of_fits.sample(self.folds[number])
+            directions = sample.directions_for(goal)
             for measure, by_fold in self.standing(method, goal).by_direction().items():
                 for (p, q), value in zip(directions, by_fold[number], strict=True):
                     yield f"{p} -> {q}", measure, float(value)

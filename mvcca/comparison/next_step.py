@@ -11,7 +11,8 @@ from sklearn.base import clone
 
 from mvcca.comparison.registry import Method
 from mvcca.comparison.result import ComparisonResult
-from mvcca.model_selection import Goal, tunable
+from mvcca.model_selection import Goal
+from mvcca.model_selection.tuning import tunable
 
 
 def next_steps(
@@ -77,10 +78,6 @@ def _fit_command(
     for parameter, value in given.items():
         words += ["--param", f"{parameter}={written(value)}"]
     return shlex.join([*words, "-o", output])
-
-
-def _options(values: Mapping[str, str | None]) -> list[str]:
-    return [word for flag, own in values.items() if own is not None for word in (flag, own)]
 
 
 def _searched(estimator: Any) -> dict[str, Any]:

@@ -175,6 +175,7 @@ def compare(
             "their constructors."
         )
     are_default = measures is None
+    asks_for_measures = not (are_default and relevance is None and directions == "cross")
     measures = DEFAULT_MEASURES if measures is None else measures
     settings = Settings(
         (measures,) if isinstance(measures, str) else tuple(measures),
@@ -199,8 +200,12 @@ def compare(
     else:
         data = replace(data, groups=Groups.given_by(groups, data.views, data.ids))
     folds = data.folds(cv, random_state)
-    chance = [by_chance(data, fold, settings, settings.measures) for fold in folds]
-    for table in chance:
-        check_several_items(table)
+    chance, sizes = [], [data.views.seen[fold.test].sum(axis=0) for fold in folds]
+    if asks_for_measures or len(data.views.names) < 2 or settings.by_measure(data):
+        # Refuses measures and directions that the rows cannot tell, before anything is fitted.
+        chance = [by_chance(data, fold, settings, settings.measures) for fold in folds]
+        sizes = [[row.n_gallery for row in table] for table in chance]
+    for own in sizes:
+        check_several_items(own)
     nothing = ComparisonResult((), data, settings, folds, {}, chance)
     return nothing.add(methods, n_jobs=n_jobs, progress=progress)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import gammaln
 
-from mvcca.model_selection import RankedSample
+from mvcca.model_selection.goals import RankedSample
 
 LEVEL = 0.05  # of tests
 _NORMAL = 1.96  # quantile of the normal distribution

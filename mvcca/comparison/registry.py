@@ -93,12 +93,7 @@ def _of(
 _TABLE = (
     _of("cca", "CCA", "linear:CCA", "canonical correlation analysis of two views"),
     _of("mvcca", "MVCCA", "linear:MVCCA", "CCA of two or more views"),
-    _of(
-        "gcca",
-        "GCCA",
-        "linear:GCCA",
-        "ridge regressions on all views that agree (MAXVAR)",
-    ),
+    _of("gcca", "GCCA", "linear:GCCA", "ridge regressions on all views that agree (MAXVAR)"),
     _of("kcca", "KCCA", "kernel:KCCA", "kernel CCA with n x n kernel matrices"),
     _of(
         "fkcca",
@@ -163,13 +158,7 @@ _TABLE = (
         weighting="means",
         n_neighbors=None,
     ),
-    _of(
-        "mvmlcca",
-        "MVMLCCA",
-        "linear:MVMLCCA",
-        "labels that may differ between views",
-        "labels",
-    ),
+    _of("mvmlcca", "MVMLCCA", "linear:MVMLCCA", "labels that may differ between views", "labels"),
     _of(
         "mvmlcca-label",
         "MVMLCCA label",

@@ -8,18 +8,17 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any
 
 from sklearn import config_context
 
-from mvcca.comparison.examples import Example, Item, Shown, examples
+from mvcca.comparison.examples import Item, Shown, examples
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.verdict import (
-    Answer,
     about,
     answers,
     by_direction,
@@ -57,7 +56,7 @@ def report_page(
         next_steps = _statements(results[0])
     return template("mvcca.comparison", "report.html").render(
         title=_TITLE,
-        cases=[ResultSection.of(result) for result in results],
+        cases=[_section(result) for result in results],
         estimators=dict.fromkeys(_estimators(results)),
         facts=list(_facts(results, command)),
         next_steps=next_steps or {},
@@ -73,49 +72,23 @@ def _statements(result: Measurements) -> dict[str, str]:
     }
 
 
-class Queries(NamedTuple):
-    """Queries with retrieved items."""
-
-    title: str
-    caption: str
-    source: str
-    rows: list[Example]
-
-
-@dataclass(frozen=True)
-class ResultSection:
+def _section(result: Measurements) -> dict[str, Any]:
     """What the report shows of one result."""
-
-    title: str
-    answers: list[Answer]
-    verdict: str
-    data: list[str]  # and how methods were fitted and measured
-    tables: list[Table]
-    by_direction: list[Table]
-    warnings: list[str]
-    definitions: list[str]
-    note: str  # why there are no pictures
-    illustrations: list[Illustration]
-    queries: Queries | None
-
-    @classmethod
-    def of(cls, result: Measurements) -> ResultSection:
-        """Gather what the report shows of a result."""
-        shown = Shown.of(result) if result.successes else None
-        draws = result.successes and has_pictures()
-        return cls(
-            title_of(result),
-            answers(result),
-            " ".join(sentences(result)),
-            about(result),
-            _parts([table(result), details(result)]),
-            _parts(by_direction(result)),
-            warnings_of(result),
-            definitions(result),
-            "" if has_pictures() else f"This report has no figures, {NO_PICTURES}.",
-            list(_illustrations(result, shown)) if draws else [],
-            None if shown is None else _queries(result, shown, has_pictures()),
-        )
+    shown = Shown.of(result) if result.successes else None
+    draws = result.successes and has_pictures()
+    return {
+        "title": title_of(result),
+        "answers": answers(result),
+        "verdict": " ".join(sentences(result)),
+        "about": about(result),
+        "tables": _parts([table(result), details(result)]),
+        "by_direction": _parts(by_direction(result)),
+        "warnings": warnings_of(result),
+        "definitions": definitions(result),
+        "note": "" if has_pictures() else f"This report has no figures, {NO_PICTURES}.",
+        "illustrations": list(_illustrations(result, shown)) if draws else [],
+        "queries": None if shown is None else _queries(result, shown, has_pictures()),
+    }
 
 
 def _parts(tables: Iterable[Table]) -> list[Table]:
@@ -166,7 +139,7 @@ def _of_first_fold(result: Measurements) -> str:
     return f"{which}{train:,} training and {test:,} held-out objects"
 
 
-def _queries(result: Measurements, shown: Shown, has_pictures: bool) -> Queries:
+def _queries(result: Measurements, shown: Shown, has_pictures: bool) -> dict[str, Any]:
     """Queries and items as images, or as words and labels, or as numbers of rows."""
     as_images = bool(result.presentation.layout) and has_pictures
 
@@ -180,18 +153,18 @@ def _queries(result: Measurements, shown: Shown, has_pictures: bool) -> Queries:
     source, target, *_ = map(in_one_line, shown.projected.rows.names)
     objects, seed = result.folds[0].test, result.settings.random_state
     rows = [
-        Example(labelled(example.query), list(map(labelled, example.found)))
-        for example in examples(result.data, objects, shown, _N_QUERIES, _N_ITEMS, seed)
+        (labelled(query), list(map(labelled, found)))
+        for query, found in examples(result.data, objects, shown, _N_QUERIES, _N_ITEMS, seed)
     ]
     varied = "" if result.data.label_texts is None else " among those of different labels"
     faded = " The part of an image that is in another view is faded." if as_images else ""
-    return Queries(
-        f"Queries: {source} → {target}",
-        f"Queries in {source}, and the items that {in_one_line(result.best)} ranks first in "
-        f"{target}. ✓ marks a right item, = one of {result.presentation.same}.{faded}",
-        f"{len(rows)} queries, drawn at random{varied}; {_of_first_fold(result)}",
-        rows,
-    )
+    return {
+        "title": f"Queries: {source} → {target}",
+        "caption": f"Queries in {source}, and the items that {in_one_line(result.best)} ranks "
+        f"first in {target}. ✓ marks a right item, = one of {result.presentation.same}.{faded}",
+        "source": f"{len(rows)} queries, drawn at random{varied}; {_of_first_fold(result)}",
+        "rows": rows,
+    }
 
 
 def _text(result: Measurements, item: Item) -> str:

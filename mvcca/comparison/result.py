@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from joblib import hash as hash_of
 
 from mvcca.blocks.checks import few
 from mvcca.comparison.candidates import candidates_of
 from mvcca.comparison.export import as_json, write
-from mvcca.comparison.fits import fitted
 from mvcca.comparison.measurements import RECORD, Measurements
-from mvcca.comparison.schedule import runs_of
+from mvcca.comparison.schedule import Schedule
 from mvcca.comparison.verdict import as_text, details, sentences, table
 from mvcca.comparison.wording import listed
 from mvcca.machine.optional import optional
@@ -103,7 +103,8 @@ class ComparisonResult(Measurements, Result):
         ('CCA', 'MLCCA', 'mine')
         """
         added = candidates_of(methods, self.data, self.settings, self.candidates)
-        runs, is_complete = runs_of(added, self.conditions_of_fits, n_jobs, progress)
+        schedule = Schedule(self.conditions_of_fits, added, effective_n_jobs(n_jobs))
+        runs, is_complete = schedule.measure(progress)
         result = replace(
             self,
             candidates=(*self.candidates, *added),
@@ -184,7 +185,7 @@ class ComparisonResult(Measurements, Result):
             raise ValueError(f"{method} was measured for {few(run.trials)}, not for {goal!r}.")
         goal, rows = goal or self._goal(method), np.arange(len(self.data.views))
         choice = self.choice(method, goal)
-        return fitted(candidate, self.data, rows, choice, self.settings, goal)
+        return self.conditions_of_fits.model(candidate, rows, choice, goal=goal)
 
     # ---- tables ---------------------------------------------------------------------------------
 

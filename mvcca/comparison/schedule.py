@@ -8,50 +8,25 @@ deadline, the fit at hand is finished and no other begins.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from joblib import cpu_count, effective_n_jobs
+from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 from mvcca.comparison.candidates import Candidate
 from mvcca.comparison.data import Data
 from mvcca.comparison.fits import Conditions, MethodRun
 from mvcca.comparison.progress import Report, Tell, told
-from mvcca.comparison.protocol import Standing
 from mvcca.machine.deadline import Deadline, seconds_of
 from mvcca.machine.processes import processes
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import Goal, drawn
 
 LEAST_FOLDS = 2  # that tell anything of a method; one, if there is only one split
 _FEW_NUMBERS = 10**6  # for which threads cost more time than they save
-
-
-def runs_of(
-    candidates: Sequence[Candidate],
-    conditions: Conditions,
-    n_jobs: int | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> tuple[dict[str, MethodRun], bool]:
-    """Methods on all folds, by name, and whether this was not interrupted."""
-    schedule = Schedule(conditions, candidates, effective_n_jobs(n_jobs))
-    n_fits = len(candidates) * len(conditions.folds)
-    is_complete = True
-    try:
-        with told(progress, n_fits) as schedule.tell:
-            schedule.run()
-    except (KeyboardInterrupt, BrokenProcessPool) as error:
-        if not schedule.n_done:
-            raise
-        reason = "A process was killed" if isinstance(error, BrokenProcessPool) else "Interrupted"
-        warn(f"{reason}: the result contains {schedule.n_done} of {n_fits} fits.")
-        is_complete = False
-    return schedule.finished(is_complete), is_complete
 
 
 @dataclass
@@ -73,46 +48,55 @@ class Schedule:
             limit = replace(self.deadline, ends=self.deadline.ends + seconds_of(budget))
             self.conditions = replace(self.conditions, limit=limit)
 
-    def run(self) -> None:
-        """Measure all methods on one fold after the other."""
-        n_threads = self._n_threads()
-        here = threadpool_limits(n_threads) if self.n_processes == 1 else nullcontext()
-        with here, processes(self.n_processes, self.conditions.data) as submit:
-            for n_folds in range(1, len(self.conditions.folds) + 1):
-                going = [own for own in self.candidates if self._goes_on(own, n_folds)]
-                self._advance(going, n_folds, submit, n_threads)
-                if n_folds == LEAST_FOLDS < len(self.conditions.folds):
-                    self._drop()
+    def measure(self, progress: Report | None = None) -> tuple[dict[str, MethodRun], bool]:
+        """Measure all methods on one fold after the other.
+
+        Returns the methods on all folds, by name, and whether this was not interrupted.
+        """
+        n_folds, is_complete = len(self.conditions.folds), True
+        n_fits = len(self.candidates) * n_folds
+        try:
+            with (
+                told(progress, n_fits) as self.tell,
+                processes(self.n_processes, self.conditions.data) as submit,
+            ):
+                for number in range(1, n_folds + 1):
+                    self._advance(number, submit)
+                    if number == LEAST_FOLDS < n_folds:
+                        self._drop()
+        except (KeyboardInterrupt, BrokenProcessPool) as error:
+            if not self.n_done:
+                raise
+            was_killed = isinstance(error, BrokenProcessPool)
+            reason = "A process was killed" if was_killed else "Interrupted"
+            warn(f"{reason}: the result contains {self.n_done} of {n_fits} fits.")
+            is_complete = False
+        return self.finished(is_complete), is_complete
 
     def _goes_on(self, candidate: Candidate, n_folds: int) -> bool:
         run = self.runs[candidate.name]
         is_fitted = not run.failure and not run.is_dropped
         return is_fitted and len(run.folds) == n_folds - 1
 
-    def _advance(
-        self, candidates: Sequence[Candidate], n_folds: int, submit: Any, n_threads: int | None
-    ) -> None:
+    def _advance(self, n_folds: int, submit: Any) -> None:
         """Measure methods on a fold; none begins after the deadline."""
-        waiting, running = deque(candidates), dict[Future[Any], str]()
+        waiting = deque(own for own in self.candidates if self._goes_on(own, n_folds))
+        running, n_threads, report = dict[Future[Any], str](), self._n_threads(), None
+        if self.n_processes == 1 and self.tell is not None:
+            report = self._report  # of epochs, too
+        conditions = replace(self.conditions, data=None)  # each process has them
         while waiting or running:
             while waiting and len(running) < self.n_processes and self.deadline.allows(0):
                 own = waiting.popleft()
                 self._report(f"{own.name}, fold {n_folds} of {len(self.conditions.folds)}")
-                run = self.runs[own.name]
-                running[submit(*self._call((own, run, n_folds), n_threads))] = own.name
+                task = own, self.runs[own.name], n_folds, report
+                running[submit(_advanced, conditions, n_threads, task)] = own.name
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 self.runs[running.pop(future)] = future.result()
                 self.n_done += 1
-
-    def _call(self, task: tuple[Any, ...], n_threads: int | None) -> tuple[Any, ...]:
-        """A call for `processes`; epochs are reported where the process is this one."""
-        if self.n_processes == 1:
-            report = None if self.tell is None else self._report
-            return _advanced_here, self.conditions, report, task
-        return _advanced_there, replace(self.conditions, data=None), n_threads, task
 
     def _n_threads(self) -> int | None:
         """Threads of each process; None for as many as there are."""
@@ -126,7 +110,7 @@ class Schedule:
         conditions, last = self.conditions, {}
         for goal in conditions.asked.goals:
             of_methods = {
-                own.name: standing(self.runs[own.name], goal, conditions)
+                own.name: conditions.standing(self.runs[own.name], goal)
                 for own in self.candidates
                 if len(self.runs[own.name].folds) == LEAST_FOLDS
                 and goal in self.runs[own.name].trials
@@ -159,34 +143,7 @@ class Schedule:
             self.tell(message, self.n_done)
 
 
-def standing(run: MethodRun, goal: Goal, conditions: Conditions) -> Standing:
-    """Values of a method for a goal, at the settings that its folds choose."""
-    values, codes = run.values(goal), {}
-    groups, data = conditions.data.groups, conditions.data
-    for fold in conditions.folds:
-        if fold.number in values:
-            is_sampled = not conditions.settings.by_measure(data)
-            most = conditions.asked.n_objects
-            kept = drawn(data.views, fold.test, most) if is_sampled else fold.test
-            codes[fold.number] = kept if groups is None else groups.codes[kept]
-    return Standing(
-        goal,
-        {n: own.score for n, own in values.items()},
-        {n: own.of_objects for n, own in values.items() if own.of_objects is not None},
-        {n: own.n_items for n, own in values.items()},
-        codes,
-        conditions.settings.by_measure(data),
-    )
-
-
-def _advanced_here(
-    _: Data, conditions: Conditions, report: Report | None, task: tuple[Any, ...]
-) -> MethodRun:
-    candidate, run, n_folds = task
-    return conditions.advance(candidate, run, n_folds, report)
-
-
-def _advanced_there(
+def _advanced(
     data: Data, conditions: Conditions, n_threads: int | None, task: tuple[Any, ...]
 ) -> MethodRun:
     with threadpool_limits(n_threads):

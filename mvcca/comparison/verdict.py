@@ -85,7 +85,7 @@ def _gallery(result: Measurements, method: str, goal: Goal) -> int:
 def _value(result: Measurements, method: str, goal: Goal) -> float:
     own = result.standing(method, goal)
     if own.by_measure:
-        return result.settings.sign * own.value
+        return Measure.parse(result.measures[0]).sign * own.value
     if goal == "class":
         return own.value
     recall = own.at(result.gallery_size)[0]
@@ -148,9 +148,10 @@ def _columns(
         return []
     best, own = result.best_for(goal), {n: result.standing(n, goal) for n in ranked}
     mark = {name: "<" if name == best else " " for name in ranked}
-    size, sign = own[str(best)].gallery, result.settings.sign
+    size = own[str(best)].gallery
     if result.settings.by_measure(result.data):
         name = result.measures[0]
+        sign = Measure.parse(name).sign
         cells = {
             n: Cell(with_error(name, sign * s.value, s.reach), mark[n]) for n, s in own.items()
         }
@@ -176,7 +177,7 @@ def _of_user(result: Measurements, names: Sequence[str]) -> list[tuple[str, dict
     first = result.measures[1:] if result.settings.by_measure(result.data) else result.measures
     found = []
     for m in first:
-        sign = -1 if Measure.parse(m).smaller_is_better else 1
+        sign = Measure.parse(m).sign
         own = {name: result.standing(name, m) for name in names}
         cells = {n: Cell(with_error(m, sign * s.value, s.reach)) for n, s in own.items()}
         found.append((f"{pretty(m)}, fold of {size:,}", cells))

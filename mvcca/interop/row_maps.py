@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,18 +12,6 @@ from mvcca.measures import unit_rows
 
 _TILE_ROWS = 512  # stay in cache between centring, product and check
 _PART_ROWS = 4 * _TILE_ROWS  # of one thread
-
-
-class RowMap(Protocol):
-    """What maps rows of a view, in their precision; raises if they are not finite."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of the rows."""
-        ...
-
-    def apply(self, rows: np.ndarray, name: str, *, to_unit: bool = False) -> np.ndarray:
-        """The mapped rows, on request scaled to length 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,3 +112,6 @@ class LocalMaps:
             chosen = np.flatnonzero(own == number)
             mapped[chosen] = own_map.apply(rows[chosen], name, to_unit=to_unit)
         return mapped
+
+
+RowMap: TypeAlias = CentredMap | LocalMaps

@@ -15,7 +15,7 @@ from mvcca.base.standardizing import STANDARDIZED
 from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
-from mvcca.model_selection import SEARCHED, Goal, goal_of
+from mvcca.model_selection import SEARCHED, Goal
 from mvcca.model_selection.questions import Questions, asks_questions
 from mvcca.problem import SHRINKAGES, Problem
 from mvcca.statistics import OF_HOLES
@@ -474,7 +474,7 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
                     f'solve="conditional" takes a ridge that adds, reg="cv" or a number; got '
                     f'reg="{self.reg}". Use solve="shared" with it.'
                 )
-            if self.reg == SEARCHED and goal_of(self) != "object":
+            if self.reg == SEARCHED and self.cv_goal not in (None, "object"):
                 raise ValueError(
                     'solve="conditional" ranks by the likelihood of the same object, '
                     f'cv_goal="object"; got cv_goal="{self.cv_goal}". Use solve="shared" with it.'

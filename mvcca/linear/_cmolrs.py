@@ -21,7 +21,8 @@ from mvcca.base.standardizing import STANDARDIZED, standardized
 from mvcca.base.tuned_fits import fit_searched
 from mvcca.blocks import Block, as_block
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, plain_value, searched
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
+from mvcca.model_selection.spaces import plain_value
 from mvcca.problem import Maps, mean_and_variance
 from mvcca.statistics import column_slices
 from mvcca.views import Labels, Views

@@ -21,7 +21,8 @@ from mvcca.base.tuned_fits import fit_searched
 from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import minimised_in_groups
 from mvcca.linear.jrl_loss import LearnedRows, closeness, jrl_loss
-from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, plain_value, searched
+from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
+from mvcca.model_selection.spaces import plain_value
 from mvcca.problem import Maps, Rows, mean_and_variance, reg_of_names
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView

@@ -23,7 +23,7 @@ from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.machine.lapack import top_singular
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
+from mvcca.model_selection import SEARCHED, Goal, Space
 from mvcca.problem import (
     WIDE,
     CentredRows,
@@ -209,7 +209,7 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         if self.algorithm != "regression":
             return Space(has_prefixes=True)
         most = min(len(views) - 1, next(iter(views.widths.values())))
-        return Space({"n_components": tuple(numbers_of_components(most))})
+        return Space({"n_components": tuple(Space.numbers_of_components(most))})
 
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""

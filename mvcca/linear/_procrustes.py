@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.machine import lapack
-from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
+from mvcca.model_selection import SEARCHED, Goal, Space
 from mvcca.problem import Estimate, Problem, Rows, check_variance, climb
 from mvcca.statistics import (
     Moments,
@@ -140,7 +140,9 @@ class Procrustes(PredictingEstimator):
         """Numbers of components; maps of more than two views depend on it."""
         if len(views.names) == 2:
             return Space(has_prefixes=True)
-        return Space({"n_components": tuple(numbers_of_components(min(views.widths.values())))})
+        return Space(
+            {"n_components": tuple(Space.numbers_of_components(min(views.widths.values())))}
+        )
 
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""

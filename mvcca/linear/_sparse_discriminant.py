@@ -24,9 +24,10 @@ from mvcca.blocks import to_host
 from mvcca.blocks.checks import few
 from mvcca.linear._rgcca import RGCCA, Posed
 from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positions_of, with_classes
-from mvcca.model_selection import SEARCHED, Trials, Value, search_folds
+from mvcca.model_selection import SEARCHED, Trials, search_folds
 from mvcca.model_selection.feature_counts import counts_up_to
 from mvcca.model_selection.folds import make_folds
+from mvcca.model_selection.goals import Value
 from mvcca.problem import Maps, Rows
 from mvcca.problem.ascent import BlockMethod, Solution
 from mvcca.problem.block_covariances import BlockCovariances, Vectors

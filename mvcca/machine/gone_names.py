@@ -47,6 +47,11 @@ INSTEAD = {
     "mvcca.measures.weighted_average_precision_of_lists": (
         "measures.lists.weighted_average_precision"
     ),
+    "mvcca.model_selection.choice_of": "model_selection.Choice.of",
+    "mvcca.model_selection.decay_of_variances": "model_selection.spectrum_decay",
+    "mvcca.model_selection.goal_of": "model_selection.Choice.of(estimator).goal",
+    "mvcca.model_selection.numbers_of_components": "model_selection.Space.numbers_of_components",
+    "mvcca.model_selection.space_of": "model_selection.Space.offered_by",
     "mvcca.plotting.CategoryMarginsDisplay": "plt.imshow(model.category_margins_)",
     "mvcca.plotting.GridSearchDisplay": (
         'plt.imshow(search.cv_results_["mean_test_score"].reshape(n_rows, -1))'

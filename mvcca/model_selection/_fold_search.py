@@ -28,10 +28,10 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from mvcca.blocks import is_mapping
 from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.machine.warnings import warn
-from mvcca.model_selection._fold_statistics import Models, Parts, one_left_out
-from mvcca.model_selection._search import Setting, Variant, search
-from mvcca.model_selection._spaces import SEARCHED, searched
+from mvcca.model_selection.fold_statistics import Models, Parts, one_left_out
 from mvcca.model_selection.folds import splits_by
+from mvcca.model_selection.search import Setting, Variant, search
+from mvcca.model_selection.spaces import SEARCHED, searched
 from mvcca.problem import MatrixPath, Rows
 from mvcca.retrieval.bank import bank_of, bank_rows
 from mvcca.retrieval.ranking import CORRECTED, checked_weighting
@@ -535,7 +535,9 @@ class _CandidateEvaluation:
         score: Any,
         score_params: Mapping[str, Any],
     ) -> None:
-        self.data, self.settings, self.splits = data, settings, splits
+        # Rows are opened for the smallest ridge, since those without a ridge may need other bases.
+        self.settings = sorted(settings, key=lambda own: (own.least_ridge == 0, own.least_ridge))
+        self.data, self.splits = data, splits
         self.score, self.score_params = score, score_params
         self.trials: list[dict[str, Any]] = []
         self._seconds = [0.0] * len(splits)  # that models take
@@ -551,8 +553,7 @@ class _CandidateEvaluation:
 
     def run(self) -> None:
         """Score all candidates."""
-        # Rows are opened for the smallest ridge, since those without a ridge may need other bases.
-        first = min(self.settings, key=lambda own: (own.least_ridge == 0, own.least_ridge))
+        first = self.settings[0]
         self._opened = clone(first.unfitted)
         rows, kept = self.data.opened_by(self._opened)
         self._in_other_units = self._opened_in_other_units(first)

@@ -173,8 +173,8 @@ def spectrum_decay(X: Any, *, explained: float = 0.3) -> float:
 
     Parameters
     ----------
-    X : matrix of shape (n_rows, n_features)
-        Rows of the view.
+    X : matrix of shape (n_rows, n_features), or ndarray of shape (n_components,)
+        Rows of the view; or its principal variances, above 0 and decreasing.
     explained : float, default=0.3
         Share of the variance, in (0, 1).
 
@@ -197,16 +197,14 @@ def spectrum_decay(X: Any, *, explained: float = 0.3) -> float:
     >>> abs(spectrum_decay(X, explained=0.9) + 1.2) < 0.1
     True
     """
-    X = check_array(only_numbers(X), dtype=float, ensure_min_samples=3)
     if not 0 < explained < 1:
         raise ValueError(f"Expected a share of variance in (0, 1), got explained={explained}.")
-    variances = lapack.singular_values(X - X.mean(axis=0)) ** 2
-    rank = int(np.sum(variances > len(X) * np.finfo(float).eps * variances[0]))
-    return decay_of_variances(variances[:rank], explained)
-
-
-def decay_of_variances(variances: np.ndarray, explained: float = 0.3) -> float:
-    """`spectrum_decay` of principal variances above 0, decreasing."""
+    if np.ndim(X) == 1:
+        variances = np.asarray(X, dtype=float)
+    else:
+        X = check_array(only_numbers(X), dtype=float, ensure_min_samples=3)
+        variances = lapack.singular_values(X - X.mean(axis=0)) ** 2
+        variances = variances[variances > len(X) * np.finfo(float).eps * variances[0]]
     if len(variances) < 2:
         raise ValueError(
             "The decay of principal variances needs two independent features, got columns of rank "

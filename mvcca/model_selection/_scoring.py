@@ -187,9 +187,8 @@ class RetrievalScorer:
             label_vectors=self.label_vectors,
             **ranking,
         )
-        check_several_items(table)
-        value = table.mean()[self.measure]
-        return -value if Measure.parse(self.measure).smaller_is_better else value
+        check_several_items(row.n_gallery for row in table)
+        return Measure.parse(self.measure).sign * table.mean()[self.measure]
 
     def _directions(self, names: Sequence[str]) -> list[tuple[Names, Names]]:
         queries: Sequence[Names] = names if self.query is None else (self.query,)

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.model_selection._fold_statistics import (
+from mvcca.model_selection.fold_statistics import (
     InnerFolds,
     Models,
     Parts,
     naming_folds,
     one_left_out,
 )
-from mvcca.model_selection._goals import Goal, Value
-from mvcca.model_selection._search import Setting, Trials, search
+from mvcca.model_selection.goals import Goal, Value
+from mvcca.model_selection.search import Setting, Trials, search
 from mvcca.problem import Rows
 from mvcca.problem.ascent import BlockMethod, Limit, NothingShared, Solution
 from mvcca.problem.block_covariances import BlockCovariances, Covariances, Vectors

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mvcca.model_selection._fold_statistics import Models
-from mvcca.model_selection._goals import BANK_ROWS, Goal, Value, hub_terms, reciprocal_rank
-from mvcca.model_selection._search import Setting, search
-from mvcca.model_selection._sources import FromStatistic
-from mvcca.model_selection._spaces import RIDGES
+from mvcca.model_selection.fold_statistics import Models
+from mvcca.model_selection.goals import BANK_ROWS, Goal, Value, hub_terms, reciprocal_rank
+from mvcca.model_selection.search import Setting, search
+from mvcca.model_selection.sources import FromStatistic
+from mvcca.model_selection.spaces import RIDGES
 from mvcca.problem import Maps, Problem
 from mvcca.problem.question import (
     LIKELIHOOD,

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.model_selection import MEASURES, Choice, choice_of, goal_of
+from mvcca.model_selection import Choice
 from mvcca.retrieval import RetrievalIndex
 from mvcca.retrieval.ranking import Ranking
 
@@ -40,9 +40,9 @@ def described(model: Any) -> dict[str, Any]:
         found["views"] = {name: widths.get(name) for name in model.view_names_}
         found["n_components"] = model.n_components_
         found["ranking"] = str(Ranking.of(model))
-        choice = choice_of(model)
+        choice = Choice.of(model)
         if choice is not None:
-            found["tuned"] = _tuned(model, choice)
+            found["tuned"] = _tuned(choice)
     if hasattr(model, "best_epoch_"):
         found["epochs"] = len(model.history_["epoch"])
         found["best_epoch"] = model.best_epoch_
@@ -52,14 +52,14 @@ def described(model: Any) -> dict[str, Any]:
     return found
 
 
-def _tuned(model: Any, choice: Choice) -> dict[str, Any]:
+def _tuned(choice: Choice) -> dict[str, Any]:
     """The settings that folds chose, and how good they were on held-out rows."""
     return {
         "chosen": _plain({**choice.params, "n_components": choice.n_components}),
         "ranking": choice.ranking,
         "at_edge": list(choice.at_edge),
         "n_folds": choice.n_folds,
-        "measure": MEASURES[goal_of(model)],
+        "measure": choice.measure,
         "value": choice.value,
     }
 

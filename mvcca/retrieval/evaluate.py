@@ -18,7 +18,7 @@ from mvcca.retrieval.ranking import Weighting
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import RetrievalTable
-from mvcca.retrieval.task import RankedTask, Task, asked_ranking
+from mvcca.retrieval.task import Task, asked_ranking
 from mvcca.views import Views
 from mvcca.views.typing import LabelsLike, ViewsLike
 
@@ -184,9 +184,7 @@ def evaluate_retrieval(
     collection = Collection.of(scores, ranking.project, labels, label_vectors, gains)
     tasks = tasks_of(collection, directions, exclude_self)
     used = {task.title: {own: task.choose(own, relevance) for own in wanted} for task in tasks}
-    rows = [
-        RankedTask(task, ranking).as_row(used[task.title], no_relevant, keep_run) for task in tasks
-    ]
+    rows = [task.as_row(used[task.title], ranking, no_relevant, keep_run) for task in tasks]
     notes = notes_on(used, str(ranking))
     if (
         collection.labels_by_view
@@ -244,7 +242,7 @@ def recall_curve(
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
     for task in tasks_of(collection, directions, exclude_self):
-        ranks = RankedTask(task, ranking).lists(task.choose(measure, relevance)).ranks(ties)
+        ranks = task.ranked(ranking)(task.choose(measure, relevance)).ranks(ties)
         recalls = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
         curves["+".join(task.query), "+".join(task.target)] = recalls
     return curves

@@ -14,7 +14,7 @@ from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.ranking import Weighting
 from mvcca.retrieval.similarity import Similarity
-from mvcca.retrieval.task import RankedTask, Task, asked_ranking
+from mvcca.retrieval.task import Task, asked_ranking
 from mvcca.views.typing import ViewsLike
 
 _BINS = 2**12  # of the scores of pairs that do not match
@@ -206,7 +206,7 @@ def calibrate_matches(
     ranking = asked_ranking(scores, estimator, similarity, weighting, hubness, bank)
     collection = Collection.of(scores, ranking.project)
     task = Task(collection, (query,), (target,), exclude_self=False)
-    lists = RankedTask(task, ranking).lists("pairs")
+    lists = task.ranked(ranking)("pairs")
     matches, low, high, n_pairs = [], np.inf, -np.inf, 0
     for values, is_match in lists.scored_pairs():
         if is_match.all(axis=1).any():

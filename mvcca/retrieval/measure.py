@@ -1,7 +1,7 @@
 """Retrieval measures by name, such as ``map@50:cutoff``: a table of formulas.
 
-A new measure is one pure function of ranked relevance in `mvcca.measures`, its expectation in
-`mvcca.measures.chance`, and one entry of `_KINDS`.
+A new measure is a formula in `mvcca.measures.lists`, its expectation in `mvcca.measures.chance`,
+and one entry of `_KINDS`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from mvcca.machine.warnings import warn
 from mvcca.measures import chance, hubness
 from mvcca.measures import lists as of_lists
 from mvcca.measures.lists import NoRelevant
-from mvcca.retrieval.chance import RandomLists
-from mvcca.retrieval.ranked_lists import Lists, RankedLists
+from mvcca.retrieval.ranked_lists import Judged, Lists, RankedLists
 from mvcca.retrieval.relevance import RelevanceBy
 
 JudgedBy = RelevanceBy | Literal["words", "classes"]
@@ -35,7 +34,7 @@ class _Kind:
     """
 
     value: Callable[..., Any]
-    expected: Callable[[RandomLists, Any, Any], Any]
+    expected: Callable[[Judged, Any, Any], Any]
     meaning: str
     of: Literal["lists", "ranks", "occurrences"] = "lists"
     judged_by: tuple[JudgedBy, ...] = ("labels", "pairs")
@@ -159,7 +158,7 @@ _KINDS: dict[str, _Kind] = {
     ),
     "hubness": _Kind(
         hubness,
-        lambda random, k, _: chance.expected_hubness(random.n_items, random.n_queries, k),
+        lambda random, k, _: chance.expected_hubness(random.n_items, random.n_searches, k),
         "skewness of how often items are among the first {k}",
         of="occurrences",
         cut_off="needed",
@@ -187,6 +186,11 @@ class Measure:
     is_rank: bool  # only the first relevant item counts
     is_of_gallery: bool  # it describes the gallery and has no value for single queries
     smaller_is_better: bool  # it is a rank or a skewness, and not a share
+
+    @property
+    def sign(self) -> int:
+        """Factor of values so that larger is better."""
+        return -1 if self.smaller_is_better else 1
 
     @classmethod
     def parse(cls, name: str) -> Measure:
@@ -237,7 +241,7 @@ class Measure:
         assert self.k is not None
         return float(_KINDS[self.kind].value(lists.occurrences(self.k)))
 
-    def expected(self, random: RandomLists) -> Any:
+    def expected(self, random: Judged) -> Any:
         """Expected value of each query, or of the direction, if lists are in random order."""
         return _KINDS[self.kind].expected(random, self.k, self.variant)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from mvcca.retrieval.search import (
     tile_rows,
 )
 
+_CELLS = 2**22  # of a block of queries by the gallery
+
 
 @dataclass(frozen=True, eq=False)
 class Judged:
@@ -33,6 +35,43 @@ class Judged:
     relevance: Relevance
     exclude_self: bool = False  # queries are the rows of the gallery, and none finds itself
     are_empty: np.ndarray | None = None  # (n_queries,), queries that find nothing
+
+    # ---- what measures expect of lists in random order ------------------------------------------
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in each list."""
+        return self.relevance.shape[1] - self.exclude_self
+
+    @property
+    def n_searches(self) -> int:
+        """Number of lists that can hold an item: its own query does not find it."""
+        return len(self.objects) - self.exclude_self
+
+    @cached_property
+    def n_relevant(self) -> np.ndarray:
+        """Number of relevant items in each query's list."""
+        parts = []
+        for rows, own in self._blocks():
+            hits, n_relevant = self.relevance.of_items(rows, own)
+            parts.append(n_relevant - hits.sum(axis=1))
+        return np.concatenate([np.empty(0, dtype=int), *parts])
+
+    def by_gains(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Values of all queries, from the gains of blocks; 0 for an item that is left out."""
+        parts = []
+        for rows, own in self._blocks():
+            gains = np.array(self.relevance.gains(rows))
+            np.put_along_axis(gains, own, 0.0, axis=1)
+            parts.append(function(gains))
+        return np.concatenate([np.empty(0), *parts])
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Blocks of queries, and the items (n, 1) or (n, 0) left out of their lists."""
+        n_queries, step = len(self.objects), max(1, _CELLS // max(1, self.relevance.shape[1]))
+        for start in range(0, n_queries, step):
+            rows = slice(start, min(start + step, n_queries))
+            yield rows, _positions(rows)[:, : self.exclude_self]
 
 
 @dataclass(eq=False)

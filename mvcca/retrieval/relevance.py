@@ -6,7 +6,7 @@ held.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -23,28 +23,37 @@ RelevanceBy = Literal["pairs", "labels", "gains"]
 _FEW_LABELS = 256
 
 
-class Relevance(Protocol):
-    """Relevance of gallery rows to queries."""
+class Relevance:
+    """Relevance of gallery rows to queries: by default from a matrix of gains, block by block."""
 
     shape: tuple[int, int]  # (n_queries, n_gallery)
 
+    def gains(self, queries: slice) -> np.ndarray:
+        """Gain of each gallery row (n, n_gallery) for a block of n queries, 0 if not relevant."""
+        raise NotImplementedError
+
     def of(self, queries: slice) -> Any:
-        """Boolean matrix (n, n_gallery), dense or sparse, for a block of n queries."""
+        """Which gallery rows are relevant (n, n_gallery), a dense or sparse matrix of bool."""
+        return self.gains(queries) > 0
 
     def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Relevance of the items (n, k) of n queries; number of relevant gallery rows (n,)."""
-
-    def gains(self, queries: slice) -> np.ndarray:
-        """Gain of each gallery row (n, n_gallery), 0 if it is not relevant."""
+        relevant = self.of(queries)
+        return np.take_along_axis(relevant, items, axis=1), relevant.sum(axis=1)
 
     def gains_of_items(self, queries: slice, items: np.ndarray) -> np.ndarray:
         """Gain of the items (n, k) of n queries."""
+        return np.take_along_axis(self.gains(queries), items, axis=1)
 
     def best_gains(self, queries: slice, k: int) -> np.ndarray:
         """The k largest gains in the gallery (n, min(k, n_gallery)), in descending order."""
+        losses = -self.gains(queries)
+        if k < losses.shape[1]:
+            losses = np.partition(losses, k, axis=1)[:, :k]
+        return -np.sort(losses, axis=1)
 
 
-class SameObject:
+class SameObject(Relevance):
     """Items of the query's object are relevant; each row shows one object, an int."""
 
     def __init__(self, query_objects: np.ndarray, gallery_objects: np.ndarray) -> None:
@@ -82,7 +91,7 @@ class SameObject:
         return bool((np.diff(self._shown.indptr) <= 1).all())
 
 
-class SharedLabel:
+class SharedLabel(Relevance):
     """Items that share at least one label with the query are relevant.
 
     Labels of both are over the same distinct label sets. An empty label set is relevant to nothing.
@@ -145,37 +154,7 @@ class SharedLabel:
         return as_block(counts).dense().matrix
 
 
-class GradedRelevance:
-    """Relevance computed from a matrix of gains, given for blocks of queries."""
-
-    shape: tuple[int, int]
-
-    def gains(self, queries: slice) -> np.ndarray:
-        """Gain of each gallery row."""
-        raise NotImplementedError
-
-    def of(self, queries: slice) -> np.ndarray:
-        """Gallery rows whose gain is not 0."""
-        return self.gains(queries) > 0
-
-    def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Relevance of items, and each query's number of relevant gallery rows."""
-        relevant = self.of(queries)
-        return np.take_along_axis(relevant, items, axis=1), relevant.sum(axis=1)
-
-    def gains_of_items(self, queries: slice, items: np.ndarray) -> np.ndarray:
-        """Gain of items."""
-        return np.take_along_axis(self.gains(queries), items, axis=1)
-
-    def best_gains(self, queries: slice, k: int) -> np.ndarray:
-        """The k largest gains in the gallery."""
-        losses = -self.gains(queries)
-        if k < losses.shape[1]:
-            losses = np.partition(losses, k, axis=1)[:, :k]
-        return -np.sort(losses, axis=1)
-
-
-class GivenRelevance(GradedRelevance):
+class GivenRelevance(Relevance):
     """Relevance as a matrix of bool or 0/1, dense or sparse, shape (n_queries, n_gallery)."""
 
     def __init__(self, matrix: Any) -> None:
@@ -198,7 +177,7 @@ class GivenRelevance(GradedRelevance):
         return self.of(queries).astype(np.float64)
 
 
-class GivenGains(GradedRelevance):
+class GivenGains(Relevance):
     """Relevance by the gain of each object for each other object.
 
     `gains` is a matrix (n_objects, n_objects), dense or sparse, or a function of the objects of
@@ -234,7 +213,7 @@ def checked_relevance(relevance: Any, shape: tuple[int, int], exclude_self: bool
     """Relevance of queries and gallery rows as users pass it; by pairs if it is None."""
     if relevance is None:
         relevance = by_pairs(*shape)
-    elif not hasattr(relevance, "gains_of_items"):
+    elif not isinstance(relevance, Relevance):
         relevance = GivenRelevance(relevance)
     if relevance.shape != shape:
         raise ValueError(

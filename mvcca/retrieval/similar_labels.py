@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mvcca.measures.weighted import max_over_sets
-from mvcca.retrieval.relevance import GradedRelevance
+from mvcca.retrieval.relevance import Relevance
 from mvcca.views import Labels
 
 
-class SimilarLabels(GradedRelevance):
+class SimilarLabels(Relevance):
     """Gains by the most similar labels: max over a of the query, b of the item of cos(w_a, w_b).
 
     A row without labels has similarity 0 to all others. See `measures.label_set_similarity`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,9 +51,9 @@ class Direction:
     runs: dict[str, Run] = field(default_factory=dict, repr=False, compare=False)
 
 
-def check_several_items(table: RetrievalTable) -> None:
+def check_several_items(sizes: Iterable[int]) -> None:
     """Raise ValueError if every gallery holds one item, which any model finds first."""
-    if all(row.n_gallery < 2 for row in table):
+    if max(sizes) < 2:
         raise ValueError(
             "Any model finds the only item of a gallery first: expected galleries of two items or "
             "more to score or compare models, got one. Leave out several objects at a time, as "

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from mvcca import measures
 from mvcca.measures.lists import NoRelevant
-from mvcca.retrieval.chance import RandomLists
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.measure import JudgedBy, Measure
@@ -87,10 +87,45 @@ class Task:
             return self._class_means(rows)
         return Judged(rows, objects, every, relevance, excluded, empty)
 
-    def in_random_order(self, by: JudgedBy) -> RandomLists:
-        """The gallery in a random order for every query, with relevance of one kind."""
-        judged = self.judged(by, np.zeros((len(self.queries.objects), 1)))
-        return RandomLists(judged, len(self.items.objects))
+    def in_random_order(self, by: JudgedBy) -> Judged:
+        """Queries with relevance of one kind, and no rows to rank by."""
+        return self.judged(by, np.zeros((len(self.queries.objects), 1)))
+
+    def ranked(self, ranking: Ranking) -> Callable[[JudgedBy], RankedLists]:
+        """A function from a kind of relevance to the ranked lists, which it makes once."""
+        queries = self.queries
+        rows, places = queries.not_empty() if queries.empty else (queries.rows, None)
+        asked = ranking.queries(rows, self.target, places, len(queries.objects))
+        gallery = ranking.gallery(self.items.rows, self.query, self.target)
+        return cache(lambda by: RankedLists(self.judged(by, asked), gallery))
+
+    def as_row(
+        self,
+        by: Mapping[Measure, JudgedBy],
+        ranking: Ranking,
+        no_relevant: NoRelevant,
+        keep_run: int | None,
+    ) -> Direction:
+        """Row of the table, with the first `keep_run` items of each list."""
+        values, per_query, objects, lists_of = {}, {}, {}, self.ranked(ranking)
+        for measure in sorted(by, key=lambda own: -(own.k or 0)):  # shorter lists are cut
+            lists = lists_of(by[measure])
+            if measure.is_of_gallery:
+                values[measure.name] = measure.of_gallery(lists)
+                continue
+            own = measure.per_query(lists, "nan" if no_relevant == "skip" else no_relevant)
+            kept = ~np.isnan(own) if no_relevant == "skip" else slice(None)
+            per_query[measure.name], objects[measure.name] = own[kept], lists.judged.objects[kept]
+            values[measure.name] = measure.reduce(own[kept])
+        names, runs = [measure.name for measure in by], {}
+        if keep_run is not None:
+            runs = {own: _run(lists_of(own), keep_run) for own in dict.fromkeys(by.values())}
+        return self.direction(
+            {name: values[name] for name in names},
+            per_query={name: per_query[name] for name in names if name in per_query},
+            query_objects={name: objects[name] for name in names if name in objects},
+            runs=runs,
+        )
 
     def _class_means(self, rows: np.ndarray) -> Judged:
         """The mean row of each class as a query."""
@@ -162,46 +197,6 @@ def asked_ranking(
     if bank is not None and bank is scores and hubness is not None:
         raise ValueError("The bank is the rows to evaluate; pass training rows instead.")
     return Ranking.of(estimator, similarity, weighting, hubness, bank)
-
-
-class RankedTask:
-    """Ranked lists of a task, for each kind of relevance."""
-
-    def __init__(self, task: Task, ranking: Ranking) -> None:
-        queries = task.queries
-        rows, places = queries.not_empty() if queries.empty else (queries.rows, None)
-        self._task = task
-        self._rows = ranking.queries(rows, task.target, places, len(queries.objects))
-        self._gallery = ranking.gallery(task.items.rows, task.query, task.target)
-        self._lists: dict[JudgedBy, RankedLists] = {}
-
-    def lists(self, by: JudgedBy) -> RankedLists:
-        """Ranked lists with this relevance."""
-        if by not in self._lists:
-            self._lists[by] = RankedLists(self._task.judged(by, self._rows), self._gallery)
-        return self._lists[by]
-
-    def as_row(
-        self, by: Mapping[Measure, JudgedBy], no_relevant: NoRelevant, keep_run: int | None
-    ) -> Direction:
-        """Row of the table, with the first `keep_run` items of each list."""
-        values, per_query, objects = {}, {}, {}
-        for measure in sorted(by, key=lambda own: -(own.k or 0)):  # shorter lists are cut
-            lists = self.lists(by[measure])
-            if measure.is_of_gallery:
-                values[measure.name] = measure.of_gallery(lists)
-                continue
-            own = measure.per_query(lists, "nan" if no_relevant == "skip" else no_relevant)
-            kept = ~np.isnan(own) if no_relevant == "skip" else slice(None)
-            per_query[measure.name], objects[measure.name] = own[kept], lists.judged.objects[kept]
-            values[measure.name] = measure.reduce(own[kept])
-        names = [measure.name for measure in by]
-        return self._task.direction(
-            {name: values[name] for name in names},
-            per_query={name: per_query[name] for name in names if name in per_query},
-            query_objects={name: objects[name] for name in names if name in objects},
-            runs={} if keep_run is None else {k: _run(v, keep_run) for k, v in self._lists.items()},
-        )
 
 
 def _run(lists: RankedLists, k: int) -> Run:

@@ -33,7 +33,7 @@ from mvcca.inspection.permutation._trials import (
 from mvcca.machine.progress import counting
 from mvcca.machine.threads import one_blas_thread
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import RIDGES
+from mvcca.model_selection.spaces import RIDGES
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
 Trial = Stepwise | SeveralViews | HeldOutCorrelation | Tuned

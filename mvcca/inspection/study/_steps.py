@@ -30,7 +30,7 @@ from mvcca.inspection.permutation import permutation_test
 from mvcca.inspection.study._result import Study
 from mvcca.linear import CCA
 from mvcca.measures import column_correlations
-from mvcca.model_selection import decay_of_variances
+from mvcca.model_selection import spectrum_decay
 from mvcca.model_selection.folds import splits_of
 from mvcca.problem.confounds import second_degree
 from mvcca.statistics import OF_HOLES
@@ -439,7 +439,7 @@ def _reduction(
             pca.fit(block)
         variances = pca.explained_variance_
         variances = variances[variances > _LEAST_SHARE * variances[0]]
-        decay[name] = decay_of_variances(variances) if len(variances) > 1 else None
+        decay[name] = spectrum_decay(variances) if len(variances) > 1 else None
         if (most if k is None else k) >= width:
             continue
         shares = np.cumsum(pca.explained_variance_ratio_)

@@ -8,7 +8,7 @@ Of layers that are unrelated, T = U_xᵀU_y for random orthonormal columns U_y i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -25,6 +25,9 @@ _LEAST_MARGIN = 2.0  # deviations of unrelated layers between them and layers th
 _VARIANCE = 0.99  # that the principal components of SVCCA explain
 _DRAWS = 20
 
+# A measure of two layers, and its mean and standard deviation if they were unrelated.
+Calibrated: TypeAlias = tuple[float, float, float]
+
 
 class LayerPair(NamedTuple):
     """Two layers, the correlations of their principal components, and a ridge."""
@@ -33,14 +36,6 @@ class LayerPair(NamedTuple):
     y: Whitened
     T: np.ndarray
     reg: float = 0.0  # in units of the mean variance of each layer
-
-
-class Calibrated(NamedTuple):
-    """A measure of two layers, and its mean and standard deviation if they were unrelated."""
-
-    value: float
-    expected: float
-    deviation: float
 
 
 def spectrum_of(name: str, scatter: np.ndarray, rounding: np.ndarray, n_rows: int) -> Whitened:
@@ -162,10 +157,10 @@ def by_spectra(
     measure = BY_SPECTRA[name]
     value = measure(pair)
     if calibrate:
-        return Calibrated(value, *unrelated(measure, pair, n_rows, rng, _DRAWS))
+        return value, *unrelated(measure, pair, n_rows, rng, _DRAWS)
     if value > 1 - _CERTAIN and max(pair.T.shape) >= n_rows - 1:
-        return Calibrated(value, *unrelated(measure, pair, n_rows, rng, 2))
-    return Calibrated(value, np.nan, np.nan)
+        return value, *unrelated(measure, pair, n_rows, rng, 2)
+    return value, np.nan, np.nan
 
 
 def unrelated(
@@ -217,9 +212,7 @@ def cka(source: Source, i: int, j: int) -> Calibrated:
     ]
     variance += by_lengths[0] * by_lengths[1] / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
     value = np.linalg.norm(source.cross(P, Q)) ** 2 / scale
-    return Calibrated(
-        float(value), a * b / (n - 1) / scale, float(np.sqrt(max(variance, 0)) / scale)
-    )
+    return float(value), a * b / (n - 1) / scale, float(np.sqrt(max(variance, 0)) / scale)
 
 
 def cka_unbiased(source: Source, i: int, j: int) -> Calibrated:
@@ -236,7 +229,7 @@ def cka_unbiased(source: Source, i: int, j: int) -> Calibrated:
         between = np.mean([hsic(source, P, Q) for P, Q in sorted(pairs)])
         within = hsic(source, *of_x) * hsic(source, *of_y)
         value = float(between / np.sqrt(within)) if within > 0 else np.nan
-    return Calibrated(value, 0.0, float(np.sqrt(2 / (n * (n - 3)))))
+    return value, 0.0, float(np.sqrt(2 / (n * (n - 3))))
 
 
 def hsic(source: Source, P: int, Q: int) -> float:
@@ -274,7 +267,7 @@ def mutual_knn(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Calibr
         permuted = np.empty_like(y)
         permuted[order] = order[y]
         drawn.append(_shared(x, permuted))
-    return Calibrated(_shared(x, y), k / (n - 1), float(np.std(drawn, ddof=1)))
+    return _shared(x, y), k / (n - 1), float(np.std(drawn, ddof=1))
 
 
 def _shared(x: np.ndarray, y: np.ndarray) -> float:

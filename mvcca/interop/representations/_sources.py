@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -27,45 +27,6 @@ _FAR = 1e30  # sums of squares up to which eighth powers neither overflow nor un
 _NEAR = 40  # binary exponents of numbers whose sums of squares lie there
 _MOST = 1000  # binary exponent of scales
 _LENGTHS = "squared lengths"
-
-
-class Source(Protocol):
-    """Sums over the rows of all pairs of blocks of columns."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the layers."""
-        ...
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def widest(self) -> int:
-        """Number of columns of the widest block."""
-        ...
-
-    def blocks_of(self, layer: int) -> tuple[int, int]:
-        """The two sketches of a layer, or the layer itself twice."""
-        ...
-
-    def cross(self, P: int, Q: int) -> np.ndarray:
-        """Centred cross-products of two blocks."""
-        ...
-
-    def lengths(self, P: int, Q: int) -> float:
-        """Sum of products of the squared lengths of centred rows."""
-        ...
-
-    def size(self, P: int) -> float:
-        """Sum of the squared lengths of centred rows."""
-        ...
-
-    def rounding(self, P: int) -> np.ndarray:
-        """Squared lengths up to which the centred columns of a block are constant."""
-        ...
 
 
 class LayerRows:
@@ -380,6 +341,9 @@ class LayerSums:
                 rng = np.random.default_rng([self.random_state, number, copy])
                 projection = rng.standard_normal((rows.shape[1], self.sketch))
                 yield rows @ projection / np.sqrt(self.sketch)
+
+
+Source: TypeAlias = LayerRows | LayerSums
 
 
 def _moved(moments: Moments, shifts: Sequence[np.ndarray]) -> Moments:

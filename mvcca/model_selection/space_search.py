@@ -7,26 +7,29 @@ are the numbers of components of which the first are a solution, too.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from mvcca.machine.warnings import warn
-from mvcca.model_selection._fold_statistics import naming_folds
-from mvcca.model_selection._goals import Goal
-from mvcca.model_selection._search import Setting, Trials, search
-from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
-from mvcca.model_selection._spaces import Scales
-from mvcca.problem import WIDE, Rows, components_to_search
+from mvcca.model_selection.fold_statistics import NO_FOLD, InnerFolds, naming_folds
+from mvcca.model_selection.folds import Fold
+from mvcca.model_selection.goals import Asked, Goal
+from mvcca.model_selection.search import Setting, Trials, search
+from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
+from mvcca.model_selection.spaces import Scales, Space
+from mvcca.problem import WIDE, components_to_search
+from mvcca.views import Labels, Views
+from mvcca.views.labels_by_view import LabelsByView
 
 Key = tuple[tuple[str, Any], ...]  # of a setting
 
 _MOST_STEPS = 4  # beyond the ends of a parameter's values
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SpaceSearch:
     """Trials of the settings of a space.
 
@@ -44,67 +47,101 @@ class SpaceSearch:
         Trials of one setting each, for all goals, by setting.
     tried : set
         Settings with the numbers of the sources whose models were fitted.
+    space : Space or None
+        What is searched of sources that `hold_out` adds, once there is one.
     """
 
-    sources: Sequence[FromRefits]
+    sources: tuple[FromRefits, ...] = ()
     by_heads: bool = True
     found: dict[Key, Trials] = field(default_factory=dict)
     tried: set[tuple[Key, int]] = field(default_factory=set)
+    space: Space | None = None
+
+    def hold_out(
+        self,
+        estimator: Any,
+        views: Views,
+        y: Any,
+        fold: Fold,
+        asked: Asked,
+        labels: Labels | None = None,
+    ) -> None:
+        """Add a source of models that learn from a training part and rank the held-out one.
+
+        Parameters
+        ----------
+        estimator : estimator
+            It is not fitted. Parameters that are "cv" are searched, and the number of components if
+            it is None.
+        views : Views
+            All rows, in memory.
+        y : labels or None
+            Labels of all objects to learn from.
+        fold : Fold
+            Positions of the objects to learn from, and of those to rank.
+        asked : Asked
+            What is measured.
+        labels : Labels, optional
+            Labels of all objects that define relevant items, for the goal "class".
+        """
+        objects = np.sort(np.concatenate([fold.train, fold.test]))
+        codes = np.where(np.isin(objects, fold.test), 0, NO_FOLD)
+        learned = LabelsByView.of(views, y) if estimator.requires.labels else None
+        judged = None if labels is None else LabelsByView.of(views, labels)
+        if len(objects) < len(views):
+            rows = views.rows_of(objects)
+            learned, judged = (None if own is None else own.take(rows) for own in (learned, judged))
+            views = views[objects]
+        views = views.with_ids(np.arange(1, len(views) + 1))
+        folds, goal = InnerFolds(codes, asked), asked.goals[0]
+        source = FromRefits(estimator, views, folds, goal, learned, judged, shared_space=self.space)
+        self.sources, self.space = (*self.sources, source), source.space
 
     def choices(self) -> dict[Goal, Trials]:
         """Trials that choose for each goal, of the settings that it asked for."""
         space, goals = self.sources[0].space, self.sources[0].goals
         best: dict[Goal, dict[str, Any]] = {goal: dict(space.start) for goal in goals}
-        asked = {goal: [_key(setting)] for goal, setting in best.items()}
+        asked: dict[Goal, list[Key]] = {goal: _keys(own, [{}]) for goal, own in best.items()}
+        chosen: dict[Goal, Setting] = {}
+        for names, keys in self._rounds(space, best, chosen):
+            self._try(keys)
+            for goal, own in keys.items():
+                asked[goal] = list(dict.fromkeys([*asked[goal], *own]))
+                chosen[goal] = self._trials(goal, asked[goal]).chosen
+                best[goal] |= {name: chosen[goal][name] for name in names}
+        return {goal: self._trials(goal, keys) for goal, keys in asked.items()}
+
+    def _rounds(
+        self, space: Space, best: dict[Goal, dict[str, Any]], chosen: dict[Goal, Setting]
+    ) -> Iterator[tuple[Iterable[str], dict[Goal, list[Key]]]]:
+        """Parameters to choose, and the settings to try, by goal.
+
+        `best` are the best values so far, and `chosen` the best settings of the last round.
+        """
         if not space.values:
-            self._try(asked)
+            yield (), {goal: _keys(own, [{}]) for goal, own in best.items()}
         if space.scales:
-            self._compare_scalings(best, asked)
+            ridges = [{"reg": reg} for reg in space.first_ridges] or [{}]
+            scalings = [{"scale": own} for own in Scales.first(space.scales)]
+            first = [own | reg for own in scalings for reg in ridges]
+            yield ["scale"], {goal: _keys(own, first) for goal, own in best.items()}
+            for name in space.scales if len(space.scales) > 2 else ():
+                keys = {}
+                for goal, own in best.items():
+                    reg = {"reg": chosen[goal]["reg"]} if "reg" in chosen[goal] else {}
+                    keys[goal] = _keys(own, [{"scale": own["scale"].flipped(name), **reg}])
+                yield ["scale"], keys
         for name, values in space.values.items():
-            lines = {goal: list(values) for goal in goals}
-            new = {goal: list(values) for goal in goals}
+            lines = {goal: list(values) for goal in best}
+            new = {goal: list(values) for goal in best}
             while new:
-                keys = {
-                    goal: [_key({**best[goal], name: value}) for value in own]
-                    for goal, own in new.items()
-                }
-                self._try(keys)
-                for goal, own in keys.items():
-                    asked[goal] = list(dict.fromkeys([*asked[goal], *own]))
-                    chosen = self._trials(goal, asked[goal]).chosen
-                    best[goal] |= {name: chosen[name] for name in space.values}
+                changes = {goal: [{name: value} for value in own] for goal, own in new.items()}
+                yield space.values, {goal: _keys(best[goal], own) for goal, own in changes.items()}
                 new = {
                     goal: [value]
                     for goal in new
                     if (value := self._beyond(name, best[goal][name], lines[goal])) is not None
                 }
-        return {goal: self._trials(goal, keys) for goal, keys in asked.items()}
-
-    def _compare_scalings(
-        self, best: dict[Goal, dict[str, Any]], asked: dict[Goal, list[Key]]
-    ) -> None:
-        """Put the best way to scale the columns into the best settings."""
-        space = self.sources[0].space
-        names, first = space.scales, [{"reg": reg} for reg in space.first_ridges] or [{}]
-        ridges: dict[Goal, list[dict[str, Any]]] = dict.fromkeys(best, first)
-        groups: dict[Goal, list[Scales]] = {goal: Scales.first(names) for goal in best}
-        for name in [None, *(names if len(names) > 2 else ())]:
-            if name is not None:
-                groups = {goal: [of["scale"].flipped(name)] for goal, of in best.items()}
-            keys = {
-                goal: [
-                    _key({**best[goal], "scale": scaling, **ridge})
-                    for scaling in group
-                    for ridge in ridges[goal]
-                ]
-                for goal, group in groups.items()
-            }
-            self._try(keys)
-            for goal, added in keys.items():
-                asked[goal] = list(dict.fromkeys([*asked[goal], *added]))
-                chosen = self._trials(goal, asked[goal]).chosen
-                best[goal]["scale"] = chosen["scale"]
-                ridges[goal] = [{"reg": chosen["reg"]}] if "reg" in chosen else [{}]
 
     def warn_of_lost_folds(self) -> None:
         """Say that a fold has no value of any setting, so that only other folds choose."""
@@ -220,16 +257,15 @@ def _solved(source: FromRefits, settings: Sequence[Setting]) -> Trials:
             found = search(products, settings)
             if found.values:
                 return found
-
-    def searched(rows: Rows) -> Trials:
-        sums = FromStatistic.of(model, rows, *task, **{**more, "most_components": most})
-        return search(sums, settings)
-
-    return model.precisely(rows, searched)
+    more["most_components"] = most
+    return model.precisely(
+        rows, lambda own: search(FromStatistic.of(model, own, *task, **more), settings)
+    )
 
 
-def _key(setting: Setting) -> Key:
-    return tuple(setting.items())
+def _keys(setting: Setting, changes: Iterable[Setting]) -> list[Key]:
+    """Settings that differ from one in some parameters."""
+    return [tuple({**setting, **own}.items()) for own in changes]
 
 
 def _order(trials: Trials) -> int:

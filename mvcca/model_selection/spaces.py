@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mvcca.model_selection.search import Choice, Trials
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the mean variance
-LEAST_RIDGE = RIDGES[0]
 FIRST_RIDGES = (1e-2, 0.1, 1.0)  # with which ways to scale columns are compared
 SEARCHED = "cv"  # value of a parameter that folds choose
 AUTOMATIC = "auto"  # value of a parameter that folds choose if they choose another one
@@ -80,6 +80,26 @@ class Space:
     n_folds: int = 5
     scales: tuple[str, ...] = ()
 
+    @classmethod
+    def offered_by(cls, estimator: Any, views: Views, labels: LabelsByView | None) -> Space:
+        """What a search of an estimator can try on these rows."""
+        if hasattr(estimator, "search_space"):
+            return estimator.search_space(views, labels)
+        scales = views.without(estimator.confounds).names
+        return cls(
+            {"reg": RIDGES}, solves_ridges=True, has_prefixes=True, prefers_all=True, scales=scales
+        )
+
+    @staticmethod
+    def numbers_of_components(most: int) -> list[int | None]:
+        """1, 2, 3, 5, 8, 12, ... and all of them."""
+        numbers: list[int | None] = []
+        k = 1
+        while 1.5 * k <= most:
+            numbers.append(k)
+            k = max(k + 1, int(1.5 * k + 0.5))
+        return [*numbers, None]
+
     def of(self, estimator: Any) -> Space:
         """What is searched for an estimator: its parameters that are "cv"."""
         asked = searched(estimator)
@@ -90,11 +110,12 @@ class Space:
         scales = self.scales if "scale" in asked else ()
         return replace(self, values=values, has_prefixes=has_prefixes, scales=scales)
 
-    @property
-    def ridges(self) -> tuple[float, ...]:
-        """Ridges that are solved together."""
-        together = self.solves_ridges or self.leaves_one_out
-        return tuple(self.values.get("reg", ())) if together else ()
+    def choice(self, trials: Trials, estimator: Any) -> Choice:
+        """The best settings; the number of components is one of them if it is "cv" by itself."""
+        choice = trials.choose()
+        if "n_components" not in {*searched(estimator)} - self.values.keys():
+            return choice
+        return replace(choice, params={**choice.params, "n_components": choice.n_components})
 
     @property
     def components(self) -> dict[str, Any]:
@@ -104,7 +125,7 @@ class Space:
     @property
     def start(self) -> dict[str, Any]:
         """The middle value of each parameter, of columns as they are."""
-        found = {name: middle(own) for name, own in self.values.items()}
+        found = {name: own[len(own) // 2] for name, own in self.values.items()}
         return {"scale": Scales.first(self.scales)[-1], **found} if self.scales else found
 
     @property
@@ -132,18 +153,3 @@ def plain_value(estimator: Any, name: str, value: Any = AUTOMATIC) -> Any:
     """The value of a parameter without folds: "auto", and no other one, stands for another."""
     is_automatic = isinstance(value, str) and value == AUTOMATIC
     return getattr(estimator, "automatic", {}).get(name, value) if is_automatic else value
-
-
-def middle(values: tuple[Any, ...]) -> Any:
-    """The value in the middle."""
-    return values[len(values) // 2]
-
-
-def space_of(estimator: Any, views: Views, labels: LabelsByView | None) -> Space:
-    """What a search of an estimator tries on these rows."""
-    if hasattr(estimator, "search_space"):
-        return estimator.search_space(views, labels)
-    scales = views.without(estimator.confounds).names
-    return Space(
-        {"reg": RIDGES}, solves_ridges=True, has_prefixes=True, prefers_all=True, scales=scales
-    )

@@ -14,21 +14,18 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import StrOptions
 
-from mvcca.model_selection._fold_statistics import NO_FOLD, InnerFolds
-from mvcca.model_selection._goals import Asked, Goal, goal_of
-from mvcca.model_selection._search import Choice, Setting, Trials, at_edge, search
-from mvcca.model_selection._sources import FromProducts, FromRefits, FromStatistic
-from mvcca.model_selection._space_search import SpaceSearch
-from mvcca.model_selection._spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched, space_of
+from mvcca.model_selection.fold_statistics import InnerFolds
+from mvcca.model_selection.goals import Goal, goal_of
 from mvcca.model_selection.questions import asks_questions
+from mvcca.model_selection.search import Choice, Setting, Trials, search
+from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
+from mvcca.model_selection.space_search import SpaceSearch
+from mvcca.model_selection.spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched
 from mvcca.problem import Problem, Rows, components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
-from mvcca.views import Labels, Views
+from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
-
-_OF_VARIANTS = ("n_components", "ranking")  # which every search chooses beside its parameters
-
 
 # ---- ridges and units of fits from statistics ----------------------------------------------------
 
@@ -214,53 +211,6 @@ def _keep(choice: Choice, estimator: Any) -> None:
 # ---- settings of any fit -------------------------------------------------------------------------
 
 
-def held_out_source(
-    estimator: Any,
-    views: Views,
-    y: Any,
-    train: np.ndarray,
-    test: np.ndarray,
-    asked: Asked,
-    labels: Labels | None = None,
-    space: Space | None = None,
-) -> FromRefits:
-    """Models of an estimator that learn from one part of the objects and are asked of another.
-
-    Parameters
-    ----------
-    estimator : estimator
-        It is not fitted. Parameters that are "cv" are searched, and the number of components if it
-        is None.
-    views : Views
-        All rows, in memory.
-    y : labels or None
-        Labels of all objects to learn from.
-    train, test : ndarray of int
-        Positions of the objects to learn from, and of those to rank.
-    asked : Asked
-        What is measured.
-    labels : Labels, optional
-        Labels of all objects that define relevant items, for the goal "class".
-    space : Space, optional
-        What is searched; by default, what suits the training part.
-
-    Returns
-    -------
-    FromRefits
-    """
-    objects = np.sort(np.concatenate([train, test]))
-    codes = np.where(np.isin(objects, test), 0, NO_FOLD)
-    learned = LabelsByView.of(views, y) if estimator.requires.labels else None
-    judged = None if labels is None else LabelsByView.of(views, labels)
-    if len(objects) < len(views):
-        rows = views.rows_of(objects)
-        learned, judged = (None if own is None else own.take(rows) for own in (learned, judged))
-        views = views[objects]
-    views = views.with_ids(np.arange(1, len(views) + 1))
-    folds, goal = InnerFolds(codes, asked), asked.goals[0]
-    return FromRefits(estimator, views, folds, goal, learned, judged, shared_space=space)
-
-
 def chosen(
     estimator: Any,
     views: Views,
@@ -272,21 +222,13 @@ def chosen(
     views = views.with_ids(np.arange(1, len(views) + 1))
     goal = goal_of(estimator)
     check_goal(goal, estimator, Rows(views, labels=labels))
-    folds = InnerFolds.of(views, labels, space_of(estimator, views, labels).n_folds)
+    folds = InnerFolds.of(views, labels, Space.offered_by(estimator, views, labels).n_folds)
     learned = labels if estimator.requires.labels else None
     source = FromRefits(estimator, views, folds, goal, learned, labels, sample_weight, options)
-    search = SpaceSearch([source])
+    search = SpaceSearch((source,))
     [trials] = search.choices().values()
     search.warn_of_lost_folds()
-    return choice_with_components(trials, estimator, source.space)
-
-
-def choice_with_components(trials: Trials, estimator: Any, space: Space) -> Choice:
-    """The best settings, the number of components among them if it is "cv" without a space."""
-    choice = trials.choose()
-    if "n_components" not in {*searched(estimator)} - space.values.keys():
-        return choice
-    return replace(choice, params={**choice.params, "n_components": choice.n_components})
+    return source.space.choice(trials, estimator)
 
 
 # ---- what was chosen -----------------------------------------------------------------------------
@@ -311,43 +253,6 @@ def tunable(estimator: Any, fixed: Collection[str] = ()) -> dict[str, Any] | Non
     if found and "n_components" not in {*found, *fixed} and None in allowed.get("n_components", []):
         found["n_components"] = None
     return found or None
-
-
-def choice_of(estimator: Any) -> Choice | None:
-    """The settings that a tuned estimator chose; None if it was not tuned.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-
-    Returns
-    -------
-    Choice or None
-        With the number of components as it was fitted.
-    """
-    results = getattr(estimator, "cv_results_", None)
-    if results is None or not hasattr(estimator, "ranking_"):  # of a search of scikit-learn
-        return None
-    names = [name.removeprefix("param_") for name in results if name.startswith("param_")]
-    params = {name: getattr(estimator, f"{name}_") for name in names if name not in _OF_VARIANTS}
-    chosen = params | {"ranking": estimator.ranking_, "n_components": estimator.n_components_}
-    found = [i for i, own in enumerate(results["params"]) if _is_chosen(own, chosen)]
-    if not found:
-        return None
-    best = max(found, key=lambda i: results["mean_test_score"][i])
-    return Choice(
-        params,
-        estimator.ranking_,
-        estimator.n_components_,
-        float(results["mean_test_score"][best]),
-        results,
-        tuple(name for name, value in params.items() if at_edge(value, results[f"param_{name}"])),
-    )
-
-
-def _is_chosen(tried: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
-    """Whether a variant is the chosen one, whose number of components may be that of all."""
-    return tried in (chosen, {**chosen, "n_components": None})
 
 
 def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any, goal: Goal | None = None) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.progress import counting
-from mvcca.model_selection._goals import Asked, Goal, RankedSample, drawn
 from mvcca.model_selection.folds import make_folds, number_of_folds
+from mvcca.model_selection.goals import Asked, Goal, RankedSample, drawn
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import Rows
 from mvcca.problem.units import units_of_rows

@@ -14,14 +14,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from mvcca.model_selection._fold_statistics import (
+from mvcca.model_selection.fold_statistics import (
     InnerFolds,
     Models,
     Parts,
     naming_folds,
     one_left_out,
 )
-from mvcca.model_selection._goals import (
+from mvcca.model_selection.goals import (
     FoldScores,
     Goal,
     RankedSample,
@@ -30,8 +30,8 @@ from mvcca.model_selection._goals import (
     bank_of_others,
     values_of,
 )
-from mvcca.model_selection._search import Setting, Trials, search
-from mvcca.model_selection._spaces import Space, space_of
+from mvcca.model_selection.search import Setting, Trials, search
+from mvcca.model_selection.spaces import Space
 from mvcca.problem import Maps, MatrixPath, ProductPath, Rows, reg_of_names
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
@@ -50,16 +50,6 @@ def rankings_for(goal: Goal, expected: Any, power: float = 0.0) -> list[str]:
     if goal == "object":
         names += [f"{name}{CORRECTED}" for name in names]
     return names[:1] if goal == "correlation" else names
-
-
-def numbers_of_components(n_components: int) -> list[int | None]:
-    """1, 2, 3, 5, 8, 12, ... and all."""
-    numbers: list[int | None] = []
-    k = 1
-    while 1.5 * k <= n_components:
-        numbers.append(k)
-        k = max(k + 1, int(1.5 * k + 0.5))
-    return [*numbers, None]
 
 
 # ---- models of all ridges ------------------------------------------------------------------------
@@ -187,7 +177,15 @@ class FromStatistic(_OfRidges):
 
     def solved(self, left_out: tuple[int, ...], settings: Sequence[Setting]) -> Solved:
         """Models of all ridges; their scores are products of rows in the axes of one path."""
-        path, ridges = self._path(left_out), self._ridges(settings)
+        part, ridges = self.models().index((left_out, left_out)), self._ridges(settings)
+        try:
+            own, statistic = self.parts[part]
+            problem = self.estimator.posed(own, self.recovered.get(part, statistic))
+            if problem.about.recovered is not None:
+                self.recovered[part] = problem.about.recovered
+            path = MatrixPath.of(problem, known=self.reductions.setdefault(part, {}))
+        except ValueError as error:  # more neighbours than rows, say
+            raise naming_folds(error, self.folds, left_out) from error
         path.check(ridges)
 
         def coordinates(views: Views) -> dict[str, np.ndarray]:
@@ -201,18 +199,6 @@ class FromStatistic(_OfRidges):
             maps = path.solve(reg, self.n_components)
             found = {fold: _scores_of(own, maps) for fold, own in rows.items()}
             yield number, self._held_out(found, _scores_of(bank, maps), maps)
-
-    def _path(self, left_out: tuple[int, ...]) -> MatrixPath:
-        """The problem of all other folds, to be solved for any ridge."""
-        part = [own for own, _ in self.folds.models()].index(left_out)
-        try:
-            rows, statistic = self.parts[part]
-            problem = self.estimator.posed(rows, self.recovered.get(part, statistic))
-            if problem.about.recovered is not None:
-                self.recovered[part] = problem.about.recovered
-            return MatrixPath.of(problem, known=self.reductions.setdefault(part, {}))
-        except ValueError as error:  # more neighbours than rows, say
-            raise naming_folds(error, self.folds, left_out) from error
 
 
 def _scores_of(coordinates: Scores, maps: Maps) -> Scores:
@@ -300,8 +286,8 @@ class FromRefits:
         if self.shared_space is not None:
             return self.shared_space
         if self.folds.asked is None:
-            return space_of(self.estimator, self.views, self.labels).of(self.estimator)
-        space = space_of(self.estimator, *self.without((0,))[:2]).of(self.estimator)
+            return Space.offered_by(self.estimator, self.views, self.labels).of(self.estimator)
+        space = Space.offered_by(self.estimator, *self.without((0,))[:2]).of(self.estimator)
         return replace(space, leaves_one_out=False)  # the same gallery for all methods
 
     @property
@@ -404,7 +390,7 @@ def _values(
     """Values of one model on held-out rows; of several numbers of components if it `searches`."""
     scores, sample = held_out
     found = scores.n_components
-    numbers: list[int | None] = numbers_of_components(found) if searches else [None]
+    numbers: list[int | None] = Space.numbers_of_components(found) if searches else [None]
     if found == most_components:
         numbers[-1] = found
     for k in numbers:

@@ -25,7 +25,6 @@ from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
 Goal = Literal["object", "class", "correlation"]
-GOALS = ("object", "class", "correlation")
 MEASURES = {"object": "MRR", "class": "mAP@50", "correlation": "mean correlation"}
 
 _LENGTH = 50  # of the lists of a class goal: mAP@50
@@ -85,6 +84,10 @@ class Asked:
         n = self.n_views * (self.n_views - 1) if self.directions is None else len(self.directions)
         return round(HELD_OUT / np.sqrt(max(n / 2, 1)))
 
+    def drawn(self, views: Views, objects: np.ndarray) -> np.ndarray:
+        """Objects of a fold to rank."""
+        return drawn(views, objects, self.n_objects)
+
     def length(self, n_items: int) -> int:
         """Length of lists of so many items: as 50 of the gallery that the user will search."""
         return max(1, round(_LENGTH * n_items / self.gallery_size))
@@ -123,7 +126,7 @@ class RankedSample:
         asked: Asked | None = None,
     ) -> RankedSample:
         """Rows of objects that are drawn from these."""
-        kept = drawn(views, objects, HELD_OUT if asked is None else asked.n_objects)
+        kept = drawn(views, objects) if asked is None else asked.drawn(views, objects)
         labels = None if labels is None else labels.take(views.rows_of(kept))
         ranked = views.names if ranked is None else ranked
         return cls(views[kept].in_memory(), labels, ranked, asked)
@@ -155,6 +158,27 @@ class RankedSample:
             own, others = self.views.objects(p), self.views.objects(q)
             found[p, q] = np.intersect1d(own, others, assume_unique=True, return_indices=True)[1:]
         return found
+
+    def values_by(self, ranking: Ranking) -> dict[Goal, Value]:
+        """Values for all goals that are asked, by the ranking of a fitted model."""
+        assert self.asked is not None
+        projected = ranking.project(self.views)
+        rows = {name: checked_rows(own, f"view {name!r}") for name, own in projected.rows.items()}
+        found: dict[Goal, list[Value]] = {goal: [] for goal in self.asked.goals}
+        for p, q in self.directions:
+            if p not in rows or q not in rows:  # confounds
+                continue
+            gallery = ranking.gallery({q: rows[q]}, (p,), (q,))
+            queries = gallery.queries(ranking.queries({p: rows[p]}, (q,)))
+            items = np.concatenate([tile[:n] for _, tile, n in gallery.tiles(len(gallery))])
+            similarities = queries @ items.T
+            similarities /= np.abs(similarities).max() or 1
+            similarities = similarities.astype(np.float32)
+            for goal, values in found.items():
+                relevant = relevant_items(goal, self, p, q)
+                if relevant is not None:
+                    values.append(judged(goal, similarities, relevant, self, p))
+        return {goal: mean_value(values) for goal, values in found.items() if values}
 
 
 def bank_of_others(
@@ -251,28 +275,6 @@ def values_of(
                 found[f"{name}{CORRECTED}"].append(judge(similarities))
         values |= {own: mean_value(each) for own, each in found.items() if each}
     return values
-
-
-def values_by_ranking(ranking: Ranking, sample: RankedSample) -> dict[Goal, Value]:
-    """Values of held-out rows for all goals that are asked, by the ranking of a fitted model."""
-    assert sample.asked is not None
-    projected = ranking.project(sample.views)
-    rows = {name: checked_rows(own, f"view {name!r}") for name, own in projected.rows.items()}
-    found: dict[Goal, list[Value]] = {goal: [] for goal in sample.asked.goals}
-    for p, q in sample.directions:
-        if p not in rows or q not in rows:  # confounds
-            continue
-        gallery = ranking.gallery({q: rows[q]}, (p,), (q,))
-        queries = gallery.queries(ranking.queries({p: rows[p]}, (q,)))
-        items = np.concatenate([tile[:n] for _, tile, n in gallery.tiles(len(gallery))])
-        similarities = queries @ items.T
-        similarities /= np.abs(similarities).max() or 1
-        similarities = similarities.astype(np.float32)
-        for goal, values in found.items():
-            relevant = relevant_items(goal, sample, p, q)
-            if relevant is not None:
-                values.append(judged(goal, similarities, relevant, sample, p))
-    return {goal: mean_value(values) for goal, values in found.items() if values}
 
 
 def mean_value(values: Sequence[Value]) -> Value:

@@ -1,8 +1,8 @@
 """The one loop that tries settings on held-out folds, and what it found.
 
 A `ModelSource` has the models of every training part, and says how good each is on held-out rows.
-`search` collects these values in `Trials`, which choose. Sources are in `_sources`, beside the
-searches of a grid (`_fold_search`) and of other rooms.
+`search` collects these values in `Trials`, which choose. Sources are in `sources`, beside the
+searches of a grid (`FoldSearchCV`) and of other rooms.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from mvcca.machine.progress import counting
-from mvcca.model_selection._fold_statistics import Models
-from mvcca.model_selection._goals import Goal, Value
+from mvcca.model_selection.fold_statistics import Models
+from mvcca.model_selection.goals import MEASURES, Goal, Value, goal_of
 
 Setting = Mapping[str, Any]
 
@@ -75,7 +75,7 @@ def search(source: ModelSource, settings: Sequence[Setting]) -> Trials:
             for number, model in source.solved(left_out, settings):
                 for fold in served:
                     for *variant, value in source.values(model, fold):
-                        found.add(fold, Variant(number, *variant), value)
+                        found.add(fold, value, number, *variant)
                 n_left -= 1
                 count()
             if n_left:
@@ -101,6 +101,8 @@ class Choice:
         Values of all variants, in scikit-learn's form.
     at_edge : tuple of str
         Parameters whose value is the smallest or largest of those that were searched.
+    goal : {"object", "class", "correlation"} or None
+        What was maximized.
     """
 
     params: dict[str, Any]
@@ -109,6 +111,40 @@ class Choice:
     value: float
     cv_results: dict[str, Any]
     at_edge: tuple[str, ...] = ()
+    goal: Goal | None = None
+
+    @classmethod
+    def of(cls, estimator: Any) -> Choice | None:
+        """The settings that a fitted estimator chose, with its number of components.
+
+        None if it was not tuned.
+        """
+        results = getattr(estimator, "cv_results_", None)
+        if results is None or not hasattr(estimator, "ranking_"):  # of a search of scikit-learn
+            return None
+        names = [name.removeprefix("param_") for name in results if name.startswith("param_")]
+        own = [name for name in names if name not in ("n_components", "ranking")]
+        params = {name: getattr(estimator, f"{name}_") for name in own}
+        whole = params | {"ranking": estimator.ranking_}
+        chosen = [whole | {"n_components": k} for k in (estimator.n_components_, None)]  # or all
+        found = [i for i, own in enumerate(results["params"]) if own in chosen]
+        if not found:
+            return None
+        edges = (name for name, own in params.items() if at_edge(own, results[f"param_{name}"]))
+        return cls(
+            params,
+            estimator.ranking_,
+            estimator.n_components_,
+            float(max(results["mean_test_score"][i] for i in found)),
+            results,
+            tuple(edges),
+            goal_of(estimator),
+        )
+
+    @property
+    def measure(self) -> str:
+        """Name of the measure of the goal."""
+        return "" if self.goal is None else MEASURES[self.goal]
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -146,9 +182,9 @@ class Trials:
     prefers_all: bool = True
     by_heads: bool = True
 
-    def add(self, fold: int, variant: Variant, value: Any) -> None:
-        """Keep the value of a variant on a fold."""
-        self.values.setdefault(variant, {})[fold] = value
+    def add(self, fold: int, value: Any, setting: int, *variant: Any) -> None:
+        """Keep the value on a fold of a setting, given by its position, and of its `Variant`."""
+        self.values.setdefault(Variant(setting, *variant), {})[fold] = value
 
     def extended(self, others: Iterable[Trials], order: Callable[[Setting], Any]) -> Trials:
         """These and other trials of the same goal, their settings in an order that ties follow."""
@@ -237,6 +273,7 @@ class Trials:
             self.value,
             self.cv_results(),
             self.at_edge(),
+            self.goal,
         )
 
     def at_edge(self) -> tuple[str, ...]:
