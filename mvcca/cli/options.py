@@ -88,7 +88,7 @@ def add_to_compare(command: ArgumentParser) -> None:
     _add_methods(command)
     _add_report(command)
     measuring, settings, files = _add_comparison(command, budget="10min")
-    text = """groups of the objects: .npy or text with one per line, or with --id a table of ids and
+    text = """groups of the objects: a file with one per line, or with --id a table of ids and
 groups; or one NAME=FILE per view for unpaired views. All objects of a group, such as captions of
 one image, are in the same part of a split (default: objects with equal rows are a group)"""
     add_option(measuring, "--groups", text, "[NAME=]FILE", **_REPEATED)

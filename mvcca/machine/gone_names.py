@@ -13,6 +13,7 @@ INSTEAD = {
     "mvcca.blocks.cells_of_text": "blocks.sources.read_cells",
     "mvcca.blocks.open_or_read": "blocks.read_table",
     "mvcca.blocks.path_and_key": "blocks.sources.path_and_key",
+    "mvcca.blocks.read_array": "blocks.sources.read_whole(file).matrix",
     "mvcca.blocks.read_identified": "blocks.read_table",
     "mvcca.blocks.read_texts": "blocks.read_table",
     "mvcca.comparison.Difference": "ComparisonResult.is_worse and ComparisonResult.standing",

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks.sources._annotated import beside_h5ad, from_sparse_dataset, open_h5ad
-from mvcca.blocks.sources._arrow import ArrowTable, HuggingFaceRows, TableFile
-from mvcca.blocks.sources._arrow_rows import array_in_arrow
+from mvcca.blocks.sources._arrow import ArrowTable, HuggingFaceRows
 from mvcca.blocks.sources._binary import from_memmap, open_npy, read_npy
 from mvcca.blocks.sources._dask import from_dask
 from mvcca.blocks.sources._hdf5 import Hdf5Dataset, from_dataset
@@ -49,16 +48,12 @@ OPEN: dict[str, Callable[..., RowSource]] = {
     ".h5ad": open_h5ad,
     ".zarr": ZarrArray,
     ".mat": open_mat,
-    ".parquet": TableFile,
-    ".arrow": TableFile,
     ".word2vec": WordVectors,
 }
 # A whole array of any shape, text included, by path and key.
 READ: dict[str, Callable[[Path, str | None], Any]] = {
     ".npy": lambda path, _: read_npy(path),
     ".npz": read_npz,
-    ".parquet": array_in_arrow,
-    ".arrow": array_in_arrow,
     **{ending: _reader(OPEN[ending]) for ending in (".h5", ".hdf5", ".zarr", ".mat")},
 }
 # The rows and their ids, by path, name of the ids, and key of the rows.

@@ -23,22 +23,15 @@ from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, as_ids
 from mvcca.blocks.sources._npz import kind_of_sparse, names_of_members
 from mvcca.blocks.sources._open import BESIDE, OPEN, READ
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._stream import content_of, text_of
-from mvcca.blocks.sources._text import text_lines
-from mvcca.blocks.sources._text_rows import (
-    array_in_text,
-    cells_in_text,
-    folder_of_texts,
-    table_in_text,
-)
+from mvcca.blocks.sources._stream import content_of
+from mvcca.blocks.sources._text_rows import cells_in_text, folder_of_texts, table_in_text
 
 __all__ = [
-    "lines_of_text",
     "open_matrix",
     "path_and_key",
-    "read_array",
     "read_cells",
     "read_table",
+    "read_whole",
 ]
 
 _ARROW = (".parquet", ".arrow")
@@ -204,7 +197,7 @@ def _name_of_ids(kind: str, path: str, given: str | None) -> str | None:
 def _opened(file: str, kind: str, path: str, key: str | None) -> Any:
     """The matrix, to be read in blocks if its format allows; else the whole array."""
     if kind == ".npz" and (key is not None or not _is_csr(path)):
-        return read_array(file)
+        return read_whole(file).matrix
     return OPEN[kind](path) if kind in (".npy", ".npz") else OPEN[kind](path, key)
 
 
@@ -222,7 +215,7 @@ def _is_csr(path: str) -> bool:
     return False
 
 
-# ---- cells, arrays and lines ---------------------------------------------------------------------
+# ---- cells and arrays ----------------------------------------------------------------------------
 
 
 def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
@@ -240,59 +233,37 @@ def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
         if kind in _ARROW:
             return cells_in_arrow(file, str(path), reading).chosen(reading)
         if kind not in _TEXT:
-            matrix = np.asarray(read_array(file))
-            matrix = matrix.reshape(len(matrix), -1).astype(str)
-            named = {f"{path.stem} {j}": column for j, column in enumerate(matrix.T)}
-            return FileRows(file, None, cells=named)
+            table = read_whole(file)
+            columns = np.asarray(table.matrix).reshape(len(table), -1).T
+            named = {f"{path.stem} {j}": as_ids(column) for j, column in enumerate(columns)}
+            return replace(table, matrix=None, cells=named)
         return cells_in_text(file, reading).chosen(reading)
 
 
-def read_array(
-    file: str, header: bool | None = None, n_rows: int | None = None, *, texts: bool = False
-) -> Any:
-    """Read a whole array: a matrix, or labels as numbers or texts.
-
-    Parameters
-    ----------
-    file : str
-        As for `read_table`, and arrays of one dimension.
-    header : bool, optional
-        Whether the first line of a text is a header.
-    n_rows : int, optional
-        Expected number of rows, which tells if the file does not.
-    texts : bool, default=False
-        Whether numbers in a text stay as they are written, such as ids.
-
-    Returns
-    -------
-    ndarray or csr_array
-        Texts are strings. A table of numbers with a header has the attribute ``columns``.
+def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> FileRows:
+    """Read an array of any shape into memory, such as labels, as `read_table` reads its rows.
 
     Raises
     ------
     SourceError
-        If the file is missing or damaged, or contains neither real numbers nor text.
+        If the file is missing, damaged or misses a value, or contains neither real numbers nor
+        text.
     """
     path, key = path_and_key(file)
     with _reading(path):
         kind = content_of(str(path))
-        if kind in _TEXT:
-            return array_in_text(file, header, n_rows, texts)
         if kind not in READ:
-            raise SourceError(f"{file}: expected a table or an array, got {kind}")
+            table = read_table(file, reading, **given)
+            if table.missing is not None:
+                raise SourceError(f"{file}: {table.missing}")
+            matrix = table.matrix
+            if isinstance(matrix, RowSource):
+                matrix = matrix.read(0, len(matrix))
+            return replace(table, matrix=matrix)
         array = READ[kind](path, key)
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise SourceError(f"{file}: expected real numbers or text, got {array.dtype}")
-    return array
-
-
-def lines_of_text(file: str) -> list[str]:
-    """Read the lines of a text, empty ones included."""
-    with _reading(Path(file)):
-        kind = content_of(file)
-        if kind != "text":
-            raise SourceError(f"{file}: expected a text, it is a {kind} file")
-        return text_lines(text_of(file))
+    return FileRows(file, array, took=f"{file}: read as an array: {_size(array)}")
 
 
 def path_and_key(name: str) -> tuple[Path, str | None]:
