@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -86,7 +87,7 @@ def _rows_with_holes(views: Views, name: str) -> np.ndarray:
 def _filled(views: Views, name: str, files: Mapping[str, str]) -> tuple[np.ndarray, list[str]]:
     """The rows of a view with means of its columns where values are missing."""
     block = views.block(name).in_memory()
-    columns = getattr(views[name], "columns", None)
+    columns: Any = getattr(views[name], "columns", None)
     if block.dtype.kind == "U":
         own = dict(zip(columns, block.matrix.T, strict=True))
         cells, lines = _filled_cells(FileRows(files[name], None, cells=own))

@@ -69,7 +69,7 @@ def open_tables(
     """
     known = {name: _reading_of(reading, name) for name in files}
     tables = {name: read_table(files[name], known[name]) for name in files if name != confounds}
-    if confounds in files:
+    if confounds is not None and confounds in files:
         n_rows = len(next(iter(tables.values()))) if tables else None
         read = _confounds(files[confounds], replace(known[confounds], n_rows=n_rows))
         tables = {name: tables.get(name, read) for name in files}
