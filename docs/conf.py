@@ -71,6 +71,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 1,
+    "reset_modules": ("gallery_order.package_style",),
 }
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

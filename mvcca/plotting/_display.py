@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -88,7 +89,7 @@ class ScoresDisplay(Display):
             Rows of the fitted views.
         y : optional
             The labels, if `from_scores` takes labels as `y`; otherwise the second view, if X is a
-            single matrix.
+            single matrix. Labels that only colour rows are `groups` in all displays.
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **options
@@ -98,6 +99,9 @@ class ScoresDisplay(Display):
         -------
         Display
         """
+        takes_groups = "groups" in signature(cls.from_scores).parameters
+        if y is not None and holds_views(X) and takes_groups:
+            raise ValueError("y is the second view of a single matrix; pass labels as groups=y.")
         inputs = cls.inputs_of(estimator, X, y)
         if "feature_names" in inputs and "feature_names" not in options:
             inputs = only_selected(estimator, inputs)
