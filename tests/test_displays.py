@@ -592,6 +592,18 @@ def test_only_the_strongest_associations_are_named(display, frames):
     assert [text.get_text() for text in few.text_] == names[:2]
 
 
+def test_from_estimator_names_all_options():
+    options = inspect.signature(BiplotDisplay.from_estimator).parameters
+    assert [*options] == ["estimator", "X", "y", "ax", "groups", "components", "feature_names",
+                          "n_top", "options"]  # fmt: skip
+    assert options["n_top"].default == 12
+    for display in (BiplotDisplay, LoadingsDisplay, RetrievedDisplay, SamplesDisplay):
+        listed = inspect.signature(display.from_estimator).parameters.keys()
+        hidden = inspect.signature(display.from_scores).parameters.keys()
+        hidden |= inspect.signature(display.plot).parameters.keys()
+        assert hidden - {"scores", "kwargs", "self"} <= listed
+
+
 @pytest.mark.parametrize(
     "display", [ArrowsDisplay, BiplotDisplay, EmbeddingDisplay, SamplesDisplay]
 )

@@ -276,7 +276,7 @@ def test_tsne_draws_few_rows():
         ({"a": np.eye(3)[:, :1]}, {}, "at least 2 components, got 1"),
         ({"a": np.eye(3)}, {"method": "umap"}, "'pca' or 'tsne', got 'umap'"),
         ({"a": np.eye(3)}, {"similarity": "inner"}, "'cosine' or 'euclidean', got 'inner'"),
-        ({"a": np.eye(3)}, {"y": [[0.5, 1.5]] * 3}, "got real label vectors"),
+        ({"a": np.eye(3)}, {"groups": [[0.5, 1.5]] * 3}, "got real label vectors"),
     ],
 )
 def test_what_cannot_be_drawn_in_the_plane_says_why(scores, options, message):

@@ -342,7 +342,7 @@ WITHOUT_ROWS = {
     "label_set_similarity", "load", "mean_rank", "mean_reciprocal_rank", "median_rank", "methods",
     "ndcg_of_lists", "open_matrix", "recall_at_k", "relevant_ranks_of_lists",
     "required_correlation", "retrieval_scorer", "sample_size", "save", "save_dense", "save_onnx",
-    "set_config", "to_linear", "views_of_modalities", "views_of_table", "vip",
+    "set_config", "to_linear", "views_of_modalities", "vip",
     "weighted_average_precision_of_lists", "write_scores",
 }  # fmt: skip
 ROOMS = ("", ".retrieval", ".measures", ".inspection", ".interop", ".interop.representations",

@@ -18,6 +18,7 @@ INSTEAD = {
     "mvcca.blocks.read_texts": "blocks.read_table",
     "mvcca.comparison.Difference": "ComparisonResult.is_worse and ComparisonResult.standing",
     "mvcca.interop.alignment.Step": "AlignmentStep",
+    "mvcca.interop.views_of_table": 'Views({"image": table.select(["image"])})',
     "mvcca.linear.CovarianceCCA": "a StatisticEstimator with your problem",
     "mvcca.machine.Config": "machine.config.Config",
     "mvcca.plotting.CategoryMarginsDisplay": "plt.imshow(model.category_margins_)",

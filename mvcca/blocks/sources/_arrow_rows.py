@@ -49,7 +49,7 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
         matrix: Any = np.array([one or "" for one in texts], dtype=object)[:, None]
         what = f"{len(matrix):,} texts in column {rest[0]!r}"
     else:
-        matrix = TableFile(file.removesuffix(f":{key}"), None, rest)
+        matrix = TableFile(file.removesuffix(f":{key}"), rest)
         what = f"{matrix.shape[0]:,} rows, {matrix.shape[1]:,} columns of numbers"
         what += f" in the lists of {rest[0]!r}" if lists else ""
     what += "" if column is None else f", ids in column {column!r}"

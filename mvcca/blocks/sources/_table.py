@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca.blocks.sources._annotated import ids_of_h5ad
 from mvcca.blocks.sources._arrow_rows import cells_in_arrow, table_in_arrow
+from mvcca.blocks.sources._binary import read_npy
 from mvcca.blocks.sources._file import reason_of
 from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, as_ids
-from mvcca.blocks.sources._npz import kind_of_sparse, names_of_members
-from mvcca.blocks.sources._open import BESIDE, OPEN, READ
+from mvcca.blocks.sources._npz import beside_npz, kind_of_sparse, names_of_members, read_npz
+from mvcca.blocks.sources._open import OPEN
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import content_of
 from mvcca.blocks.sources._text_rows import cells_in_text, folder_of_texts, table_in_text
@@ -137,18 +139,16 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
     path = os.fspath(path)
     with _reading(Path(path)):
         kind = content_of(path)
-        if kind in _TEXT:
-            table = read_table(path)
-            if table.source is None or not table.source.shape[1]:
-                raise SourceError(f"{path}: expected a table of numbers, found texts")
-            return table.source
         if kind == "folder":
             raise SourceError(f"{path}: expected a file, got a folder")
-        if kind in _ARROW:
-            table = table_in_arrow(path, path, key, ReadOptions())
-            if not isinstance(table.matrix, RowSource):
+        if kind in (*_TEXT, *_ARROW):
+            options = ReadOptions()
+            is_text = kind in _TEXT
+            table = read_table(path) if is_text else table_in_arrow(path, path, key, options)
+            source = table.source or table.matrix
+            if not isinstance(source, RowSource) or not source.shape[1]:
                 raise SourceError(f"{path}: expected columns of numbers, found texts")
-            return table.matrix
+            return source
         if kind not in (".npy", ".npz"):
             return OPEN[kind](path, key)
         if key is not None:
@@ -169,17 +169,23 @@ def _matrix_and_ids(
         vectors: Any = OPEN[kind](path)
         took = f"{file}: read as a matrix of word vectors: {_size(vectors)}, ids are words"
         return FileRows(file, vectors, as_ids(vectors.words), took, "word")
-    beside, name = BESIDE.get(kind), _name_of_ids(kind, path, reading.id)
-    if name is None:
-        matrix, ids = _opened(file, kind, path, key), None
-    elif beside is None:
-        raise SourceError(
-            f"{file}: it has no ids {name!r} of its rows; a .npz file may have, as "
-            "np.savez('rows.npz', rows=X, ids=names) writes it"
-        )
+    name, found = _name_of_ids(kind, path, reading.id), None
+    if kind == ".npz" and name is not None:
+        matrix, found = beside_npz(Path(path), name, key)
+    elif kind == ".npz" and (key is not None or not _is_csr(path)):
+        matrix = read_whole(file).matrix
     else:
-        matrix, found = beside(Path(path), name, key)
-        ids = as_ids(found, matrix=matrix)
+        matrix = OPEN[kind](path) if kind in (".npy", ".npz") else OPEN[kind](path, key)
+    if kind == ".h5ad":
+        found = ids_of_h5ad(path, reading.id)
+    elif name is not None and found is None:
+        if not hasattr(matrix, "beside"):
+            raise SourceError(
+                f"{file}: it has no ids {name!r} of its rows; a .npz file may have, as "
+                "np.savez('rows.npz', rows=X, ids=names) writes it"
+            )
+        found = matrix.beside(name)
+    ids = None if found is None else as_ids(found, matrix=matrix)
     took = f"{file}: read as a matrix: {_size(matrix)}"
     took += "" if ids is None else f", ids in {name!r}"
     return FileRows(file, matrix, ids, took, name or "id")
@@ -192,13 +198,6 @@ def _name_of_ids(kind: str, path: str, given: str | None) -> str | None:
     names = names_of_members(path) if kind == ".npz" else []
     known = [one for one in (given, *_ID_NAMES) if one in names]
     return known[0] if known and len(names) > 1 else given
-
-
-def _opened(file: str, kind: str, path: str, key: str | None) -> Any:
-    """The matrix, to be read in blocks if its format allows; else the whole array."""
-    if kind == ".npz" and (key is not None or not _is_csr(path)):
-        return read_whole(file).matrix
-    return OPEN[kind](path) if kind in (".npy", ".npz") else OPEN[kind](path, key)
 
 
 def _size(matrix: Any) -> str:
@@ -252,7 +251,7 @@ def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> F
     path, key = path_and_key(file)
     with _reading(path):
         kind = content_of(str(path))
-        if kind not in READ:
+        if kind not in (".npy", ".npz"):
             table = read_table(file, reading, **given)
             if table.missing is not None:
                 raise SourceError(f"{file}: {table.missing}")
@@ -260,7 +259,7 @@ def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> F
             if isinstance(matrix, RowSource):
                 matrix = matrix.read(0, len(matrix))
             return replace(table, matrix=matrix)
-        array = READ[kind](path, key)
+        array = read_npy(path) if kind == ".npy" else read_npz(path, key)
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise SourceError(f"{file}: expected real numbers or text, got {array.dtype}")
     return FileRows(file, array, took=f"{file}: read as an array: {_size(array)}")
