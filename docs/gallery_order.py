@@ -1,5 +1,6 @@
 """Order of the examples, from simple to special, and their style."""
 
+import warnings
 from pathlib import Path
 
 ORDER = {
@@ -64,6 +65,9 @@ def package_style(_gallery_conf, _file):
 
     from mvcca.plotting.style import COLORS, FAINT, SEQUENTIAL
 
+    warnings.formatwarning = lambda message, category, *_args, **_: (
+        f"{category.__name__}: {message}\n"  # without the path of the builder
+    )
     plt.rcdefaults()
     plt.rcParams.update(
         {
