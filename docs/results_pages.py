@@ -59,6 +59,7 @@ QUESTIONS = {
         "Comparison with other packages",
         "Speed and memory of the linear family",
         "Data larger than memory",
+        "Reading tables in text",
         "Fits and searches on a GPU",
         "Growth",
         "Changing and loading a large index",
