@@ -126,8 +126,8 @@ def menu_of(sections: Iterable[Section]) -> str:
         for question, titles in QUESTIONS.items()
     }
     papers = [title for title in rest if re.search("[Pp]aper|[Pp]ublished|^Tables and", title)]
-    groups[PAPERS] = [rest.pop(title) for title in papers]
-    groups = {**groups, OTHERS: list(rest.values()), PAPERS: groups.pop(PAPERS)}
+    published = [rest.pop(title) for title in papers]
+    groups |= {OTHERS: list(rest.values()), PAPERS: published}
     return "\n".join(
         f"### {question}\n\n```{{toctree}}\n:maxdepth: 1\n\n"
         + "".join(f"/generated/results/{slug}\n" for slug in slugs)
