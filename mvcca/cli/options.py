@@ -399,7 +399,7 @@ folds by then is printed, and other methods are left out, with the reason"""
 
 def _add_missing(group: Any, whose: str) -> None:
     text = f"""what to do about missing values: refuse them, leave out the {whose} that miss one,
-fill in the mean of the column (in categories of confounds, a level of their own), or learn from
+fill in the mean of the column (in categories of confounds, the level missing), or learn from
 the values that are there, by pairs of variables or by maximum likelihood"""
     choices = ("error", "drop", "mean", "pairwise", "em")
     add_option(group, "--missing", text, choices=choices, default="error")

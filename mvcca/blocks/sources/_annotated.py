@@ -90,7 +90,7 @@ def ids_of_h5ad(path: str | os.PathLike[str], ids: str | None) -> np.ndarray:
     with _opened(path) as file:
         reject_links(os.fspath(path), file, "obs")
         table = file["obs"]
-        name = ids if ids in table else table.attrs["_index"]
+        name: str = ids if ids is not None and ids in table else table.attrs["_index"]
         reject_links(os.fspath(path), table, name)
         return np.array(_column(table[name]), dtype=object)
 

@@ -169,7 +169,9 @@ def _matrix_and_ids(
         vectors: Any = OPEN[kind](path)
         took = f"{file}: read as a matrix of word vectors: {_size(vectors)}, ids are words"
         return FileRows(file, vectors, as_ids(vectors.words), took, "word")
-    name, found = _name_of_ids(kind, path, reading.id), None
+    name = _name_of_ids(kind, path, reading.id)
+    matrix: Any
+    found: Any = None
     if kind == ".npz" and name is not None:
         matrix, found = beside_npz(Path(path), name, key)
     elif kind == ".npz" and (key is not None or not _is_csr(path)):
