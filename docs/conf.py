@@ -71,6 +71,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 1,
+    "reset_modules": ("gallery_order.package_style",),
 }
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -121,11 +122,12 @@ def escape_names_in_shapes(_app, _what, _name, _obj, _options, lines):
 def write_results(_app):
     """Write a page per section of the results, and draw the charts from their tables."""
     from results_charts import draw_charts
-    from results_pages import ROOT, all_sections, write_pages
+    from results_pages import ROOT, all_sections, menu_of, write_pages
 
     sections = all_sections()
     sources = draw_charts(HERE / "generated" / "charts", sections)
     write_pages(HERE / "generated" / "results", sections, sources)
+    (HERE / "generated" / "results_menu.txt").write_text(menu_of(sections), encoding="utf-8")
     plots = ROOT / "benchmarks" / "results" / "plots"
     shutil.copytree(plots, HERE / "generated" / "results" / "plots", dirs_exist_ok=True)
 

@@ -1,5 +1,6 @@
-"""Order of the examples: folders, and the examples of each, from simple to special."""
+"""Order of the examples, from simple to special, and their style."""
 
+import warnings
 from pathlib import Path
 
 ORDER = {
@@ -55,4 +56,27 @@ def example(filename: str) -> int:
     """Place of an example."""
     return [name for names in ORDER.values() for name in names].index(
         Path(filename).stem.removeprefix("plot_")
+    )
+
+
+def package_style(_gallery_conf, _file):
+    """Reset matplotlib before each example, to the colours and axes of the package's displays."""
+    import matplotlib.pyplot as plt
+
+    from mvcca.plotting.style import COLORS, FAINT, SEQUENTIAL
+
+    warnings.formatwarning = lambda message, category, *_args, **_: (
+        f"{category.__name__}: {message}\n"  # without the path of the builder
+    )
+    plt.rcdefaults()
+    plt.rcParams.update(
+        {
+            "axes.prop_cycle": plt.cycler(color=COLORS),
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.axisbelow": True,
+            "grid.color": FAINT,
+            "image.cmap": SEQUENTIAL,
+            "legend.frameon": False,
+        }
     )

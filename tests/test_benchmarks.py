@@ -111,6 +111,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     "scale.ranking": ("--rows 2000 --columns 16 --repeats 1 --bank 500", (), ("faiss",)),
+    "scale.reading": ("--megabytes .1 --repeats 1", (), ()),
     "scale.routes": ("--most 600", (), ()),
     "defaults.sparse": ("--parts components --sets 1 --repeats 1", (), ()),
     "defaults.semantic_matching": ("digits --rows 150", (), ()),

@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 
 import mvcca
 from mvcca import CCA, MVMLCCA, PerView, Views
-from mvcca.blocks import read_array
+from mvcca.blocks.sources import read_whole
 from mvcca.comparison.registry import METHODS
 from mvcca.machine.archive import read_archive, write_archive
 from mvcca.retrieval import top_k
@@ -1257,11 +1257,12 @@ def test_what_pandas_writes_is_read_as_it_is(kind, columns):
         if (numbers and (width < 3 or kind != "decimals")) or (columns, width) == ("default", 1):
             continue  # could as well be a row, and is read as one
         pd.DataFrame(rows, columns=names).to_csv("rows.csv", index=False)
-        found = read_array("rows.csv")
+        found = read_whole("rows.csv").matrix
         np.testing.assert_array_equal(found, rows)
         assert found.columns == tuple(map(str, names))
-        np.savetxt("bare.csv", rows, delimiter=",", fmt="%r" if kind == "decimals" else "%.17g")
-        assert read_array("bare.csv").shape == rows.shape  # and a file without names has none
+        np.savetxt("bare.csv", rows, delimiter=",", fmt="%.17g")
+        bare = read_whole("bare.csv").matrix
+        assert bare.shape == rows.shape  # and a file without names has none
 
 
 def _csv_of(rows, first=""):
@@ -1334,7 +1335,7 @@ def test_every_command_that_reads_csv_takes_the_users_word_for_a_header(capsys):
     with open("s.csv", newline="") as file:
         assert [row["id"] for row in csv.DictReader(file)] == [f"row {i}" for i in range(N)]
     succeed(capsys, *commands[3], "--header", "no")
-    assert f"{N + 1} ids" in fail(capsys, *commands[2][:3], "image=image.npy", *commands[2][4:-2],
+    assert f"{N + 1} rows" in fail(capsys, *commands[2][:3], "image=image.npy", *commands[2][4:-2],
                                   "-o", "new.csv", "--header", "no")  # fmt: skip
 
 
@@ -1392,7 +1393,7 @@ def test_scores_go_to_csv_too(capsys, model):
     assert header == ["component0", "component1"]
     expected = model.transform({"text": np.load("text.npy")})["text"]
     np.testing.assert_array_equal(np.array(rows, dtype=float), expected)
-    np.testing.assert_array_equal(read_array("s.csv", header=True), expected)
+    np.testing.assert_array_equal(read_whole("s.csv", header=True).matrix, expected)
 
 
 # ---- the similarity of the model ----------------------------------------------------------------

@@ -169,3 +169,24 @@ def test_rows_that_all_miss_a_value_and_columns_without_one_are_refused(tables, 
     for how, message in (("drop", "every row misses a value"), ("mean", "column 1 holds no value")):
         assert main([*FIT, "--missing", how]) == 1
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how", SAID)
+def test_categories_among_confounds_of_a_fit_are_those_of_python(how, tables, capsys):
+    a, b, z = mended(tables, how)
+    expected = mvcca.CCA(reg=0.1, confounds="z").fit({"a": a, "b": b, "z": z})
+    more = ["--view", "z=z.csv", "--param", "confounds=z", "--id", "id", "--missing", how]
+    found = out(capsys, *FIT, *more)
+    assert found["missing"] == SAID[how]
+    n_levels = 2 if how == "drop" else 3
+    assert found["confounds"] == ["age", f"site: {n_levels} columns, reference A"]
+    model = mvcca.load("m.mvcca")
+    np.testing.assert_allclose(model.weights_["a"], expected.weights_["a"], rtol=1e-7)
+    new = {"a": a[:5], "z": z[:5]}  # the model knows the levels
+    np.testing.assert_allclose(model.transform(new)["a"], expected.transform(new)["a"], rtol=1e-7)
+
+
+def test_one_category_is_a_confound_of_a_fit(tables, capsys):
+    tables["z"][["site"]].fillna("A").to_csv("site.csv", index=False)
+    more = ["--view", "z=site.csv", "--param", "confounds=z", "--missing", "mean"]
+    assert out(capsys, *FIT, *more)["confounds"] == ["site: 2 columns, reference A"]

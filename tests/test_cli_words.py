@@ -76,6 +76,41 @@ def test_no_advice_of_the_library_names_python(message):
             assert not PYTHON.search(one), (command, one)
 
 
+def texts_of(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return [(node.lineno, text) for node in texts_in(tree) if " " in (text := text_of(node))]
+
+
+HELP_OF_PARAM = re.compile("^parameter of the method")  # whose values are typed as NAME=VALUE
+
+
+def test_the_library_names_calls_and_the_command_line_options():
+    """Texts of all errors of both doors: no option in the library, no setting in a command."""
+    wrong, package = [], Path(mvcca.__file__).parent
+    for file in sorted(package.rglob("*.py")):
+        is_command = file.is_relative_to(package / "cli")
+        if is_command and file.name == "wording.py":
+            continue  # it turns one into the other
+        foreign = r"(?<!--param )\b[a-z_]{3,}=(True|False|None|['\"\d])" if is_command else (
+            r"(?<![\w-])--[a-z]"
+        )  # fmt: skip
+        wrong += [
+            f"{file.name}:{number}: {text[:80]}"
+            for number, text in texts_of(file)
+            if (re.search(foreign, text) or (is_command and PYTHON.search(text)))
+            and not HELP_OF_PARAM.match(text)
+        ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_names_of_methods_are_known_in_any_case():
+    from mvcca.comparison.registry import METHODS, selected
+
+    for name in METHODS:
+        for spelled in (name.upper(), name.title(), name.replace("-", "_")):
+            assert selected([spelled]) == [name]
+
+
 RAISED = {
     "fill in": (mvcca.blocks.checks.FILL_IN, "fit", "with --missing em, cca and", None),
     "complete": (

@@ -26,7 +26,7 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils._param_validation import InvalidParameterError
 
 from mvcca import MVCCA, JoinViews, PerView, SplitViews, Views
-from mvcca.blocks import read_array
+from mvcca.blocks.sources import read_whole
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.standard_normal((30, 4))
@@ -344,7 +344,7 @@ def test_tags_are_those_of_the_transformers():
 def test_views_of_files_with_column_names_pass_through(tmp_path):
     rows = np.arange(12.0).reshape(4, 3)
     (tmp_path / "a.csv").write_text("x,y,z\n" + "\n".join(",".join(map(str, r)) for r in rows))
-    block = read_array(str(tmp_path / "a.csv"))
+    block = read_whole(str(tmp_path / "a.csv")).matrix
     assert block.columns == ("x", "y", "z")
     for step in ("passthrough", FunctionTransformer(feature_names_out="one-to-one")):
         np.testing.assert_array_equal(PerView(step).fit_transform({"a": block})["a"], rows)

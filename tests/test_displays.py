@@ -29,6 +29,7 @@ from matplotlib.colors import to_hex  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
 from mvcca.plotting import (  # noqa: E402
+    ArrowsDisplay,
     BiplotDisplay,
     CircosDisplay,
     CorrelationDisplay,
@@ -574,11 +575,43 @@ def test_frames_have_the_values_that_are_drawn(frames, three):
     means = drawn.frame().groupby("component")["correlation"].mean()
     np.testing.assert_allclose(means, drawn.line_["training"].get_ydata())
     groups = np.repeat(["a", "b"], 10)
-    drawn = EmbeddingDisplay.from_estimator(model, frames, groups)
+    drawn = EmbeddingDisplay.from_estimator(model, frames, groups=groups)
     of_body = drawn.frame().query("view == 'body'")
     np.testing.assert_array_equal(of_body[["x", "y"]], drawn.scatter_["body"].get_offsets())
     drawn = BiplotDisplay.from_estimator(model, frames, groups=groups)
     assert drawn.frame()["name"].dropna().tolist() == [c for f in frames.values() for c in f]
+
+
+@pytest.mark.parametrize("display", [CircosDisplay, NetworkDisplay])
+def test_only_the_strongest_associations_are_named(display, frames):
+    model = CCA(2).fit(frames)
+    drawn = display.from_estimator(model, frames, cutoff=0)
+    few = display.from_estimator(model, frames, cutoff=0, max_labels=2)
+    names = [text.get_text() for text in drawn.text_]
+    assert len(names) > 2
+    assert [text.get_text() for text in few.text_] == names[:2]
+
+
+def test_from_estimator_names_all_options():
+    options = inspect.signature(BiplotDisplay.from_estimator).parameters
+    assert [*options] == ["estimator", "X", "y", "ax", "groups", "components", "feature_names",
+                          "n_top", "options"]  # fmt: skip
+    assert options["n_top"].default == 12
+    for display in (BiplotDisplay, LoadingsDisplay, RetrievedDisplay, SamplesDisplay):
+        listed = inspect.signature(display.from_estimator).parameters.keys()
+        hidden = inspect.signature(display.from_scores).parameters.keys()
+        hidden |= inspect.signature(display.plot).parameters.keys()
+        assert hidden - {"scores", "kwargs", "self"} <= listed
+
+
+@pytest.mark.parametrize(
+    "display", [ArrowsDisplay, BiplotDisplay, EmbeddingDisplay, SamplesDisplay]
+)
+def test_labels_that_colour_rows_are_groups(display, frames):
+    model, labels = CCA(2).fit(frames), np.repeat(["a", "b"], 10)
+    assert set(display.from_estimator(model, frames, groups=labels).groups) == {"a", "b"}
+    with pytest.raises(ValueError, match="pass labels as groups=y"):
+        display.from_estimator(model, frames, labels)
 
 
 def test_a_missing_pandas_names_what_to_install(monkeypatch):

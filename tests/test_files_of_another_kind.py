@@ -18,8 +18,8 @@ import pytest
 import mvcca
 from benchmarks.real import data_home
 from mvcca import CCA
-from mvcca.blocks import SourceError, read_array, read_table
-from mvcca.blocks.sources import table_in
+from mvcca.blocks import SourceError, read_table
+from mvcca.blocks.sources import read_whole, table_in
 from mvcca.cli import main
 from mvcca.views.files import read_ids, read_label_vectors, read_labels
 
@@ -112,10 +112,26 @@ def test_label_sets_are_read_as_such(labels):
         ["0 1 0", "1 0 0"],
         ["0.5,1.2", "3.1,4.0"],
         ["s1\tcat", "s2\tdog"],
-        ["cat;dog", "dog;bird"],
+        ["3", "7", "3"],
     ],
 )
-def test_a_matrix_is_not_read_as_label_sets(lines):
+def test_labels_in_a_table_are_the_same_by_any_name(lines):
+    found = []
+    for name in ("y.txt", "y.csv", "y.dat"):
+        Path(name).write_text("\n".join(lines) + "\n")
+        found.append(read_labels(name))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.codes, found[0].codes)
+        np.testing.assert_array_equal(_dense(other.vectors), _dense(found[0].vectors))
+        assert str(other.vocabulary) == str(found[0].vocabulary)
+
+
+def _dense(vectors):
+    return vectors.toarray() if hasattr(vectors, "toarray") else vectors
+
+
+@pytest.mark.parametrize("lines", [["cat;dog", "dog;bird"], ["a cat\tdog", "bird\tcat\tdog"]])
+def test_label_sets_must_be_separated_by_commas(lines):
     Path("y.txt").write_text("\n".join(lines) + "\n")
     with pytest.raises(SourceError, match=r"y\.txt: expected one label set per line"):
         read_labels("y.txt")
@@ -146,7 +162,7 @@ def test_real_sentences_are_texts(language):
 
 def test_a_vector_that_is_cut_off_does_not_shorten_the_others():
     Path("w.vec").write_text("cat .1 .2 .3\ntraffic light .4 .5 .6\ndog .7\n")
-    with pytest.raises(SourceError, match="most lines have 3 numbers, line 3 has 1"):
+    with pytest.raises(SourceError, match="line 3 has 2 cells, the others have 4"):
         read_label_vectors("w.vec")
 
 
@@ -154,7 +170,9 @@ def test_the_first_line_of_word2vec_tells_labels_from_numbers():
     Path("w.vec").write_text("2 2\nroute 66 .1 .2\narea 51 .3 .4\n")
     assert list(read_label_vectors("w.vec")) == ["route 66", "area 51"]
     Path("w.vec").write_text("2 3\ncat .1 .2\ndog .3 .4\n")
-    with pytest.raises(SourceError, match="line 1 announces 3 numbers, line 2 has 2"):
+    with pytest.raises(
+        SourceError, match="expected a label and the 3 numbers that line 1 announces on each line"
+    ):
         read_label_vectors("w.vec")
 
 
@@ -165,7 +183,7 @@ def test_late_bytes_are_found_with_their_line():
     lines = [f"{i},{i}" for i in range(20_000)]
     Path("t.csv").write_bytes("\n".join(["a,b", *lines, ""]).encode() + b"\xb5,1\n")
     with pytest.raises(SourceError, match="got the byte 0xb5 in line 20002"):
-        read_array("t.csv")
+        read_whole("t.csv")
 
 
 def test_ids_in_arrays_must_be_in_utf_8_and_without_zero_bytes():
@@ -194,7 +212,7 @@ def test_arrays_of_format_3_are_read(order):
         with warnings.catch_warnings(action="ignore"), open("a.npy", "wb") as file:
             np.lib.format.write_array(file, X, version)
         np.testing.assert_array_equal(mvcca.open_matrix("a.npy").read(0, N), X)
-        np.testing.assert_array_equal(read_array("a.npy"), X)
+        np.testing.assert_array_equal(read_whole("a.npy").matrix, X)
 
 
 def test_records_with_names_in_unicode_are_still_refused():
@@ -203,7 +221,7 @@ def test_records_with_names_in_unicode_are_still_refused():
     with pytest.raises(SourceError):
         mvcca.open_matrix("a.npy")
     with pytest.raises(SourceError):
-        read_array("a.npy")
+        read_whole("a.npy")
 
 
 @pytest.fixture

@@ -158,6 +158,18 @@ def test_a_file_of_results_is_one_page(pages, tmp_path):
     assert found[1].text.startswith("## Table 1")
 
 
+def test_the_menu_of_results_asks_questions_and_ends_with_papers(pages):
+    sections = pages["all_sections"]()
+    known = {section.title for section in sections}
+    assert not {one for titles in pages["QUESTIONS"].values() for one in titles} - known
+    menu = pages["menu_of"](sections)
+    assert [menu.count(f"/generated/results/{one.slug}\n") for one in sections] == [1] * len(known)
+    asked = re.findall("^### (.*)$", menu, re.MULTILINE)
+    assert asked[0] == "Which method retrieves best?"
+    assert asked[-1] == "Which published figures are reproduced?"
+    assert all(one.endswith("?") for one in asked)
+
+
 def test_links_between_results_lead_to_pages(pages, tmp_path):
     folder = tmp_path / "benchmarks" / "results"
     folder.mkdir(parents=True)

@@ -57,7 +57,6 @@ from mvcca.interop import (
     save_onnx,
     to_linear,
     views_of_modalities,
-    views_of_table,
     write_scores,
 )
 from mvcca.interop.migration import fit_migration
@@ -411,7 +410,7 @@ def arrow_table(n=60):
 
 def test_columns_of_lists_are_views():
     _, X, table = arrow_table()
-    views = views_of_table(table, {"image": "image", "words": "text"})
+    views = Views({"image": table.select(["image"]), "words": table.select(["text"])})
     assert views.is_lazy
     assert views.widths == {"image": 7, "words": 6}
     model = CCA(2, reg=0.1).fit(views)
@@ -422,7 +421,6 @@ def test_columns_of_lists_are_views():
     assert_array_equal(
         np.asarray(Views({"x": table.slice(10).select(["text"])})["x"]), X["text"][10:]
     )
-    assert views_of_table(table, ["image", "text"]).names == ("image", "text")
     copied = pickle.loads(pickle.dumps(views["words"]))
     assert_array_equal(copied.read(3, 9), X["text"][3:9])
     assert copied.fingerprint() == views["words"].fingerprint()
@@ -449,14 +447,8 @@ def test_columns_of_numbers_are_read_side_by_side():
 )
 def test_columns_that_are_no_matrix_are_refused(column, message):
     pa = pytest.importorskip("pyarrow")
-    with pytest.raises(SourceError, match=message):
-        views_of_table(pa.table({"x": column}), ["x"]).in_memory()
-
-
-def test_a_missing_column_is_named():
-    _, _, table = arrow_table()
-    with pytest.raises(ValueError, match=r"no column 'sound'; its columns are \['id', 'image'"):
-        views_of_table(table, ["sound"])
+    with pytest.raises(ValueError, match=message):
+        Views({"x": pa.table({"x": column}), "y": np.zeros((2, 1))}).in_memory()
 
 
 @pytest.mark.stores
@@ -465,7 +457,7 @@ def test_datasets_are_read_as_they_are_selected_and_shuffled():
     _, X, table = arrow_table()
     dataset = datasets.Dataset.from_dict({name: table[name].to_pylist() for name in ("id", "text")})
     chosen = dataset.shuffle(seed=0).select(range(40))
-    view = views_of_table(chosen, ["text"])["text"]
+    view = Views([chosen.select_columns(["text"])] * 2)["view0"]
     assert view.shape == (40, 6)
     assert_array_equal(np.asarray(view), X["text"][chosen["id"]])
     assert_array_equal(view.read(7, 9), X["text"][chosen["id"]][7:9])

@@ -213,7 +213,7 @@ def test_euclidean_keeps_the_length_of_rows(cca, views):
 def test_views_have_markers_and_labels_have_colours():
     data = make_multilabel_views(60, max_labels=1, n_classes=3, random_state=0)
     model = MLCCA(2, reg=0.1).fit(data.views, data.labels)
-    ax = EmbeddingDisplay.from_estimator(model, data.views, data.labels).ax_
+    ax = EmbeddingDisplay.from_estimator(model, data.views, groups=data.labels).ax_
     first, second = scatters(ax)
     assert drawn_shape(first) != drawn_shape(second)
     for name, part in zip(data.views.names, (first, second), strict=True):
@@ -276,7 +276,7 @@ def test_tsne_draws_few_rows():
         ({"a": np.eye(3)[:, :1]}, {}, "at least 2 components, got 1"),
         ({"a": np.eye(3)}, {"method": "umap"}, "'pca' or 'tsne', got 'umap'"),
         ({"a": np.eye(3)}, {"similarity": "inner"}, "'cosine' or 'euclidean', got 'inner'"),
-        ({"a": np.eye(3)}, {"y": [[0.5, 1.5]] * 3}, "got real label vectors"),
+        ({"a": np.eye(3)}, {"groups": [[0.5, 1.5]] * 3}, "got real label vectors"),
     ],
 )
 def test_what_cannot_be_drawn_in_the_plane_says_why(scores, options, message):

@@ -340,8 +340,7 @@ WITHOUT_ROWS = {
     "label_set_similarity", "load", "mean_rank", "mean_reciprocal_rank", "median_rank", "methods",
     "open_matrix", "recall_at_k",
     "required_correlation", "retrieval_scorer", "sample_size", "save", "save_dense", "save_onnx",
-    "set_config", "to_linear", "views_of_modalities", "views_of_table", "vip",
-    "write_scores",
+    "set_config", "to_linear", "views_of_modalities", "vip", "write_scores",
 }  # fmt: skip
 ROOMS = ("", ".retrieval", ".measures", ".inspection", ".interop", ".interop.representations",
          ".interop.migration", ".interop.alignment", ".compose")  # fmt: skip

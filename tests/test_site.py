@@ -93,6 +93,19 @@ def test_no_page_names_a_repository_that_the_project_does_not():
     assert shown == bool({"Repository", "Source"} & project.get("urls", {}).keys())
 
 
+def test_no_gallery_page_shows_where_it_was_built():
+    places = (str(SITE.parents[2]), "site-packages/")
+    texts = {path.name: path.read_text("utf-8") for path in (SITE / "gallery").rglob("*.html")}
+    shown = [name for name, text in texts.items() if any(place in text for place in places)]
+    assert not shown
+
+
+def test_the_menu_of_results_has_a_page_under_each_question():
+    text = (SITE / "results.html").read_text(encoding="utf-8")
+    asked = ["Which method retrieves best?", "Which published figures are reproduced?"]
+    assert -1 < text.find(f">{asked[0]}<") < text.find(f">{asked[1]}<")
+
+
 # ---- in a browser --------------------------------------------------------------------------------
 
 NAMES = [
@@ -167,6 +180,28 @@ def test_nothing_is_cut_without_a_cue(open_page, name, width):
     if name == "background":
         assert page.locator("mjx-container").count() > 30  # formulas are typeset
         assert "\\\\Sigma" not in page.inner_text("main")
+
+
+# Code that leaves its box, and printed sentences that do.
+WIDE = """
+([what, least]) => [...document.querySelectorAll(what)].filter(e =>
+    e.textContent.length > least
+    && (e.tagName === 'PRE' ? e.scrollWidth - e.clientWidth - 1
+        : e.getBoundingClientRect().right - e.closest('pre').getBoundingClientRect().right) > 0
+).map(e => e.textContent.slice(0, 60))
+"""
+WITH_CODE = [
+    "getting_started", "user_guide/inference", "user_guide/retrieval", "user_guide/comparing",
+    "user_guide/command_line", "how_to/change_model", "how_to/test_correlation",
+]  # fmt: skip
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", WITH_CODE)
+def test_code_fits_on_a_desktop_and_sentences_wrap_on_a_phone(open_page, name):
+    assert open_page(name, 1280).evaluate(WIDE, ["main pre", 0]) == []
+    phone = open_page(name, 400)
+    assert phone.evaluate(WIDE, ["main pre .go", 88]) == []
 
 
 @pytest.mark.browser

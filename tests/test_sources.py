@@ -21,7 +21,8 @@ from scipy.io import savemat
 from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
 from mvcca import MVCCA, RowSource, open_matrix
-from mvcca.blocks import SourceError, as_source, read_array, read_table
+from mvcca.blocks import SourceError, as_source, read_table
+from mvcca.blocks.sources import read_whole
 from mvcca.blocks.sources._npz import read_sparse
 from mvcca.views.files import open_tables, read_ids, read_label_vectors, read_labels
 
@@ -985,12 +986,11 @@ def test_a_column_of_lists_is_the_matrix_of_a_file_unless_there_are_two(tmp_path
     table = pa.table({"vector": X.tolist(), "other": columns[beside]})
     file = tmp_path / f"x{suffix}"
     write_table(table, file)
-    for open_it in (read_array, lambda _: as_source(table)):
-        with pytest.raises(SourceError, match="one column of lists, got lists in 'vector'") as no:
-            open_it(str(file))
-        assert "as in FILE:vector or key='vector'; from a table in memory, select it" in str(no)
+    with pytest.raises(SourceError, match="one column of lists, got lists in 'vector'") as no:
+        as_source(table)
+    assert "as in FILE:vector or key='vector'; from a table in memory, select it" in str(no)
     assert_same(open_matrix(file, "vector").read(0, len(X)), X)
-    assert_same(read_array(f"{file}:vector"), X)
+    assert_same(read_whole(f"{file}:vector").matrix, X)
     if beside == "lists":
         with pytest.raises(SourceError, match="'vector', 'other' hold lists; name the one"):
             open_matrix(file)
@@ -1007,10 +1007,9 @@ def test_one_column_of_a_table_is_named_behind_the_path(tmp_path):
     ids = [f"row {i}" for i in range(len(X))]
     for suffix in (".parquet", ".arrow"):
         write_table(pa.table({"id": ids, "vector": lists}), tmp_path / f"x{suffix}")
-        np.testing.assert_array_equal(read_array(f"{tmp_path}/x{suffix}:vector"), X)
-        assert read_array(f"{tmp_path}/x{suffix}:id").ravel().tolist() == ids
-        with pytest.raises(SourceError, match="lists of numbers, got string in 'id'"):
-            read_array(f"{tmp_path}/x{suffix}")
+        np.testing.assert_array_equal(read_whole(f"{tmp_path}/x{suffix}:vector").matrix, X)
+        assert read_whole(f"{tmp_path}/x{suffix}:id").matrix.ravel().tolist() == ids
+        assert read_whole(f"{tmp_path}/x{suffix}").ids.tolist() == ids
 
 
 def test_an_arrow_file_that_changes_or_is_none_is_named(tmp_path):
@@ -1293,7 +1292,7 @@ def test_files_that_claim_more_than_they_can_hold_are_refused_at_once(tmp_path):
             tracemalloc.reset_peak()
             start = time.process_time()
             with pytest.raises(SourceError, match=path.name):
-                read_array(str(path))
+                read_whole(str(path))
             with pytest.raises(SourceError, match=path.name):
                 open_matrix(path)
             assert time.process_time() - start < 5, path
@@ -1328,7 +1327,7 @@ def test_checksums_of_parquet_pages_are_verified(tmp_path, text):
     content[changed + 6] ^= 1
     (tmp_path / "x.parquet").write_bytes(content)
     with pytest.raises(SourceError, match=r"x\.parquet: cannot be read.* CRC"):
-        read_array(str(tmp_path / "x.parquet"))
+        read_whole(str(tmp_path / "x.parquet"))
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])

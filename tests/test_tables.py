@@ -474,3 +474,35 @@ def test_missing_values_are_counted_with_the_first_place():
         open_tables({"x": "holes.csv"})
     holes = open_tables({"x": "holes.csv"}, holes=True)["x"].matrix
     assert np.isnan(holes).sum() == 2
+
+
+def test_every_file_is_told_in_one_line(capsys):
+    """Files beside the views are read by the same reader, and are named in `read`."""
+    pairs = [f"p{i // 2}" for i in range(N)]
+    Path("y.txt").write_text("".join(f"{'ab'[i % 2]},{'cd'[i % 3 > 0]}\n" for i in range(N)))
+    Path("pairs.tsv").write_text("sample\tpair\n" + "".join(
+        f"{i}\t{p}\n" for i, p in zip(IDS, pairs, strict=True)))  # fmt: skip
+    Path("pairs.txt").write_text("".join(f"{p}\n" for p in pairs))
+    np.save("pairs.npy", np.array(pairs))
+    views = ("--view", "x=plain.csv", "--view", "y=y.csv")
+    compare = ("compare", *views, *COMPARE, "--json")
+    expected = None
+    for groups, ids in (("pairs.txt", ()), ("pairs.npy", ()), ("pairs.tsv", ("--id", "sample"))):
+        assert main([*compare, *ids, "--groups", groups]) == 0
+        found = json.loads(capsys.readouterr().out)[0]
+        told = [one.partition(": read as")[0] for one in found["read"]]
+        assert told == ["plain.csv", "y.csv", groups]
+        expected = expected or figures(found)
+        assert figures(found) == expected
+    assert main([*compare, "--labels", "y.txt"]) == 0
+    read = json.loads(capsys.readouterr().out)[0]["read"]
+    assert read[2] == f"y.txt: read as texts: {N}, one per line"
+
+
+def test_ids_of_labels_must_agree_with_those_of_the_rows(capsys):
+    views = ("--view", "x=plain.csv", "--view", "y=y.csv", "--method", "mvmlcca", "--no-tune")
+    for turn, code in ((IDS, 0), (IDS[::-1], 1)):
+        lines = (f"{one},{'ab'[k % 2]}\n" for k, one in enumerate(turn))
+        Path("labels.csv").write_text("sample,class\n" + "".join(lines))
+        assert main(["fit", *views, "--labels", "labels.csv", "-o", "l.mvcca", "-q"]) == code
+    assert "row 1 is 'S000' in plain.csv, and 'S039' in labels.csv" in capsys.readouterr().err

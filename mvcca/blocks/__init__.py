@@ -24,7 +24,6 @@ from mvcca.blocks.sources import (
     SourceError,
     as_source,
     open_matrix,
-    read_array,
     read_table,
 )
 from mvcca.machine.on_access import on_access
@@ -44,7 +43,6 @@ __all__ = [
     "namespace",
     "open_matrix",
     "own_csr",
-    "read_array",
     "read_table",
     "read_values",
     "stack",

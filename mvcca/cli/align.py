@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block, read_array
-from mvcca.blocks.sources import FileRows, ReadOptions, read_cells
+from mvcca.blocks import as_block
+from mvcca.blocks.sources import FileRows, read_cells, read_whole
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured
 from mvcca.cli.notes import ROWS
-from mvcca.cli.reading import header_of, opened, reading_of
+from mvcca.cli.reading import opened, reading_of, telling
 from mvcca.cli.signatures import chosen
 from mvcca.interop.alignment import Alignment, align_unpaired
 from mvcca.machine.written_files import check_format
@@ -56,7 +57,11 @@ def _rows(table: FileRows) -> np.ndarray:
 
 
 def _pairs(file: str, options: Namespace) -> np.ndarray:
-    pairs = np.asarray(read_array(file, header_of(options)))
+    reading = replace(reading_of(options, "pairs"), id=None)
+    with telling(options) as say:
+        table = read_whole(file, reading)
+        say(table.took)
+    pairs = np.asarray(table.matrix)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuf":
         raise CommandError(
             f"{file}: expected two columns of numbers, the row of the first file and that of the "
@@ -68,7 +73,9 @@ def _pairs(file: str, options: Namespace) -> np.ndarray:
 def _pairs_of_ids(options: Namespace, tables: dict[str, FileRows]) -> np.ndarray:
     """Rows of the ids in the two columns of a table."""
     reading = reading_of(options, "pairs")
-    cells = read_cells(options.pairs, ReadOptions(header=True))
+    with telling(options) as say:
+        cells = read_cells(options.pairs, replace(reading, id=None, header=True))
+        say(cells.took)
     if len(cells.cells) != 2:
         raise CommandError(
             f"{options.pairs}: expected two columns of ids, of {options.first} and of "

@@ -9,6 +9,7 @@ import shlex
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mvcca.cli.console import Progress, is_colored, note
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import files_of_labels, files_of_views, read_groups, read_inputs
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
-from mvcca.cli.reading import header_of, reading_words
+from mvcca.cli.reading import reading_of, reading_words, telling
 from mvcca.cli.signatures import chosen
 from mvcca.cli.wording import with_options
 from mvcca.comparison import Case, ComparisonResult
@@ -44,7 +45,9 @@ def run(options: Namespace) -> None:
         raise UsageError("--id names the objects already; omit --ids")
     views, labels = read_inputs(options, files, check_finite=True)
     if options.ids is not None:
-        views = views.with_ids(read_ids(options.ids, len(views), header_of(options)))
+        with telling(options) as say:
+            reading = reading_of(options, "ids")
+            views = views.with_ids(read_ids(options.ids, reading, n_rows=len(views), say=say))
     n_bytes = sum(X.shape[0] * row_bytes_of(Views({name: X})) for name, X in views.items())
     if n_bytes > _LARGE_BYTES:
         note(
@@ -64,9 +67,11 @@ def run(options: Namespace) -> None:
             ),
         )
     else:  # no other command learns from label vectors
-        case = case.with_label_vectors(
-            read_label_vectors(options.label_vectors, header_of(options))
-        )
+        with telling(options) as say:
+            reading = replace(reading_of(options, "label_vectors"), id=None)
+            case = case.with_label_vectors(
+                read_label_vectors(options.label_vectors, reading, say=say)
+            )
         run_cases([case], options, lambda _: {})
 
 

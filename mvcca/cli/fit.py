@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from argparse import Namespace
 from collections.abc import Collection
 from contextlib import nullcontext
@@ -34,6 +35,7 @@ from mvcca.model_selection.tuning import tunable
 from mvcca.persistence import describe, resumable, save
 from mvcca.statistics.passes import workers
 from mvcca.views import Labels, Views
+from mvcca.views.coding import coding_in_words, coding_of
 from mvcca.views.files import file_stamp
 
 
@@ -46,7 +48,8 @@ def run(options: Namespace) -> None:
     of_labels = [label_files] if isinstance(label_files, str) else [*(label_files or {}).values()]
     output = checked_output(options.output, [*files.values(), *of_labels])
     missing = chosen.get("missing", options.missing)
-    views, labels = read_inputs(options, files, holes=missing != "error")
+    confounds = chosen.get("confounds")
+    views, labels = read_inputs(options, files, holes=missing != "error", confounds=confounds)
     mended: list[str] = []
     if missing in MENDS:
         views, _, kept, mended = without_holes(views, None, missing, files)
@@ -82,10 +85,13 @@ def run(options: Namespace) -> None:
     found = describe(output)
     facts = {**found, "missing": mended} if mended else found
     lines = [str(found), *mended]
-    if (name := chosen.get("confounds")) in views.names:
-        columns = getattr(views[name], "columns", None) or [f"{views.widths[name]} columns"]
+    if confounds in views.names:
+        with warnings.catch_warnings(action="ignore"):  # of ids and families, as the fit warned
+            rows = views[confounds]
+            coding = coding_of(rows) or dict.fromkeys(getattr(rows, "columns", None) or ())
+            columns = coding_in_words(rows, coding)
         facts = {**facts, "confounds": list(columns)}
-        lines.append(f"Confounds ({name}): {'; '.join(columns)}.")
+        lines.append(f"Confounds ({confounds}): {'; '.join(columns)}.")
     show(options, "\n".join(lines), facts)
     if not (options.json or options.quiet):
         print(printable(f"\nNext: {_search_command(options, files, output)}"))
@@ -136,12 +142,7 @@ def _built(
     method: Method, chosen: dict[str, Any], views: Views, options: Namespace
 ) -> tuple[Any, PerView | None]:
     """The estimator, and the step before it that turns texts into numbers, if there are any."""
-    names = text_views(views)
-    if chosen.get("confounds") in names:
-        raise UsageError(
-            f"--param confounds={chosen['confounds']}: expected a view of numbers, got texts; "
-            "write categories as columns of 0 and 1"
-        )
+    names = [name for name in text_views(views) if name != chosen.get("confounds")]
     given = {
         name: value
         for name in ("min_count", "text_components")
@@ -156,7 +157,7 @@ def _built(
     if method.reads_words:
         tokens = chosen.setdefault("tokens", names)  # a user may choose one
         words = [tokens] if isinstance(tokens, str) else tokens
-    step = text_step(views, words, **given)
+    step = text_step(views, words, names, **given)
     return method.build(chosen), step
 
 

@@ -6,16 +6,17 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.sources import ReadOptions, path_and_key
+from mvcca.blocks.sources import path_and_key, read_cells
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.model_files import model_file
-from mvcca.cli.reading import header_of, ids_in_words, reading_of, readings_of, telling
+from mvcca.cli.reading import ids_in_words, reading_of, readings_of, telling
 from mvcca.machine.archive import kind_of
 from mvcca.machine.config import config_context
 from mvcca.machine.progress import passing_bars
@@ -52,34 +53,32 @@ def files_of_labels(options: Namespace) -> str | dict[str, str] | None:
 
 def read_groups(options: Namespace, views: Views) -> Any:
     """The group of each object, or of the rows of each view, in any file of ids; or None."""
-    files, header = _one_or_by_view(options.groups, "--groups", options), header_of(options)
+    files = _one_or_by_view(options.groups, "--groups", options)
     if files is None:
         return None
+    if isinstance(files, str):
+        return groups_in(files, options, len(views), views.ids)
     if options.id is not None:
-        if isinstance(files, dict):
-            raise UsageError("--id pairs the rows of views; --groups is one FILE then")
-        return groups_of_ids(files, reading_of(options, "groups"), views.ids)
-    if isinstance(files, dict):
-        heights = {name: len(views.objects(name)) for name in files}
-        return {name: _groups_in(file, heights[name], header) for name, file in files.items()}
-    return _groups_in(files, len(views), header)
+        raise UsageError("--id pairs the rows of views; --groups is one FILE then")
+    return {
+        name: groups_in(file, options, len(views.objects(name))) for name, file in files.items()
+    }
 
 
-def groups_of_ids(file: str, reading: ReadOptions, wanted: Any) -> np.ndarray:
-    """The group of each id, from a table of both."""
-    cells = values_of_ids(file, reading, np.asarray(wanted).tolist(), "group")
+def groups_in(file: str, options: Namespace, n_rows: int, ids: Any = None) -> np.ndarray:
+    """The group of each row, by ids from a table of both, else in order."""
+    reading = reading_of(options, "groups")
+    in_order = replace(reading, id=None)
+    with telling(options) as say:
+        if reading.id is None or ids is None or len(read_cells(file, in_order).cells) == 1:
+            return read_ids(file, in_order, n_rows=n_rows, say=say)
+        cells = values_of_ids(file, reading, np.asarray(ids).tolist(), "group")
+        say(cells.took)
     if len(cells.cells) > 1:
         raise CommandError(
             f"{file}: expected one column of groups beside {reading.id!r}, got {len(cells.cells)}"
         )
     return next(iter(cells.cells.values()))
-
-
-def _groups_in(file: str, n_rows: int, header: bool | None) -> Any:
-    groups = read_ids(file, n_rows, header)
-    if len(groups) != n_rows:
-        raise CommandError(f"{file}: {len(groups):,} groups for {n_rows:,} objects")
-    return groups
 
 
 def _one_or_by_view(
@@ -103,9 +102,9 @@ def _one_or_by_view(
 
 
 def read_inputs(
-    options: Namespace, files: dict[str, str], *, check_finite: bool = False, holes: bool = False
+    options: Namespace, files: dict[str, str], **how: Any
 ) -> tuple[Views, Labels | None]:
-    """Views, and the labels of their objects; with `holes`, numbers may be missing."""
+    """Views, and the labels of their objects; see `read_views` for how to read them."""
     label_files = files_of_labels(options)
     if options.id is None and options.complete:
         raise UsageError("--complete needs --id, by which the objects of all views are known")
@@ -116,9 +115,8 @@ def read_inputs(
             files,
             label_files,
             reading={"labels": reading_of(options, "labels"), **readings_of(options, files)},
-            check_finite=check_finite,
-            holes=holes,
             say=say,
+            **how,
         )
     if options.id is not None:
         note(_matched_in_words(views, ids_in_words(options)))

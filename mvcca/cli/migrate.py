@@ -14,7 +14,7 @@ from mvcca.blocks.sources import FileRows
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import ROWS_IN, checked_output, checked_page, configured, warn_of_ids
-from mvcca.cli.reading import header_of, ids_in_words, opened
+from mvcca.cli.reading import ids_in_words, opened, reading_of, telling
 from mvcca.cli.signatures import chosen
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
@@ -89,7 +89,9 @@ def _sample(options: Namespace, tables: dict[str, FileRows]) -> list[np.ndarray]
     old, new = tables["old"].matrix, tables["new"].matrix
     n_old, n_new = old.shape[0], new.shape[0]
     if options.sample is not None:
-        numbers = read_row_numbers(options.sample, n_old, n_new, header_of(options))
+        with telling(options) as say:
+            reading = reading_of(options, "sample")
+            numbers = read_row_numbers(options.sample, n_old, reading, n_numbers=n_new, say=say)
         if len(numbers) != n_new:
             raise CommandError(
                 f"{options.sample}: {len(numbers)} row numbers for the {n_new} rows of "

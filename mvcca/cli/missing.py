@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def without_holes(
         filled = {name: _filled(views, name, files) for name, own in holes.items() if own.any()}
         blocks = {name: as_block(matrix) for name, (matrix, _) in filled.items()}
         views = Views.of({**views.blocks, **blocks}, views.seen, views.ids, views.removed)
-        said = [one for _, one in filled.values()]
+        said = [one for _, own in filled.values() for one in own]
         if cells is not None:
             cells, more = _filled_cells(cells)
             said += more
@@ -69,7 +70,10 @@ def without_holes(
 def _rows_with_holes(views: Views, name: str) -> np.ndarray:
     """Which objects miss a value in a view, (n_objects,)."""
     block, found = views.block(name), np.zeros(len(views), dtype=bool)
-    if block.holds_texts():
+    if isinstance(block.matrix, NamedColumns) and block.dtype.kind == "U":  # confounds
+        found[views.objects(name)] = np.any([_holes_of(own) for own in block.matrix.T], axis=0)
+        return found
+    if not block.holds_numbers():
         return found
     parts = [
         np.zeros(part.shape[0], dtype=bool) if part.is_finite()
@@ -80,9 +84,14 @@ def _rows_with_holes(views: Views, name: str) -> np.ndarray:
     return found
 
 
-def _filled(views: Views, name: str, files: Mapping[str, str]) -> tuple[np.ndarray, str]:
+def _filled(views: Views, name: str, files: Mapping[str, str]) -> tuple[np.ndarray, list[str]]:
     """The rows of a view with means of its columns where values are missing."""
     block = views.block(name).in_memory()
+    columns: Any = getattr(views[name], "columns", None)
+    if block.dtype.kind == "U":
+        own = dict(zip(columns, block.matrix.T, strict=True))
+        cells, lines = _filled_cells(FileRows(files[name], None, cells=own))
+        return NamedColumns.of(np.column_stack([*cells.cells.values()]), tuple(columns)), lines
     if block.is_sparse:
         raise CommandError(f"{files[name]}: --missing mean would make sparse rows dense; give drop")
     matrix = np.array(block.matrix, dtype=float)
@@ -90,12 +99,11 @@ def _filled(views: Views, name: str, files: Mapping[str, str]) -> tuple[np.ndarr
     if (empty := np.flatnonzero(holes.all(axis=0))).size:
         raise CommandError(f"{files[name]}: column {empty[0] + 1} holds no value; --drop it")
     matrix[holes] = np.broadcast_to(np.nanmean(matrix, axis=0), matrix.shape)[holes]
-    columns = getattr(views[name], "columns", None)
     said = (
         f"{files[name]}: {holes.sum():,} of {holes.size:,} values were missing; the mean of their "
         "column stands for them."
     )
-    return matrix if columns is None else NamedColumns.of(matrix, tuple(columns)), said
+    return matrix if columns is None else NamedColumns.of(matrix, tuple(columns)), [said]
 
 
 def _filled_cells(cells: FileRows) -> tuple[FileRows, list[str]]:

@@ -88,7 +88,7 @@ def add_to_compare(command: ArgumentParser) -> None:
     _add_methods(command)
     _add_report(command)
     measuring, settings, files = _add_comparison(command, budget="10min")
-    text = """groups of the objects: .npy or text with one per line, or with --id a table of ids and
+    text = """groups of the objects: a file with one per line, or with --id a table of ids and
 groups; or one NAME=FILE per view for unpaired views. All objects of a group, such as captions of
 one image, are in the same part of a split (default: objects with equal rows are a group)"""
     add_option(measuring, "--groups", text, "[NAME=]FILE", **_REPEATED)
@@ -399,7 +399,7 @@ folds by then is printed, and other methods are left out, with the reason"""
 
 def _add_missing(group: Any, whose: str) -> None:
     text = f"""what to do about missing values: refuse them, leave out the {whose} that miss one,
-fill in the mean of the column (in categories of confounds, a level of their own), or learn from
+fill in the mean of the column (in categories of confounds, the level missing), or learn from
 the values that are there, by pairs of variables or by maximum likelihood"""
     choices = ("error", "drop", "mean", "pairwise", "em")
     add_option(group, "--missing", text, choices=choices, default="error")

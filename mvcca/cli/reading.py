@@ -30,7 +30,8 @@ _TEXTS = {  # options with the metavariable and the help of each
     "--as": ("NAME=KIND", "texts or table: what a text holds (default: as the file tells)"),
 }
 _VIEWS = ("views", "galleries", "queries", "bank")  # options with files of views
-_BESIDE = ("confounds", "groups", "labels", "pairs")  # files that are no views
+# Files that are no views.
+_BESIDE = ("confounds", "groups", "ids", "label_vectors", "labels", "pairs", "sample")
 
 
 def add_id(command: Any, text: str) -> None:
@@ -56,12 +57,6 @@ punctuation, beginning or ending, separated by commas"""
     for flag, (metavar, text) in _TEXTS.items():
         add_option(group, flag, text, metavar, action="append", dest=_dest(flag))
     return group
-
-
-def header_of(options: Namespace) -> bool | None:
-    """Whether tables in text have a header; None to decide by the file."""
-    header = getattr(options, "header", None)
-    return None if header is None else header == "yes"
 
 
 def readings_of(options: Namespace, names: Iterable[str]) -> dict[str, ReadOptions]:
@@ -96,7 +91,8 @@ def reading_of(options: Namespace, name: str) -> ReadOptions:
     def words(flag: str) -> tuple[str, ...]:
         return tuple(word for word in (value(flag) or "").split(",") if word)
 
-    column, header, turned = value("--id"), header_of(options), value("--transpose")
+    column, turned = value("--id"), value("--transpose")
+    header = {"yes": True, "no": False}.get(getattr(options, "header", None) or "")
     if header is False and column is not None and not column.isdecimal():
         raise UsageError("--id names a column of the header, but --header says that there is none")
     kind, n_lines = value("--as"), value("--skip-lines") or "0"

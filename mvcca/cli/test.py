@@ -15,7 +15,7 @@ from mvcca.blocks import as_block
 from mvcca.blocks.sources import FileRows, NamedColumns, is_missing, read_cells
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import checked_page, configured, groups_of_ids
+from mvcca.cli.inputs import checked_page, configured, groups_in
 from mvcca.cli.missing import MENDS, without_holes
 from mvcca.cli.reading import opened, reading_of, telling
 from mvcca.cli.signatures import chosen
@@ -27,11 +27,9 @@ from mvcca.views.files import (
     identified,
     in_order,
     places_of,
-    read_ids,
     with_agreeing_ids,
 )
 
-_TABLES = (".csv", ".tsv", ".parquet", ".arrow")
 _LEAVE_OUT = "Leave out the column or these rows"
 _CONFOUNDS = f"{_LEAVE_OUT}: --missing drop, or fill them in: --missing mean"
 
@@ -158,12 +156,7 @@ def _groups(
     if not Path(name).is_file():
         where = "" if confounds is None else f" nor a column of {confounds.file}"
         raise UsageError(f"--groups: {name!r} is no file{where}")
-    if options.id is not None and Path(name).suffix.lower() in _TABLES:
-        return _codes(groups_of_ids(name, reading_of(options, "groups"), ids)), confounds
-    groups = read_ids(name, n_rows)
-    if len(groups) != n_rows:
-        raise CommandError(f"{name}: {len(groups):,} groups for {n_rows:,} subjects")
-    return _codes(groups), confounds
+    return _codes(groups_in(name, options, n_rows, ids)), confounds
 
 
 def _codes(groups: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from mvcca.cli.inputs import (
     warn_of_ids,
 )
 from mvcca.cli.model_files import model_file
-from mvcca.cli.reading import header_of, opened
+from mvcca.cli.reading import opened, reading_of, telling
 from mvcca.cli.signatures import chosen
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
@@ -44,7 +44,7 @@ def run(options: Namespace) -> None:
     inputs = [options.model, *files.values(), *([options.ids] if options.ids else [])]
     names = _targets(options, list(files))
     targets = {view: checked_output(name, inputs) for view, name in names.items()}
-    project, header = _projection(options), header_of(options)
+    project = _projection(options)
     with configured(options), ExitStack() as outputs:  # renamed together, after all are written
         tables = opened(files, options)
         projected = {
@@ -53,7 +53,7 @@ def run(options: Namespace) -> None:
         }
         ids = {name: table.ids for name, table in tables.items()}
         if options.ids is not None:
-            ids = _ids_in(options.ids, projected, header)
+            ids = _ids_in(options, projected)
         for name, rows in projected.items():
             file = outputs.enter_context(replacing(targets[name]))
             warn_of_ids(targets[name], ids[name])
@@ -72,10 +72,12 @@ def run(options: Namespace) -> None:
 
 
 def _ids_in(
-    file: str, projected: dict[str, ProjectedRows], header: bool | None
+    options: Namespace, projected: dict[str, ProjectedRows]
 ) -> dict[str, np.ndarray | None]:
     """The ids in a file, which are those of every view."""
-    ids = read_ids(file, len(next(iter(projected.values()))), header)
+    n_rows = len(next(iter(projected.values())))
+    with telling(options) as say:
+        ids = read_ids(options.ids, reading_of(options, "ids"), n_rows=n_rows, say=say)
     for name, rows in projected.items():
         if len(ids) != len(rows):
             raise CommandError(

@@ -274,11 +274,12 @@ def methods() -> MethodTable:
 
 
 def selected(names: Iterable[str]) -> list[str]:
-    """Names of methods, with groups (such as "default") replaced by their members."""
+    """Names of methods, in any case, with groups (such as "default") replaced by their members."""
     found: dict[str, None] = {}
-    for name in names:
+    for given in names:
+        name = given.lower().replace("_", "-")
         if name not in GROUPS and name not in METHODS:
-            raise ValueError(unknown(name, [*METHODS, *GROUPS]))
+            raise ValueError(unknown(given, [*METHODS, *GROUPS]))
         found |= dict.fromkeys(GROUPS.get(name, (name,)))
     return list(found)
 

@@ -21,15 +21,19 @@ TEXT_COMPONENTS = 100
 def text_step(
     views: Views,
     words: Collection[str] = (),
+    names: Collection[str] | None = None,
     *,
     min_count: int = MIN_COUNT,
     text_components: int = TEXT_COMPONENTS,
 ) -> PerView:
-    """A step of a pipeline that turns texts into numbers, and leaves other views as they are."""
+    """A step of a pipeline that turns texts into numbers, and leaves other views as they are.
+
+    Views of texts may be given by `names`; by default, those that hold texts.
+    """
     # Views in `words` become sequences for networks by `Tokens`. TF-IDF and truncated SVD turn
     # other texts into `text_components` features, or as many as there are words.
     steps: dict[str, Any] = dict.fromkeys(views.names, "passthrough")
-    for name in text_views(views):
+    for name in text_views(views) if names is None else names:
         if name in words:
             steps[name] = Tokens(min_count=min_count)
             continue

@@ -8,7 +8,6 @@ PyTorch                `to_linear`: one ``torch.nn.Linear`` per view
 an ONNX runtime        `save_onnx`
 sentence-transformers  `save_dense`: a ``Dense`` module to put behind an encoder
 any other tool         `affine_map`: the weights and the bias of a view as NumPy arrays
-Arrow, Hugging Face    `views_of_table`: columns of lists as views, read in blocks
 files of hits          `Hits`: TREC runs, tables and arrays of searches, written in blocks
 AnnData, MuData        `views_of_modalities`, and `write_scores` into ``.obsm``, ``.varm``, ``.uns``
 single cells           `integrate_cells`: components that two AnnData objects share, into ``.obsm``
@@ -27,7 +26,6 @@ from mvcca.machine.on_access import on_access
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.interop._affine import affine_map
     from mvcca.interop._anndata import views_of_modalities, write_scores
-    from mvcca.interop._arrow import views_of_table
     from mvcca.interop._cells import integrate_cells
     from mvcca.interop._hits import Hits
     from mvcca.interop._networks import save_dense, save_onnx, to_linear
@@ -40,7 +38,6 @@ __all__ = [
     "save_onnx",
     "to_linear",
     "views_of_modalities",
-    "views_of_table",
     "write_scores",
 ]
 
@@ -49,7 +46,6 @@ __getattr__ = on_access(
     {
         "_affine": ("affine_map",),
         "_anndata": ("views_of_modalities", "write_scores"),
-        "_arrow": ("views_of_table",),
         "_cells": ("integrate_cells",),
         "_hits": ("Hits",),
         "_networks": ("save_dense", "save_onnx", "to_linear"),

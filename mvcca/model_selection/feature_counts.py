@@ -29,7 +29,7 @@ TAUS = (1.0, 0.5, 0.1)
 _COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80)  # then each about 1.7 times the one before
 _MOST = 1000  # features that are no longer few; all are tried besides
 _NEAR = 2.0  # times as many features, up to which the ends of one number are starts of another
-_SMALL = 100_000  # covariances of two views, up to which all numbers have starts of their own
+_SMALL = 100_000  # covariances of two views, up to which all numbers have separate starts
 _MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
 
 LimitsOf = Callable[[Setting], dict[str, Limit]]
@@ -111,7 +111,7 @@ class FromCovariances:
     def _near(self, part: LeftOutFold, counts: tuple[int | None, ...]) -> list[Vectors]:
         """Weights of the nearest numbers of features that are solved, if they are near enough.
 
-        None of small views, for which starts of their own take little and end a little better.
+        None of small views, for which separate starts take little and end a little better.
         """
         sizes = sorted(part.covariances.base.sizes.values())
         if sizes[-2] * sizes[-1] <= _SMALL:

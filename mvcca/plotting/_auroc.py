@@ -150,7 +150,7 @@ class AurocDisplay(ScoresDisplay):
         return cls(found).plot(ax, **kwargs)
 
     @classmethod
-    def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
         """Projected rows, and the labels."""
         if y is None:
             raise ValueError("AurocDisplay needs labels: pass them as y.")

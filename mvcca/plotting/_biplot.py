@@ -152,7 +152,7 @@ class BiplotDisplay(ScoresDisplay):
         ).plot(ax, **kwargs)
 
     @classmethod
-    def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
         """Projected rows, the rows themselves, and their column names."""
         return rows_with_names(estimator, X, y)
 

@@ -75,13 +75,15 @@ class CircosDisplay(FeaturePairsDisplay):
     sector_: dict[str, Polygon]
     text_: list[Text]
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, *, max_labels: int | None = None, **kwargs: Any) -> Self:
         """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes, large enough for all names.
+        max_labels : int, optional
+            Most variables to name, those with the strongest associations; by default all.
         **kwargs
             Keywords of `matplotlib.collections.LineCollection`, for the chords.
 
@@ -112,7 +114,7 @@ class CircosDisplay(FeaturePairsDisplay):
         self.line_ = LineCollection(chords, **styled(self.line_style(), kwargs, LineCollection))
         ax.add_collection(self.line_)
         ax.autoscale_view()
-        order = self.by_importance
+        order = self.by_importance[:max_labels]
         self.text_ = label_ring(ax, angles[order], [names[i] for i in order], _NAMES)
         draw_title(ax, self.title)
         legend_beside(ax, [*self.sector_.values(), *self.sign_keys()])

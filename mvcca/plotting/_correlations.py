@@ -130,11 +130,11 @@ class CorrelationDisplay(ScoresDisplay):
         return super().from_estimator(estimator, X, y, ax=ax, **options)
 
     @classmethod
-    def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
         """Projected rows, of each method if there are several."""
         if isinstance(estimator, Mapping):
             return {"scores": {name: projected(of, X, y)[1] for name, of in estimator.items()}}
-        return super().inputs_of(estimator, X, y)
+        return super()._inputs_of(estimator, X, y)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the display.

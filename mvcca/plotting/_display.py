@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -66,6 +68,27 @@ class Display(ABC):
 class ScoresDisplay(Display):
     """Display of projected rows, which `from_scores` computes and `from_estimator` projects."""
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        """List the options of `from_scores` and `plot` in the signature of `from_estimator`."""
+        super().__init_subclass__(**given)
+        method: Any = vars(cls).get("from_estimator", cls.from_estimator).__func__
+
+        @wraps(method)
+        def from_estimator(own: type[Self], *args: Any, **options: Any) -> Any:
+            return method(own, *args, **options)
+
+        *known, rest = signature(method).parameters.values()
+        taken = {"self", "scores", "scores_test", *(one.name for one in known)}
+        every = (p for f in (cls.from_scores, cls.plot) for p in signature(f).parameters.values())
+        more = {
+            one.name: one.replace(kind=Parameter.KEYWORD_ONLY)
+            for one in every
+            if one.name not in taken and one.kind < Parameter.VAR_KEYWORD
+        }
+        listed = [*known, *more.values(), rest]
+        from_estimator.__signature__ = Signature(listed)  # type: ignore[attr-defined]
+        cls.from_estimator = classmethod(from_estimator)  # type: ignore[assignment, method-assign]
+
     @classmethod
     @abstractmethod
     def from_scores(cls, scores: Any, *args: Any, **kwargs: Any) -> Self:
@@ -88,7 +111,7 @@ class ScoresDisplay(Display):
             Rows of the fitted views.
         y : optional
             The labels, if `from_scores` takes labels as `y`; otherwise the second view, if X is a
-            single matrix.
+            single matrix. Labels that only colour rows are `groups` in all displays.
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **options
@@ -98,13 +121,16 @@ class ScoresDisplay(Display):
         -------
         Display
         """
-        inputs = cls.inputs_of(estimator, X, y)
+        takes_groups = "groups" in signature(cls.from_scores).parameters
+        if y is not None and holds_views(X) and takes_groups:
+            raise ValueError("y is the second view of a single matrix; pass labels as groups=y.")
+        inputs = cls._inputs_of(estimator, X, y)
         if "feature_names" in inputs and "feature_names" not in options:
             inputs = only_selected(estimator, inputs)
         return cls.from_scores(**{**inputs, **options}, ax=ax)
 
     @classmethod
-    def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
         """Arguments of `from_scores` that an estimator and rows give: the projected rows.
 
         A display overrides this if it needs more, such as the rows or the labels y.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from mvcca.blocks.checks import to_array
-from mvcca.inspection import projected
 from mvcca.machine import lapack
 from mvcca.measures import unit_rows
 from mvcca.plotting._display import ScoresDisplay, points_frame
@@ -52,7 +51,9 @@ class EmbeddingDisplay(ScoresDisplay):
     >>> from mvcca.plotting import EmbeddingDisplay
     >>> data = load_digits_views()
     >>> model = MLCCA(9, reg=0.01).fit(data.views[:1000], data.labels[:1000])
-    >>> display = EmbeddingDisplay.from_estimator(model, data.views[1000:], data.labels[1000:])
+    >>> display = EmbeddingDisplay.from_estimator(
+    ...     model, data.views[1000:], groups=data.labels[1000:]
+    ... )
     """
 
     scatter_: dict[str, PathCollection]
@@ -66,7 +67,7 @@ class EmbeddingDisplay(ScoresDisplay):
     def from_scores(
         cls,
         scores: ViewsLike,
-        y: LabelsLike | None = None,
+        groups: LabelsLike | None = None,
         *,
         method: Literal["pca", "tsne"] = "pca",
         similarity: Literal["cosine", "euclidean"] = "cosine",
@@ -80,7 +81,7 @@ class EmbeddingDisplay(ScoresDisplay):
         ----------
         scores : Views, mapping or list of matrices of shape (n_rows, n_components)
             Projected rows of one or more views; a few hundred to a few thousand.
-        y : labels, optional
+        groups : labels, optional
             One class or label set per object, or the labels of each view's rows by view name.
         method : {"pca", "tsne"}, default="pca"
             Dimensionality reduction of the shared space.
@@ -109,12 +110,7 @@ class EmbeddingDisplay(ScoresDisplay):
         plane = _reduced(np.concatenate(list(blocks.values())), method, random_state)
         ends = np.cumsum([len(block) for block in blocks.values()])[:-1]
         points = dict(zip(blocks, np.split(plane, ends), strict=True))
-        return cls(scores.replace(points), groups_of(y, scores)).plot(ax, **kwargs)
-
-    @classmethod
-    def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Projected rows, and the labels."""
-        return {"scores": projected(estimator, X, None)[1], "y": y}
+        return cls(scores.replace(points), groups_of(groups, scores)).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, lines: bool = False, **kwargs: Any) -> Self:
         """Draw the display.

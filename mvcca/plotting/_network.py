@@ -73,13 +73,15 @@ class NetworkDisplay(FeaturePairsDisplay):
     scatter_: dict[str, PathCollection]
     text_: list[Annotation]
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, *, max_labels: int | None = None, **kwargs: Any) -> Self:
         """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes, the larger the more variables there are.
+        max_labels : int, optional
+            Most variables to name, those with the strongest associations; by default all.
         **kwargs
             Keywords of `matplotlib.collections.LineCollection`, for the lines.
 
@@ -110,7 +112,7 @@ class NetworkDisplay(FeaturePairsDisplay):
             style = {"c": color(number), "marker": marker(number), "s": 40, "label": literal(view)}
             self.scatter_[view] = draw_points(ax, places[of_views == view], {}, **style)
         ax.margins(0.1)
-        order = self.by_importance
+        order = self.by_importance[:max_labels]
         self.text_ = annotate_points(
             ax, places[order], [names[i] for i in order], most_beside=_MOST_BESIDE
         )

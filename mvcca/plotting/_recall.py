@@ -117,7 +117,7 @@ class RecallCurveDisplay(ScoresDisplay):
         return cls(curves).plot(ax, **kwargs)
 
     @classmethod
-    def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
         """The rows and labels, and the estimator that ranks them."""
         return {"scores": X, "y": y, "estimator": estimator}
 

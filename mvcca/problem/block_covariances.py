@@ -258,7 +258,7 @@ class BlockCovariances:
             Remove what the scores explain, p = S_jj w / wᵀS_jj w; or the direction of the weights,
             p = w / wᵀw; or σ w_1 w_2ᵀ from the covariance S_12 of two blocks.
         response : str, optional
-            A block that is not deflated by scores of its own, but by the mean over the other
+            A block that is not deflated by its scores, but by the mean over the other
             blocks of what their scores explain of it.
         """
         if deflation == "pmd":

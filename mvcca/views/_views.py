@@ -214,8 +214,8 @@ class Views(ShownAsTables):
         Warns
         -----
         UserWarning
-            If more than a fifth of the rows of a view have labels that no other view has, or if
-            labels would match more by some `match_ids`. The message counts them.
+            If rows have labels that no other view has, or if labels would match more by some
+            `match_ids`. The message counts them.
 
         Examples
         --------
@@ -615,7 +615,7 @@ def _check_matches(
         firsts = ", ".join(f"{name} has {few(list(own)[:2])}" for name, own in named.items())
         cause = why_unmatched(named, known) or "Use Views.unpaired if no object is in two views."
         raise ValueError(f"No row label is in two views: {firsts}. {cause[0].upper()}{cause[1:]}")
-    if message := unmatched(named, known):
+    if message := unmatched(named, known, share=0):
         warn(message)
 
 

@@ -166,8 +166,10 @@ def _columns(table: Any, name: str) -> _Columns | None:
     cells = cells[:, None] if cells.ndim == 1 else cells
     if cells.ndim != 2 or cells.dtype.kind not in "OUSMm":
         return None
-    names = [name] if cells.shape[1] == 1 else numbered_columns(name, cells.shape[1])
-    return {one: (column, None) for one, column in zip(names, cells.T, strict=True)}
+    names = column_labels(table) or (
+        [name] if cells.shape[1] == 1 else numbered_columns(name, cells.shape[1])
+    )
+    return {str(one): (column, None) for one, column in zip(names, cells.T, strict=True)}
 
 
 def _column(cells: Any) -> tuple[np.ndarray, list[Any] | None]:

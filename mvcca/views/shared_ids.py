@@ -16,7 +16,6 @@ import numpy as np
 
 from mvcca.blocks.checks import are_positions
 
-_SHARE = 0.2  # of the rows of a view that may be left over without a warning
 _SAMPLE = 10_000  # ids left over of a view, in which other spellings are tried
 _FEW = 200  # of them, whose beginnings and ends are compared with those of ten times as many
 _HALF = 0.5  # of the ids left over that another spelling must match to be named
@@ -110,6 +109,7 @@ def unmatched(
     *,
     counted: Collection[str] | None = None,
     joint: bool = False,
+    share: float = 0.2,
 ) -> str | None:
     """Say what to check if many rows are left over, or if other spellings of ids match more.
 
@@ -120,9 +120,11 @@ def unmatched(
     headers : mapping of str to collection, optional
         Names of the columns of each view that has some.
     counted : collection of str, optional
-        Views of which at most a fifth of the rows may be left over; by default all.
+        Views whose rows may not be left over; by default all.
     joint : bool, default=False
         Whether rows are left over unless all views have them; else unless another view does.
+    share : float, default=0.2
+        Share of the rows of a view that may be left over.
 
     Returns
     -------
@@ -139,7 +141,7 @@ def unmatched(
     if cause and len(names) == 2:
         return cause
     judged = [name in (names if counted is None else counted) for name in names]
-    is_much = (left.sum(axis=0) > _SHARE * seen.sum(axis=0)) & judged
+    is_much = (left.sum(axis=0) > share * seen.sum(axis=0)) & judged
     if not (is_much.any() or cause):
         return None
     what = "missing from another view" if joint else "in no other view"

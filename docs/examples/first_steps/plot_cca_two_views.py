@@ -59,7 +59,7 @@ plt.show()
 # %%
 # Halves of the same digit are near to each other, although CCA uses no labels.
 
-EmbeddingDisplay.from_estimator(cca, views_test, digits_test, method="tsne", random_state=0)
+EmbeddingDisplay.from_estimator(cca, views_test, groups=digits_test, method="tsne", random_state=0)
 plt.show()
 
 # %%

@@ -109,7 +109,7 @@ plt.show()
 # The shared space of all views, with a marker per view and a colour per digit.
 
 some = quadrants.views[1200:1400].select(["top_left", "bottom_left"])
-EmbeddingDisplay.from_estimator(four, some, quadrants.labels[1200:1400], lines=True)
+EmbeddingDisplay.from_estimator(four, some, groups=quadrants.labels[1200:1400], lines=True)
 plt.show()
 
 # %%

@@ -67,6 +67,6 @@ for name, rows in (("paired", right), ("shuffled", right[shuffle])):
 
 some = held_out[:400]
 EmbeddingDisplay.from_estimator(
-    models["MLCCA"], data.views[some], data.labels[some], method="tsne", random_state=0
+    models["MLCCA"], data.views[some], groups=data.labels[some], method="tsne", random_state=0
 )
 plt.show()

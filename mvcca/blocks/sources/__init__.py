@@ -11,17 +11,15 @@ from mvcca.blocks.sources._file_rows import FileRows, ReadOptions
 from mvcca.blocks.sources._open import as_source, is_source
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._table import (
-    lines_of_text,
     open_matrix,
     path_and_key,
-    read_array,
     read_cells,
     read_table,
+    read_whole,
 )
-from mvcca.blocks.sources._text import ZERO, NamedColumns
+from mvcca.blocks.sources._text import NamedColumns
 
 __all__ = [
-    "ZERO",
     "FileRows",
     "NamedColumns",
     "ReadOptions",
@@ -31,11 +29,10 @@ __all__ = [
     "is_missing",
     "is_number",
     "is_source",
-    "lines_of_text",
     "open_matrix",
     "path_and_key",
-    "read_array",
     "read_cells",
     "read_table",
+    "read_whole",
     "table_in",
 ]

@@ -19,7 +19,7 @@ from mvcca.blocks.sources._hdf5 import Hdf5Dataset, reject_links, reject_other_f
 from mvcca.blocks.sources._npz import check_offsets
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 
-__all__ = ["beside_h5ad", "from_sparse_dataset", "open_h5ad"]
+__all__ = ["from_sparse_dataset", "ids_of_h5ad", "open_h5ad"]
 
 
 class SparseHdf5(CsrFile):
@@ -85,17 +85,14 @@ def open_h5ad(path: str | os.PathLike[str], key: str | None = None) -> RowSource
     return source
 
 
-def beside_h5ad(
-    path: str | os.PathLike[str], ids: str, key: str | None
-) -> tuple[RowSource, np.ndarray]:
-    """The matrix of an ``.h5ad`` file and a column of ``obs``; its index, if there is none such."""
-    source = open_h5ad(path, key)
+def ids_of_h5ad(path: str | os.PathLike[str], ids: str | None) -> np.ndarray:
+    """A column of ``obs``; its index, if there is none such."""
     with _opened(path) as file:
         reject_links(os.fspath(path), file, "obs")
         table = file["obs"]
-        name = ids if ids in table else table.attrs["_index"]
+        name: str = ids if ids is not None and ids in table else table.attrs["_index"]
         reject_links(os.fspath(path), table, name)
-        return source, np.array(_column(table[name]), dtype=object)
+        return np.array(_column(table[name]), dtype=object)
 
 
 def _column(column: Any) -> list[Any]:

@@ -229,28 +229,16 @@ def opened(path: str | os.PathLike[str]) -> AbstractContextManager[_OpenFile]:
 
 
 class TableFile(FileSource, ArrowRows):
-    """One, some or all columns of a Parquet or Arrow file, without an index of pandas."""
+    """Columns of a Parquet or Arrow file."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        key: str | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> None:
-        self._here, self._fields = PerThread(), tuple(columns or ())
-        super().__init__(path, key)
+    def __init__(self, path: str | os.PathLike[str], columns: Sequence[str]) -> None:
+        self._here, self._fields = PerThread(), tuple(columns)
+        super().__init__(path)
 
     def _open(self) -> None:
         with opened(self.path) as file:
             schema, heights = file.schema, file.heights()
-        self._fields = self._fields or features_of(schema)
         self._check_widths(schema)
-        if self.key is not None:
-            if self.key not in self._fields:
-                raise SourceError(
-                    f"{self.shown}: no column {self.key!r}; there are {', '.join(self._fields)}."
-                )
-            self._fields = (self.key,)
         self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
         self._describe_columns(schema, self._fields, self._edges[-1])
         self._check_claim(len(self) * self.row_bytes)

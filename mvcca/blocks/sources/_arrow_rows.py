@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.sources._arrow import TableFile, features_of, index_columns, opened
-from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, as_ids, checked_texts
+from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, as_ids
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._text import as_strings
 
-__all__ = ["array_in_arrow", "cells_in_arrow", "table_in_arrow"]
+__all__ = ["cells_in_arrow", "table_in_arrow"]
 
 
 def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) -> FileRows:
@@ -47,10 +46,10 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
         if len(rest) == 1 and _is_text(schema, rest[0]):
             texts = table.read(rest).column(rest[0]).to_pylist()
     if texts is not None:
-        matrix: Any = checked_texts(file, [one or "" for one in texts])
+        matrix: Any = np.array([one or "" for one in texts], dtype=object)[:, None]
         what = f"{len(matrix):,} texts in column {rest[0]!r}"
     else:
-        matrix = TableFile(file.removesuffix(f":{key}"), None, rest)
+        matrix = TableFile(file.removesuffix(f":{key}"), rest)
         what = f"{matrix.shape[0]:,} rows, {matrix.shape[1]:,} columns of numbers"
         what += f" in the lists of {rest[0]!r}" if lists else ""
     what += "" if column is None else f", ids in column {column!r}"
@@ -80,19 +79,6 @@ def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
     ids = cells.get(name, cells.get(""))
     took += f", ids in column {name!r}"
     return FileRows(file, None, ids, took, cells=cells).without([name, ""])
-
-
-def array_in_arrow(path: Path, key: str | None) -> np.ndarray:
-    """The named or only column of text, as strings, or all columns of numbers."""
-    with opened(path) as table:
-        names = [key] if key is not None else list(features_of(table.schema))
-        if len(names) == 1 and names[0] in table.schema.names and _is_text(table.schema, names[0]):
-            column = table.read(names).column(names[0])
-            if column.null_count:
-                raise ValueError(f"values are missing in the column {names[0]!r}")
-            return as_strings(column.to_pylist())[:, None]
-    source = TableFile(path, key)
-    return source.read(0, len(source))
 
 
 def _column_of_ids(schema: Any, ids: str | None) -> str | None:

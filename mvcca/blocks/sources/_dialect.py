@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 
 from mvcca.blocks.checks import few
 
@@ -113,7 +113,7 @@ def dialect_of(
     named: Collection[str] = (),
     decimal: str | None = None,
     thousands: str | None = None,
-    is_table: bool = False,
+    kind: str | None = None,
 ) -> Dialect | None:
     """The layout of a table by its first lines; None if these are texts.
 
@@ -131,8 +131,8 @@ def dialect_of(
         Names of columns that the user gave: a line that holds one is a header.
     decimal, thousands : str, optional
         As in `Dialect`, if the user gave them.
-    is_table : bool, default=False
-        Whether the user said so.
+    kind : {"table", "vectors"}, optional
+        As in `ReadOptions`, if the user said so. A .vec file holds vectors.
 
     Raises
     ------
@@ -141,7 +141,9 @@ def dialect_of(
     """
     begin = _begin_of(lines, skip)
     rest = _sample(lines[begin:])
-    is_table = is_table or suffix in (".csv", ".tsv") or header is not None
+    if rest and (kind == "vectors" or suffix == ".vec"):
+        return _vectors([line.split() for line in rest], begin)
+    is_table = kind == "table" or suffix in (".csv", ".tsv") or header is not None
     delimiter = _delimiter(rest, is_table)
     if not rest or delimiter is None:
         return None
@@ -150,15 +152,7 @@ def dialect_of(
     first, *below = rows
     width = Counter(map(len, below or rows)).most_common(1)[0][0]
     if below and len(first) == 2 < width and first == [first[0], str(width - 1)]:
-        return dialect_of(  # word2vec's number of words, and of dimensions
-            lines,
-            suffix=suffix,
-            skip=begin + 1,
-            header=False,
-            decimal=decimal,
-            thousands=thousands,
-            is_table=True,
-        )
+        return _vectors([line.split() for line in rest], begin)
     if below and width == len(first) + 1 and len(first) > 1 and not below[0][-1]:
         width -= 1  # every row ends with a delimiter
     if width > 2 and not any(row[-1].strip() for row in rows if len(row) == width):
@@ -182,6 +176,21 @@ def dialect_of(
     return Dialect(delimiter, width, begin, names, marks[0] or ".", marks[1] or "", textual, column)
 
 
+def _vectors(rows: list[list[str]], begin: int) -> Dialect:
+    """The layout of word vectors, which may follow their number and that of their dimensions."""
+    is_counted = len(rows) > 1 and len(rows[0]) == 2 and all(map(str.isdecimal, rows[0]))
+    claimed = int(rows[0][1]) if is_counted else 0
+    rows = rows[is_counted:]
+    counts = Counter(sum(1 for _ in takewhile(is_number, row[:0:-1])) for row in rows)
+    width = claimed or counts.most_common(1)[0][0]
+    if not width or (claimed and max(counts) < claimed):
+        what = f"and the {claimed} numbers that line 1 announces" if claimed else "and its numbers"
+        raise ValueError(f"expected a label {what} on each line")
+    words = tuple(" ".join(row[:-width]) for row in rows)
+    textual = (True, *[False] * width)
+    return Dialect(BLANKS, width + 1, begin + is_counted, None, textual=textual, first_cells=words)
+
+
 def column_place(name: str, names: Sequence[str] | None, width: int) -> int | None:
     """The place of a column by its name or number from 1; "index" is a first without name."""
     if names is not None and name in names:
@@ -193,8 +202,7 @@ def column_place(name: str, names: Sequence[str] | None, width: int) -> int | No
 
 def table_in(lines: Sequence[str]) -> str | None:
     """What separates the cells of a table in lines of text; None if the lines are texts."""
-    begin = _begin_of(lines, 0)
-    return _delimiter(_sample(lines[begin:]), False) or None
+    return _delimiter(_sample(lines[_begin_of(lines, 0) :]), False) or None
 
 
 def _sample(lines: Sequence[str]) -> list[str]:

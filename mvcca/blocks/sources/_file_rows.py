@@ -13,7 +13,7 @@ from mvcca.blocks.places import row_in_words
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
 
-__all__ = ["FileRows", "ReadOptions", "as_ids", "checked_texts"]
+__all__ = ["FileRows", "ReadOptions", "as_ids"]
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,10 @@ class ReadOptions:
         Lines above the table.
     encoding : str or None
         Of a text, such as "cp1252"; UTF-8 and UTF-16 are recognized.
-    kind : {"table", "texts"} or None
-        What a text holds.
+    kind : {"table", "texts", "vectors"} or None
+        What a text holds; vectors follow their word, which may hold spaces.
+    n_rows : int or None
+        Expected number of rows: a text with one more has a header.
     transpose : bool or None
         Whether columns are the objects; `mvcca.views.files` asks the ids of other files.
     match_ids : str
@@ -57,6 +59,7 @@ class ReadOptions:
     skip_lines: int = 0
     encoding: str | None = None
     kind: str | None = None
+    n_rows: int | None = None
     transpose: bool | None = None
     match_ids: str = ""
 
@@ -92,6 +95,8 @@ class FileRows:
         column without one has the name "".
     lines : ndarray of int or None
         Lines of the rows of cells in a text, from 1.
+    are_lines : bool
+        Whether the rows are the lines of a text that is no table.
     """
 
     file: str
@@ -103,6 +108,7 @@ class FileRows:
     source: TextTable | None = None
     cells: Mapping[str, np.ndarray] = field(default_factory=dict)
     lines: np.ndarray | None = None
+    are_lines: bool = False
 
     def __len__(self) -> int:
         return len(next(iter(self.cells.values()))) if self.cells else self.matrix.shape[0]
@@ -138,6 +144,15 @@ class FileRows:
                 )
         return self.without([one for one in self.cells if one not in wanted or one in reading.drop])
 
+    def check_texts(self) -> None:
+        """Raise if a text is empty."""
+        for row, one in enumerate(self.matrix[:, 0]):
+            if not one.strip():
+                raise SourceError(
+                    f"{self.file}: expected a text in {self.place_of(row)}, it is empty; leave "
+                    "out the object in all files, or write a word"
+                )
+
     def take(self, rows: np.ndarray) -> FileRows:
         """Some of the rows of cells, in this order."""
         cells = {name: column[rows] for name, column in self.cells.items()}
@@ -170,20 +185,6 @@ class FileRows:
         if self.ids is not None:
             matrix = NamedColumns.of(matrix, tuple(self.ids.tolist()))
         return replace(self, matrix=matrix, ids=as_strings(list(self.columns)), source=None)
-
-
-def checked_texts(
-    file: str, texts: Sequence[str] | np.ndarray, lines: Sequence[int] | np.ndarray | None = None
-) -> np.ndarray:
-    """A column of texts, none of which may be empty."""
-    for row, one in enumerate(texts):
-        if not one.strip():
-            line = row + 1 if lines is None else lines[row]
-            raise SourceError(
-                f"{file}: expected a text in line {line}, it is empty; leave out the object in all "
-                "files, or write a word"
-            )
-    return np.array(texts, dtype=object)[:, None]
 
 
 def as_ids(ids: Any, matrix: Any = None) -> np.ndarray:

@@ -4,40 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.sources._annotated import beside_h5ad, from_sparse_dataset, open_h5ad
-from mvcca.blocks.sources._arrow import ArrowTable, HuggingFaceRows, TableFile
-from mvcca.blocks.sources._arrow_rows import array_in_arrow
-from mvcca.blocks.sources._binary import from_memmap, open_npy, read_npy
+from mvcca.blocks.sources._annotated import from_sparse_dataset, open_h5ad
+from mvcca.blocks.sources._arrow import ArrowTable, HuggingFaceRows
+from mvcca.blocks.sources._binary import from_memmap, open_npy
 from mvcca.blocks.sources._dask import from_dask
 from mvcca.blocks.sources._hdf5 import Hdf5Dataset, from_dataset
 from mvcca.blocks.sources._matlab import open_mat
-from mvcca.blocks.sources._npz import SparseNpz, beside_npz, read_npz
+from mvcca.blocks.sources._npz import SparseNpz
 from mvcca.blocks.sources._row_source import RowSource
 from mvcca.blocks.sources._word_vectors import WordVectors
 from mvcca.blocks.sources._zarr import ZarrArray, from_zarr
 
-__all__ = ["BESIDE", "OPEN", "READ", "as_source", "is_source"]
-
-
-def _reader(opened: Callable[..., RowSource]) -> Callable[[Path, str | None], Any]:
-    def read(path: Path, key: str | None) -> Any:
-        source = opened(path, key)
-        return source.read(0, len(source))
-
-    return read
-
-
-def _beside(opened: Callable[..., Any]) -> Callable[[Path, str, str | None], tuple[Any, Any]]:
-    def beside(path: Path, ids: str, key: str | None) -> tuple[Any, Any]:
-        matrix = opened(path, key)
-        return matrix, matrix.beside(ids)
-
-    return beside
+__all__ = ["OPEN", "as_source", "is_source"]
 
 
 # The source of the matrix in a file, by its path and, unless it is the only one, its key.
@@ -49,23 +31,7 @@ OPEN: dict[str, Callable[..., RowSource]] = {
     ".h5ad": open_h5ad,
     ".zarr": ZarrArray,
     ".mat": open_mat,
-    ".parquet": TableFile,
-    ".arrow": TableFile,
     ".word2vec": WordVectors,
-}
-# A whole array of any shape, text included, by path and key.
-READ: dict[str, Callable[[Path, str | None], Any]] = {
-    ".npy": lambda path, _: read_npy(path),
-    ".npz": read_npz,
-    ".parquet": array_in_arrow,
-    ".arrow": array_in_arrow,
-    **{ending: _reader(OPEN[ending]) for ending in (".h5", ".hdf5", ".zarr", ".mat")},
-}
-# The rows and their ids, by path, name of the ids, and key of the rows.
-BESIDE: dict[str, Callable[[Path, str, str | None], tuple[Any, Any]]] = {
-    ".npz": beside_npz,
-    ".h5ad": beside_h5ad,
-    **{ending: _beside(OPEN[ending]) for ending in (".h5", ".hdf5", ".zarr")},
 }
 
 

@@ -17,28 +17,23 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca.blocks.sources._annotated import ids_of_h5ad
 from mvcca.blocks.sources._arrow_rows import cells_in_arrow, table_in_arrow
+from mvcca.blocks.sources._binary import read_npy
 from mvcca.blocks.sources._file import reason_of
 from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, as_ids
-from mvcca.blocks.sources._npz import kind_of_sparse, names_of_members
-from mvcca.blocks.sources._open import BESIDE, OPEN, READ
+from mvcca.blocks.sources._npz import beside_npz, kind_of_sparse, names_of_members, read_npz
+from mvcca.blocks.sources._open import OPEN
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._stream import content_of, text_of
-from mvcca.blocks.sources._text import text_lines
-from mvcca.blocks.sources._text_rows import (
-    array_in_text,
-    cells_in_text,
-    folder_of_texts,
-    table_in_text,
-)
+from mvcca.blocks.sources._stream import content_of
+from mvcca.blocks.sources._text_rows import cells_in_text, folder_of_texts, table_in_text
 
 __all__ = [
-    "lines_of_text",
     "open_matrix",
     "path_and_key",
-    "read_array",
     "read_cells",
     "read_table",
+    "read_whole",
 ]
 
 _ARROW = (".parquet", ".arrow")
@@ -144,18 +139,16 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
     path = os.fspath(path)
     with _reading(Path(path)):
         kind = content_of(path)
-        if kind in _TEXT:
-            table = read_table(path)
-            if table.source is None or not table.source.shape[1]:
-                raise SourceError(f"{path}: expected a table of numbers, found texts")
-            return table.source
         if kind == "folder":
             raise SourceError(f"{path}: expected a file, got a folder")
-        if kind in _ARROW:
-            table = table_in_arrow(path, path, key, ReadOptions())
-            if not isinstance(table.matrix, RowSource):
+        if kind in (*_TEXT, *_ARROW):
+            options = ReadOptions()
+            is_text = kind in _TEXT
+            table = read_table(path) if is_text else table_in_arrow(path, path, key, options)
+            source = table.source or table.matrix
+            if not isinstance(source, RowSource) or not source.shape[1]:
                 raise SourceError(f"{path}: expected columns of numbers, found texts")
-            return table.matrix
+            return source
         if kind not in (".npy", ".npz"):
             return OPEN[kind](path, key)
         if key is not None:
@@ -176,17 +169,25 @@ def _matrix_and_ids(
         vectors: Any = OPEN[kind](path)
         took = f"{file}: read as a matrix of word vectors: {_size(vectors)}, ids are words"
         return FileRows(file, vectors, as_ids(vectors.words), took, "word")
-    beside, name = BESIDE.get(kind), _name_of_ids(kind, path, reading.id)
-    if name is None:
-        matrix, ids = _opened(file, kind, path, key), None
-    elif beside is None:
-        raise SourceError(
-            f"{file}: it has no ids {name!r} of its rows; a .npz file may have, as "
-            "np.savez('rows.npz', rows=X, ids=names) writes it"
-        )
+    name = _name_of_ids(kind, path, reading.id)
+    matrix: Any
+    found: Any = None
+    if kind == ".npz" and name is not None:
+        matrix, found = beside_npz(Path(path), name, key)
+    elif kind == ".npz" and (key is not None or not _is_csr(path)):
+        matrix = read_whole(file).matrix
     else:
-        matrix, found = beside(Path(path), name, key)
-        ids = as_ids(found, matrix=matrix)
+        matrix = OPEN[kind](path) if kind in (".npy", ".npz") else OPEN[kind](path, key)
+    if kind == ".h5ad":
+        found = ids_of_h5ad(path, reading.id)
+    elif name is not None and found is None:
+        if not hasattr(matrix, "beside"):
+            raise SourceError(
+                f"{file}: it has no ids {name!r} of its rows; a .npz file may have, as "
+                "np.savez('rows.npz', rows=X, ids=names) writes it"
+            )
+        found = matrix.beside(name)
+    ids = None if found is None else as_ids(found, matrix=matrix)
     took = f"{file}: read as a matrix: {_size(matrix)}"
     took += "" if ids is None else f", ids in {name!r}"
     return FileRows(file, matrix, ids, took, name or "id")
@@ -199,13 +200,6 @@ def _name_of_ids(kind: str, path: str, given: str | None) -> str | None:
     names = names_of_members(path) if kind == ".npz" else []
     known = [one for one in (given, *_ID_NAMES) if one in names]
     return known[0] if known and len(names) > 1 else given
-
-
-def _opened(file: str, kind: str, path: str, key: str | None) -> Any:
-    """The matrix, to be read in blocks if its format allows; else the whole array."""
-    if kind == ".npz" and (key is not None or not _is_csr(path)):
-        return read_array(file)
-    return OPEN[kind](path) if kind in (".npy", ".npz") else OPEN[kind](path, key)
 
 
 def _size(matrix: Any) -> str:
@@ -222,7 +216,7 @@ def _is_csr(path: str) -> bool:
     return False
 
 
-# ---- cells, arrays and lines ---------------------------------------------------------------------
+# ---- cells and arrays ----------------------------------------------------------------------------
 
 
 def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
@@ -240,59 +234,37 @@ def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
         if kind in _ARROW:
             return cells_in_arrow(file, str(path), reading).chosen(reading)
         if kind not in _TEXT:
-            matrix = np.asarray(read_array(file))
-            matrix = matrix.reshape(len(matrix), -1).astype(str)
-            named = {f"{path.stem} {j}": column for j, column in enumerate(matrix.T)}
-            return FileRows(file, None, cells=named)
+            table = read_whole(file)
+            columns = np.asarray(table.matrix).reshape(len(table), -1).T
+            named = {f"{path.stem} {j}": as_ids(column) for j, column in enumerate(columns)}
+            return replace(table, matrix=None, cells=named)
         return cells_in_text(file, reading).chosen(reading)
 
 
-def read_array(
-    file: str, header: bool | None = None, n_rows: int | None = None, *, texts: bool = False
-) -> Any:
-    """Read a whole array: a matrix, or labels as numbers or texts.
-
-    Parameters
-    ----------
-    file : str
-        As for `read_table`, and arrays of one dimension.
-    header : bool, optional
-        Whether the first line of a text is a header.
-    n_rows : int, optional
-        Expected number of rows, which tells if the file does not.
-    texts : bool, default=False
-        Whether numbers in a text stay as they are written, such as ids.
-
-    Returns
-    -------
-    ndarray or csr_array
-        Texts are strings. A table of numbers with a header has the attribute ``columns``.
+def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> FileRows:
+    """Read an array of any shape into memory, such as labels, as `read_table` reads its rows.
 
     Raises
     ------
     SourceError
-        If the file is missing or damaged, or contains neither real numbers nor text.
+        If the file is missing, damaged or misses a value, or contains neither real numbers nor
+        text.
     """
     path, key = path_and_key(file)
     with _reading(path):
         kind = content_of(str(path))
-        if kind in _TEXT:
-            return array_in_text(file, header, n_rows, texts)
-        if kind not in READ:
-            raise SourceError(f"{file}: expected a table or an array, got {kind}")
-        array = READ[kind](path, key)
+        if kind not in (".npy", ".npz"):
+            table = read_table(file, reading, **given)
+            if table.missing is not None:
+                raise SourceError(f"{file}: {table.missing}")
+            matrix = table.matrix
+            if isinstance(matrix, RowSource):
+                matrix = matrix.read(0, len(matrix))
+            return replace(table, matrix=matrix)
+        array = read_npy(path) if kind == ".npy" else read_npz(path, key)
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise SourceError(f"{file}: expected real numbers or text, got {array.dtype}")
-    return array
-
-
-def lines_of_text(file: str) -> list[str]:
-    """Read the lines of a text, empty ones included."""
-    with _reading(Path(file)):
-        kind = content_of(file)
-        if kind != "text":
-            raise SourceError(f"{file}: expected a text, it is a {kind} file")
-        return text_lines(text_of(file))
+    return FileRows(file, array, took=f"{file}: read as an array: {_size(array)}")
 
 
 def path_and_key(name: str) -> tuple[Path, str | None]:

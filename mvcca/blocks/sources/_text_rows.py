@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.sources._dialect import Dialect, column_place, dialect_of, table_in
-from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, checked_texts
+from mvcca.blocks.sources._file_rows import FileRows, ReadOptions
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._stream import Text, is_workbook, text_of
 from mvcca.blocks.sources._text import (
@@ -23,7 +24,7 @@ from mvcca.blocks.sources._text import (
 )
 from mvcca.machine.warnings import warn
 
-__all__ = ["array_in_text", "cells_in_text", "folder_of_texts", "table_in_text"]
+__all__ = ["cells_in_text", "folder_of_texts", "table_in_text"]
 
 
 def _dialect_in(text: Text, reading: ReadOptions, lines: list[str] | None = None) -> Dialect | None:
@@ -39,7 +40,7 @@ def _dialect_in(text: Text, reading: ReadOptions, lines: list[str] | None = None
         named=reading.named,
         decimal=reading.decimal,
         thousands=reading.thousands,
-        is_table=reading.kind == "table",
+        kind=reading.kind,
     )
 
 
@@ -58,25 +59,37 @@ def table_in_text(file: str, reading: ReadOptions) -> FileRows:
         raise SourceError(f"{file}: it has no rows under its header")
     place = _place_of_ids(file, dialect, reading)
     places = _places(file, dialect, reading, place)
-    named = (dialect.names[place] if dialect.names and place is not None else "") or "id"
-    if len(places) == 1 and dialect.textual[places[0]]:
-        if dialect.delimiter == "\t" and place == 0 and text[0].lower().endswith(".txt"):
-            return _texts(file, text, named=True)  # quotation marks are part of them
-        source = TextTable(text, dialect, (), place)
+    is_text = len(places) == 1 and dialect.textual[places[0]]
+    if is_text and dialect.delimiter == "\t" and place == 0 and text[0].lower().endswith(".txt"):
+        return _texts(file, text, named=True)  # quotation marks are part of them
+    source = TextTable(text, dialect, () if is_text else places, place)
+    if other := _by_height(source, reading):
+        return table_in_text(file, other)
+    if is_text:
         cells, numbers = source.cells()
-        matrix: Any = checked_texts(file, cells[:, places[0]], numbers)
-        what = f"texts in column {places[0] + 1}"
+        matrix: Any = cells[:, places].astype(object)
+        took = _took(file, dialect, len(source), f"texts in column {places[0] + 1}", place)
+    else:
+        matrix, numbers = source, None
+        if source.kept is not None:
+            matrix = source.kept
+            matrix = matrix if source.columns is None else NamedColumns.of(matrix, source.columns)
+        what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
         took = _took(file, dialect, len(source), what, place)
-        return FileRows(file, matrix, source.ids, took, named, source=source)
-    source = TextTable(text, dialect, places, place)
-    matrix = source
-    if source.kept is not None:
-        matrix = source.kept
-        matrix = matrix if source.columns is None else NamedColumns.of(matrix, source.columns)
+    named = (dialect.names[place] if dialect.names and place is not None else "") or "id"
     missing = None if source.holes is None else source.missing_in_words()
-    what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
-    took = _took(file, dialect, len(source), what, place)
-    return FileRows(file, matrix, source.ids, took, named, missing, source)
+    return FileRows(file, matrix, source.ids, took, named, missing, source, lines=numbers)
+
+
+def _by_height(source: TextTable, reading: ReadOptions) -> ReadOptions | None:
+    """The other choice of a header, if the expected number of rows tells so."""
+    is_first_row = source.dialect.names is not None
+    if reading.header is not None or reading.n_rows != len(source) + (1 if is_first_row else -1):
+        return None
+    if not is_first_row:
+        first = few(source.cells()[0][0].tolist())
+        warn(f"{source.name}: line 1 ({first}) is read as a header, as there is one row too many")
+    return replace(reading, header=not is_first_row)
 
 
 def _took(file: str, dialect: Dialect, n_rows: int, what: str, place: int | None) -> str:
@@ -95,7 +108,8 @@ def _reject_title(file: str, lines: list[str], dialect: Dialect, reading: ReadOp
     """Raise for a line above the header that holds a single cell."""
     if dialect.width < 3 or reading.skip_lines or reading.header is not None:
         return
-    begin = dialect.begin - (dialect.names is not None)
+    names = dialect.names
+    begin = dialect.begin - (0 if names is None else 1 + "".join(names).count("\n"))
     first = lines[begin].split(dialect.delimiter)
     rest = [cell for cell in first if cell.strip()]
     if len(rest) == 1 and len(first) in (1, dialect.width) and rest[0].strip():
@@ -161,11 +175,13 @@ def _texts(file: str, text: Text, *, named: bool = False) -> FileRows:
     """One text per line, which may be `named` by an id and a tab before it."""
     lines = text_lines(text)
     took = f"{file}: read as texts: {len(lines):,}, one per line"
-    if not named:
-        return FileRows(file, checked_texts(file, lines), took=took)
-    ids, texts = zip(*(line.split("\t", 1) for line in lines), strict=True)
-    matrix = checked_texts(file, texts)
-    return FileRows(file, matrix, as_strings(list(ids)), f"{took}, ids before a tab")
+    numbers, ids = np.arange(1, len(lines) + 1), None
+    if named:
+        parts = [line.split("\t", 1) for line in lines]
+        ids, lines = as_strings([one for one, _ in parts]), [one for _, one in parts]
+        took = f"{took}, ids before a tab"
+    matrix = np.array(lines, dtype=object)[:, None]
+    return FileRows(file, matrix, ids, took, lines=numbers, are_lines=True)
 
 
 def folder_of_texts(path: Path) -> FileRows:
@@ -201,34 +217,17 @@ def cells_in_text(file: str, reading: ReadOptions) -> FileRows:
     text = text_of(file, reading.encoding, reading.sheet)
     dialect = _dialect_in(text, reading)
     if dialect is None:
-        raise SourceError(f"{file}: expected a table, found texts")
+        table = _texts(file, text)
+        texts = np.char.strip(as_strings(table.matrix[:, 0].tolist()))
+        return replace(table, matrix=None, cells={Path(file).stem: texts})
     place = None if reading.id is None else _place_of_ids(file, dialect, reading)
     if dialect.names is not None:
         _reject_twice(file, dialect.names)
     source = TextTable(text, dialect, (), place)
+    if other := _by_height(source, reading):
+        return cells_in_text(file, other)
     rows, lines = source.cells()
     names = dialect.names or [f"{Path(file).stem} {j}" for j in range(dialect.width)]
     found = {name: np.char.strip(rows[:, j]) for j, name in enumerate(names) if j != place}
     took = _took(file, dialect, len(rows), f"{len(found):,} columns", place)
     return FileRows(file, None, source.ids, took, cells=found, lines=lines)
-
-
-def array_in_text(file: str, header: bool | None, n_rows: int | None, texts: bool) -> Any:
-    """A whole table in text, as `read_array` returns it."""
-    text = text_of(file)
-    dialect = _dialect_in(text, ReadOptions(header=header, kind="table"))
-    if dialect is None:
-        raise SourceError(f"{file}: it is empty")
-    is_text = texts or any(dialect.textual)
-    source = TextTable(text, dialect, () if is_text else range(dialect.width), None)
-    if header is None and n_rows == len(source) + (1 if dialect.names is not None else -1):
-        if dialect.names is None:
-            first = few(source.cells()[0][0].tolist())
-            warn(f"{file}: line 1 ({first}) is read as a header, as there is one row too many")
-        return array_in_text(file, dialect.names is None, None, texts)
-    if is_text:
-        return source.cells()[0]
-    if source.holes is not None:
-        raise SourceError(f"{file}: {source.missing_in_words()}")
-    matrix = source.read(0, len(source))
-    return matrix if source.columns is None else NamedColumns.of(matrix, source.columns)

@@ -103,7 +103,7 @@ def align_unpaired(
     UserWarning
         If the alignment failed as far as can be told: known pairs that were left out do not find
         each other; or, without known pairs, the model does not come back to the same matches when
-        it starts again from a sample of its own.
+        it starts again from a new sample.
 
     See Also
     --------

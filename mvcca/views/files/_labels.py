@@ -1,30 +1,45 @@
-"""Labels of objects, word vectors of labels, and ids of rows, read from files."""
+"""Labels of objects, word vectors of labels, ids of rows and their numbers, read from files."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import SourceError, kind_of, read_array, read_table
-from mvcca.blocks.sources import ZERO, lines_of_text, table_in
+from mvcca.blocks import SourceError, kind_of
+from mvcca.blocks.sources import FileRows, ReadOptions, read_cells, read_table, read_whole
 from mvcca.views import Labels
 
+Say = Callable[[str], None]  # takes what a file was read as
 
-def read_labels(name: str, n_rows: int | None = None, header: bool | None = None) -> Labels:
+
+def silent(_: str) -> None:
+    """Say nothing."""
+
+
+def read_labels(
+    file: str,
+    reading: ReadOptions | None = None,
+    *,
+    n_rows: int | None = None,
+    say: Say = silent,
+) -> Labels:
     """Read labels of objects.
 
     Parameters
     ----------
-    name : str
-        A ``.txt`` file has one label set per line, separated by commas; an empty line is an object
-        without labels. Other formats, see `mvcca.blocks.read_table`, contain one class per row, an
-        indicator matrix or real label vectors.
+    file : str
+        As for `mvcca.blocks.read_table`: one class per row, an indicator matrix or real label
+        vectors; or a text with one label set per line, separated by commas, where an empty line is
+        an object without labels. Rows of integers in a .txt file are label sets too.
+    reading : ReadOptions, optional
+        How to read it.
     n_rows : int, optional
-        Expected number of objects: a column of words with one row more has a header.
-    header : bool, optional
-        Whether the first line of a table in text is a header.
+        Expected number of objects: a table with one row more has a header.
+    say : callable, optional
+        Takes what the file was read as.
 
     Returns
     -------
@@ -33,48 +48,76 @@ def read_labels(name: str, n_rows: int | None = None, header: bool | None = None
     Raises
     ------
     SourceError
-        If the file cannot be read, or does not contain labels, such as a ``.txt`` file with an
-        indicator matrix.
+        If the file cannot be read, does not contain labels, or those of another number of objects.
     """
-    if name.lower().endswith(".txt"):
-        lines = lines_of_text(name)
-        _check_label_sets(name, lines)
-        sets = [frozenset(filter(None, map(str.strip, line.split(",")))) for line in lines]
-        if not any(sets):
-            raise SourceError(f"{name}: expected one label set per line, found no label")
-        return Labels.of(sets)
-    array = read_array(name, header, n_rows)
-    array = array if kind_of(array).is_sparse else np.asarray(array)
-    if array.ndim == 2 and array.dtype.kind in "US":
-        if array.shape[1] > 1:
-            raise SourceError(
-                f"{name}: expected one column of class names, got {array.shape[1]}; save label "
-                "sets in a .txt file, one set per line"
-            )
-        array = array[:, 0]
-    if array.ndim not in (1, 2) or not array.shape[0]:
+    return labels_and_ids(file, reading, n_rows, say)[0]
+
+
+def labels_and_ids(
+    file: str, reading: ReadOptions | None, n_rows: int | None, say: Say
+) -> tuple[Labels, FileRows]:
+    """Labels of objects, and the rows that hold them, with their ids if there are some."""
+    table = read_whole(file, replace(reading or ReadOptions(), n_rows=n_rows))
+    say(table.took)
+    matrix = table.matrix
+    if not kind_of(matrix).is_sparse and (matrix.ndim not in (1, 2) or not len(matrix)):
         raise SourceError(
-            f"{name}: expected a class per row or a matrix with one row per object, got an array "
-            f"of shape {array.shape}"
+            f"{file}: expected a class per row or a matrix with one row per object, got an array "
+            f"of shape {matrix.shape}"
         )
+    if n_rows not in (None, len(table)):
+        raise SourceError(f"{file}: it contains {len(table):,} rows, expected {n_rows:,}")
     try:
-        return Labels.of(array)
+        return Labels.of(_sets_of_lines(table) or _sets_of_integers(table) or matrix), table
     except ValueError as error:
-        raise SourceError(f"{name}: {error}") from error
+        raise SourceError(f"{file}: {error}") from error
 
 
-def read_label_vectors(name: str, header: bool | None = None) -> Any:
+def _sets_of_lines(table: FileRows) -> list[frozenset[str]] | None:
+    """Label sets in the lines of a text, which are separated by commas."""
+    if not table.are_lines:
+        return None
+    lines = table.matrix[:, 0].tolist()
+    separated = sum(";" in line or "\t" in line for line in lines)
+    if separated > len(lines) / 2 and not any("," in line for line in lines):
+        raise ValueError(
+            f"expected one label set per line, separated by commas; {separated} of {len(lines)} "
+            "lines have tabs or semicolons and none has commas"
+        )
+    sets = [frozenset(filter(None, map(str.strip, line.split(",")))) for line in lines]
+    if not any(sets):
+        raise ValueError("expected one label set per line, found no label")
+    return sets
+
+
+def _sets_of_integers(table: FileRows) -> list[frozenset[str]] | None:
+    """Label sets of one size in a .txt file: no 0 and 1 of an indicator, no label twice."""
+    rows = table.matrix
+    if not table.file.lower().endswith(".txt") or table.columns is not None or rows.ndim != 2:
+        return None
+    if rows.dtype.kind != "f" or rows.shape[1] < 2 or table.source is None:
+        return None
+    ordered = np.sort(rows, axis=1)
+    is_set = (ordered[:, 1:] > ordered[:, :-1]).all() and (rows == np.floor(rows)).all()
+    if not is_set or table.source.dialect.delimiter != "," or np.isin(rows, (0, 1)).all():
+        return None
+    return [frozenset(map(str, row)) for row in rows.astype(int).tolist()]
+
+
+def read_label_vectors(file: str, reading: ReadOptions | None = None, *, say: Say = silent) -> Any:
     """Read word vectors of labels, as `mvcca.compare` takes them.
 
     Parameters
     ----------
-    name : str
+    file : str
         A ``.txt`` or ``.vec`` file has a label and its numbers on each line, separated by spaces,
         as word2vec and GloVe write them; labels may contain spaces, and a first line of two
         integers is skipped. Other formats contain one row per label, with labels as ids, as in
         word2vec's binary format, or without.
-    header : bool, optional
-        Whether the first line of a table in text is a header.
+    reading : ReadOptions, optional
+        How to read it.
+    say : callable, optional
+        Takes what the file was read as.
 
     Returns
     -------
@@ -87,138 +130,76 @@ def read_label_vectors(name: str, header: bool | None = None) -> Any:
         If the file cannot be read, or a line holds fewer numbers than most, or than the first line
         announces.
     """
-    if not name.lower().endswith((".txt", ".vec")):
-        table = read_table(name, header=header)
-        if table.missing is not None:
-            raise SourceError(f"{name}: {table.missing}")
-        rows = np.asarray(table.matrix)
-        return rows if table.ids is None else dict(zip(table.ids.tolist(), rows, strict=True))
-    lines = {
-        number: words
-        for number, line in enumerate(lines_of_text(name), start=1)
-        if (words := line.split())
-    }
-    first = next(iter(lines), 0)
-    claimed = None  # by word2vec: number of labels and of dimensions
-    if len(lines) > 1 and len(lines[first]) == 2 and all(map(str.isdecimal, lines[first])):
-        claimed = int(lines.pop(first)[1])
-    return _vectors(name, lines, claimed)
+    reading = reading or ReadOptions()
+    if file.lower().endswith((".txt", ".vec")):
+        reading = replace(reading, kind="vectors", id="1")
+    table = read_table(file, reading)
+    if table.missing is not None:
+        raise SourceError(f"{file}: {table.missing}")
+    say(table.took)
+    rows = np.asarray(table.matrix)
+    return rows if table.ids is None else dict(zip(table.ids.tolist(), rows, strict=True))
 
 
-def _vectors(name: str, lines: dict[int, list[str]], claimed: int | None) -> dict[str, np.ndarray]:
-    """Vectors by label, from the words of each line by its number."""
-    found = {number: _n_numbers_at_end(words) for number, words in lines.items()}
-    n_dims = claimed or max(Counter(found.values()).most_common(1), default=(0, 0))[0]
-    if n_dims < 1:
-        raise SourceError(f"{name}: expected a label and its numbers on each line")
-    for number, n_numbers in found.items():
-        if n_numbers < n_dims:
-            whose = "line 1 announces" if claimed else "most lines have"
-            raise SourceError(
-                f"{name}: expected a label and its numbers on each line; {whose} {n_dims} numbers, "
-                f"line {number} has {n_numbers}"
-            )
-    vectors = lines.values()
-    return {" ".join(line[:-n_dims]): np.array(line[-n_dims:], dtype=float) for line in vectors}
-
-
-def _check_label_sets(name: str, lines: list[str]) -> None:
-    """Raise unless lines can be label sets, separated by commas, rather than a table."""
-    for number, line in enumerate(lines, start=1):
-        if "\t" in line:
-            raise SourceError(
-                f"{name}: expected one label set per line, separated by commas; line {number} has "
-                "a tab. Save classes as one column of a .csv file, or an indicator matrix as .tsv"
-            )
-    separated = sum(";" in line for line in lines)
-    if separated > len(lines) / 2 and not any("," in line for line in lines):
-        raise SourceError(
-            f"{name}: expected one label set per line, separated by commas; {separated} of "
-            f"{len(lines)} lines have semicolons and none has commas"
-        )
-    mark = table_in(lines)
-    if mark is not None and not (mark == "," and _are_sets_of_integers(lines)):
-        raise SourceError(
-            f"{name}: expected one label set per line, separated by commas, found a table of "
-            "numbers; give it a name that ends in .csv or .tsv"
-        )
-
-
-def _are_sets_of_integers(lines: list[str]) -> bool:
-    """Whether lines of numbers are label sets: no 0 and 1 of an indicator, no label twice."""
-    sets = [[cell.strip() for cell in line.split(",") if cell.strip()] for line in lines]
-    labels = {label for own in sets for label in own}
-    is_integer = all(map(str.isdecimal, labels))
-    return is_integer and not labels <= {"0", "1"} and all(len(set(s)) == len(s) for s in sets)
-
-
-def read_ids(name: str, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
-    """Read ids of rows.
+def read_ids(
+    file: str,
+    reading: ReadOptions | None = None,
+    *,
+    n_rows: int | None = None,
+    say: Say = silent,
+) -> np.ndarray:
+    """Read ids of rows: one column of a table, an array, or the lines of a text.
 
     Parameters
     ----------
-    name : str
-        A ``.npy`` file contains integers or strings, a ``.csv`` or ``.tsv`` file one column of
-        text. Other files are texts with one id per line.
+    file : str
+        As for `mvcca.blocks.read_table`.
+    reading : ReadOptions, optional
+        How to read it.
     n_rows : int, optional
-        Expected number of ids. A ``.csv`` or ``.tsv`` file with one more line has a header.
-    header : bool, optional
-        Whether the first line of a ``.csv`` or ``.tsv`` file is a header.
+        Expected number of ids. A table with one row more has a header.
+    say : callable, optional
+        Takes what the file was read as.
 
     Returns
     -------
-    ndarray, shape (n_rows,)
+    ndarray of str, shape (n_rows,)
 
     Raises
     ------
     SourceError
-        If the file cannot be read, or does not contain ids, such as a table of numbers.
+        If the file cannot be read, does not contain ids, such as a table of several columns, or
+        those of another number of rows.
     """
-    if name.lower().endswith(".npy"):
-        ids = read_array(name)
-    elif name.lower().endswith((".csv", ".tsv", ".xlsx")):
-        ids = read_array(name, header, n_rows, texts=True)
-        if ids.ndim == 2 and ids.shape[1] > 1:
-            raise SourceError(f"{name}: expected one column, got {ids.shape[1]}")
-        ids = ids.ravel()
-    else:
-        lines = lines_of_text(name)
-        if "\t" in "".join(lines) or table_in(lines) not in (None, ","):
-            raise SourceError(f"{name}: expected one id per line, found a table; save its ids as "
-                              "one column of a .csv file")  # fmt: skip
-        ids = np.array(lines)
-    if ids.ndim != 1 or ids.dtype.kind not in "iuU":
-        raise SourceError(
-            f"{name}: expected integers or strings, one per row, got {ids.dtype} {ids.shape}"
-        )
-    if ids.dtype.kind == "U" and any("\0" in one for one in ids.tolist()):
-        raise SourceError(f"{name}: an id holds {ZERO}")
-    return ids
+    table = read_cells(file, replace(reading or ReadOptions(), n_rows=n_rows))
+    say(table.took)
+    if len(table.cells) != 1:
+        raise SourceError(f"{file}: expected one column, got {len(table.cells)}")
+    if n_rows not in (None, len(table)):
+        raise SourceError(f"{file}: it contains {len(table):,} rows, expected {n_rows:,}")
+    return next(iter(table.cells.values()))
 
 
 def read_row_numbers(
-    name: str, n_rows: int, n_numbers: int | None = None, header: bool | None = None
+    file: str,
+    n_rows: int,
+    reading: ReadOptions | None = None,
+    *,
+    n_numbers: int | None = None,
+    say: Say = silent,
 ) -> np.ndarray:
     """Read distinct row numbers from 0, one per line; they select from `n_rows` rows.
 
-    `n_numbers`, if known, tells whether there is a header, unless `header` does.
+    `n_numbers`, if known, tells whether there is a header.
     """
-    found = read_array(name, header, n_numbers)
+    table = read_whole(file, replace(reading or ReadOptions(), n_rows=n_numbers))
+    say(table.took)
+    found = table.matrix
     if kind_of(found).is_sparse or found.dtype.kind not in "iuf" or found.size != max(found.shape):
-        raise SourceError(f"{name}: expected one row number per line")
-    numbers = found.ravel()
+        raise SourceError(f"{file}: expected one row number per line")
+    numbers = np.asarray(found).ravel()
     if (numbers != np.floor(numbers)).any() or numbers.min() < 0 or numbers.max() >= n_rows:
-        raise SourceError(f"{name}: expected row numbers from 0 to {n_rows - 1}")
+        raise SourceError(f"{file}: expected row numbers from 0 to {n_rows - 1}")
     if len(np.unique(numbers)) < len(numbers):
-        raise SourceError(f"{name}: a row number is there twice; name every row once")
+        raise SourceError(f"{file}: a row number is there twice; name every row once")
     return numbers.astype(np.int64)
-
-
-def _n_numbers_at_end(line: list[str]) -> int:
-    """Number of words at the end of a line that are numbers; the first word is a label."""
-    for n_numbers, word in enumerate(reversed(line[1:])):
-        try:
-            float(word)
-        except ValueError:
-            return n_numbers
-    return len(line) - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -13,21 +13,24 @@ import numpy as np
 
 from mvcca.blocks import SourceError, as_block
 from mvcca.blocks.checks import FILL_IN, are_positions, few
-from mvcca.blocks.sources import FileRows, ReadOptions, path_and_key, read_cells, read_table
+from mvcca.blocks.sources import (
+    FileRows,
+    NamedColumns,
+    ReadOptions,
+    is_missing,
+    is_number,
+    path_and_key,
+    read_cells,
+    read_table,
+)
 from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
 from mvcca.views.files._checks import check_block, check_numbers
-from mvcca.views.files._labels import read_labels
+from mvcca.views.files._labels import Say, labels_and_ids, silent
 from mvcca.views.shared_ids import agreeing, unmatched, why_unmatched
 
 _FEW_ROWS = 1000  # which tell whether a column holds ids
 _MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
-
-Say = Callable[[str], None]  # takes what a file was read as
-
-
-def _silent(_: str) -> None:
-    """Say nothing."""
 
 
 def open_tables(
@@ -35,7 +38,8 @@ def open_tables(
     reading: Mapping[str, ReadOptions] | ReadOptions | None = None,
     *,
     holes: bool = False,
-    say: Say = _silent,
+    say: Say = silent,
+    confounds: str | None = None,
 ) -> dict[str, FileRows]:
     """Open the rows of views, with their ids if their files have some.
 
@@ -51,6 +55,8 @@ def open_tables(
         Whether values may be missing; else they are refused.
     say : callable, optional
         Takes what each file was read as.
+    confounds : str, optional
+        A view that may have columns of text: its matrix then holds the cells, as they are written.
 
     Returns
     -------
@@ -62,7 +68,11 @@ def open_tables(
         If a file cannot be read, or holds what is neither numbers nor texts.
     """
     known = {name: _reading_of(reading, name) for name in files}
-    tables = {name: read_table(file, known[name]) for name, file in files.items()}
+    tables = {name: read_table(files[name], known[name]) for name in files if name != confounds}
+    if confounds is not None and confounds in files:
+        n_rows = len(next(iter(tables.values()))) if tables else None
+        read = _confounds(files[confounds], replace(known[confounds], n_rows=n_rows))
+        tables = {name: tables.get(name, read) for name in files}
     for name, table in tables.items():
         others = [tables[other] for other in tables if other != name]
         wish = known[name].transpose
@@ -77,12 +87,28 @@ def open_tables(
         block = as_block(table.matrix)
         if table.missing is not None and not holes:
             raise SourceError(f"{table.file}: {table.missing}. {FILL_IN}")
-        if not block.holds_texts():
+        if block.holds_texts() and name != confounds:
+            table.check_texts()
+        elif block.holds_numbers():
             if table.source is not None:
                 _warn_of_ids(table)
             check_block(name, table.file, block, ids=table.ids, holes=holes)
     how = next((one.match_ids for one in known.values() if one.match_ids), "")
     return with_agreeing_ids(tables, how) if how else tables
+
+
+def _confounds(file: str, reading: ReadOptions) -> FileRows:
+    """A table of numbers, else its cells as they are written."""
+    cells = read_cells(file, reading)
+    first, *others = cells.cells
+    ids = cells.cells[first]
+    name_rows = others and len(np.unique(ids)) == len(ids) and not all(map(is_number, ids))
+    if reading.id is None and name_rows:
+        return _confounds(file, replace(reading, id=first or "index"))
+    if all(is_number(one) or is_missing(one) for own in cells.cells.values() for one in own):
+        return read_table(file, reading)
+    matrix = np.column_stack(list(cells.cells.values()))
+    return replace(cells, matrix=NamedColumns.of(matrix, tuple(cells.cells)), cells={})
 
 
 def with_agreeing_ids(tables: Mapping[str, FileRows], match_ids: str) -> dict[str, FileRows]:
@@ -145,7 +171,8 @@ def read_views(
     reading: Mapping[str, ReadOptions] | ReadOptions | None = None,
     check_finite: bool = False,
     holes: bool = False,
-    say: Say = _silent,
+    say: Say = silent,
+    confounds: str | None = None,
 ) -> tuple[Views, Any]:
     """Open the views in files, and read the labels of their objects.
 
@@ -168,6 +195,8 @@ def read_views(
         Whether values may be missing.
     say : callable, optional
         Takes what each file was read as.
+    confounds : str, optional
+        As for `open_tables`.
 
     Returns
     -------
@@ -197,23 +226,25 @@ def read_views(
     >>> views, len(y)
     (Views(4 objects, image: 3, text: 2), 4)
     """
-    tables = open_tables(files, reading, holes=holes, say=say)
+    tables = open_tables(files, reading, holes=holes, say=say, confounds=confounds)
     if check_finite:
         for name, table in tables.items():
             check_numbers(name, table.file, as_block(table.matrix), table.ids)
-    header = next((one.header for name in files if (one := _reading_of(reading, name))), None)
+    own = (reading.get("labels") if isinstance(reading, Mapping) else reading) or ReadOptions()
     if isinstance(labels, Mapping):
         y = {
-            name: _labels_of(labels[name], table.matrix.shape[0], f"view {name!r} has", header)
+            name: labels_and_ids(labels[name], own, table.matrix.shape[0], say)[0]
             for name, table in tables.items()
         }
         return Views.unpaired({name: table.matrix for name, table in tables.items()}), y
     ids = next((one.id for name in files if (one := _reading_of(reading, name)).id), None)
     if ids is None:
         views = in_order(tables)
-        return views, None if labels is None else _labels_of(
-            labels, len(views), "the views have", header
-        )
+        if labels is None:
+            return views, None
+        found, rows = labels_and_ids(labels, own, len(views), say)
+        check_same_order([*tables.values(), rows])
+        return views, found
     views = paired(tables)
     if not (views.seen.sum(axis=1) > 1).any():
         raise SourceError(_nothing_shared(tables, "two"))
@@ -221,8 +252,6 @@ def read_views(
     if labels is None:
         return views, None
     assert views.ids is not None
-    own = reading.get("labels") if isinstance(reading, Mapping) else reading
-    own = own or ReadOptions()
     return views, _labels_of_ids(labels, replace(own, id=own.id or ids), views.ids, say)
 
 
@@ -417,12 +446,3 @@ def file_stamp(file: str, block: Any = None) -> Any:
         return [path.name, str(path.resolve()), sha256(repr(sorted(parts)).encode()).hexdigest()]
     status = path.stat()
     return [Path(file).name, str(path.resolve()), status.st_size, status.st_mtime_ns]  # with key
-
-
-def _labels_of(file: str, height: int, whose: str, header: bool | None) -> Labels:
-    y = read_labels(file, height, header)
-    if len(y) != height:
-        raise SourceError(
-            f"{file}: it contains labels of {len(y)} objects, but {whose} {height} rows"
-        )
-    return y
