@@ -955,6 +955,19 @@ def test_info_needs_no_scikit_learn():
 
 
 @pytest.mark.usefixtures("model")
+def test_search_and_transform_by_affine_maps_need_neither_scikit_learn_nor_numba():
+    for line in (
+        "search model.mvcca --gallery image=image.npy --query text=text.npy -k 2 -o hits.csv",
+        "transform model.mvcca --view image=image.npy -o scores.npy",
+    ):
+        program = (
+            f"import sys\nfrom mvcca.cli import main\nassert main({line.split()}) == 0\n"
+            "assert not {'sklearn', 'numba', 'pandas', 'joblib'} & sys.modules.keys()"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.usefixtures("model")
 def test_info_reads_files_of_versions_that_kept_no_description(capsys):
     arrays, content = read_archive("model.mvcca")
     del content["description"]

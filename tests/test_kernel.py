@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -85,6 +86,23 @@ def test_exact_maps_by_kernel_matrices_are_those_by_features(kernel, reg, monkey
     np.testing.assert_allclose(
         fast.expected_correlations_by_pair_, slow.expected_correlations_by_pair_, atol=1e-10
     )
+
+
+def test_exact_kcca_of_given_kernels_overwrites_only_its_own_copies():
+    rows = random_views(400, (30, 20))
+    kernels = {name: pairwise_kernels(X, metric="rbf") for name, X in rows.items()}
+    before = {name: K.copy() for name, K in kernels.items()}
+    KCCA(3, kernel="precomputed", reg=0.05).fit(kernels)
+    for name, K in kernels.items():
+        np.testing.assert_array_equal(K, before[name])
+    tracemalloc.start()
+    try:
+        KCCA(3, reg=0.05).fit(rows)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # Two kernels, two factors that are kept, and four matrices of the dual problem.
+    assert peak < 9 * 8 * 400**2
 
 
 def test_views_that_the_dual_does_not_solve_exactly_are_left_to_features():

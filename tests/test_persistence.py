@@ -64,10 +64,13 @@ from mvcca import (
     Views,
     retrieval_scorer,
 )
+from mvcca.base import LinearEstimator
 from mvcca.machine.archive import ModelFileError, read_archive, write_archive
 from mvcca.persistence import load, save
 from mvcca.persistence._classes import CLASSES, models_in
 from mvcca.persistence._sklearn import Classes
+from mvcca.persistence.maps import load_maps
+from mvcca.retrieval.ranking import Ranking
 
 FITTED = [
     *(est for est in VARIANTS if not hasattr(est, "objective")),  # a function: files hold no code
@@ -152,6 +155,67 @@ def test_a_fitted_model_comes_back_attribute_by_attribute(estimator, path):
     assert_equal(back, model)
     assert repr(back) == repr(model)
     assert_same_scores(back, model, blocks_for(estimator, seed=1))
+
+
+@over(FITTED)
+def test_maps_without_the_estimator_rank_as_the_model_does(estimator, path):
+    model = fitted(estimator)
+    save(model, path)
+    maps, views = load_maps(path), Views(blocks_for(estimator, seed=1))
+    is_linear = isinstance(model, LinearEstimator) and not isinstance(model, KCCA | mvcca.JRL)
+    assert (maps is not None) == (is_linear and not hasattr(model, "questions_"))
+    if maps is None:
+        return
+    assert not isinstance(maps, BaseEstimator)
+    expected, found = (Ranking.of(own).project(views) for own in (model, maps))
+    for name, rows in expected.rows.items():
+        np.testing.assert_array_equal(found.rows[name], rows)
+    assert str(Ranking.of(maps)) == str(Ranking.of(model))
+    with pytest.raises(ValueError, match="features") as of_model:
+        model.project(Views({views.names[0]: np.ones((1, 99))}))
+    with pytest.raises(ValueError, match="features") as of_maps:
+        maps.project(Views({views.names[0]: np.ones((1, 99))}))
+    assert str(of_maps.value) == str(of_model.value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CCA(2, reg="cv"),
+        CCA(2, reg=0.1, confounds="b"),
+        MVCCA(2, reg=0.1, missing="em"),
+        MVCCA(2, reg="cv"),
+        make_pipeline(PerView(StandardScaler()), CCA(2, reg=0.1)),
+    ],
+    ids=["bank", "confounds", "holes", "questions", "pipeline"],
+)
+def test_searches_by_maps_alone_are_those_of_the_model(model, path):
+    rng = np.random.default_rng(0)
+    shared = rng.normal(size=(80, 3))
+    blocks = {name: shared @ rng.normal(size=(3, 5)) + rng.normal(size=(80, 5)) for name in "abc"}
+    if isinstance(model, Pipeline) or (type(model) is CCA and model.confounds is None):
+        del blocks["b"]
+    if getattr(model, "missing", "error") == "em":
+        blocks["a"][3, 1] = np.nan
+    model = clone(model).fit(Views(blocks))
+    save(model, path)
+    maps, views = load_maps(path), Views(blocks)
+    is_plain = not isinstance(model, Pipeline) and not hasattr(model, "questions_")
+    assert (maps is not None) == is_plain
+    if maps is not None:
+        index, expected = (RetrievalIndex(own).add(views) for own in (maps, model))
+        assert_equal(index.search(views, "c", 5), expected.search(views, "c", 5))
+
+
+def test_maps_whose_parts_do_not_fit_are_left_to_load(path):
+    save(CCA(2, reg=0.1).fit(*np.random.default_rng(0).normal(size=(2, 30, 4))), path)
+    arrays, content = read_archive(path)
+    name = content["model"]["parts"]["means_"]["items"]["X"]["array"]
+    arrays[name] = arrays[name][:3]
+    write_archive(path, arrays, content)
+    assert load_maps(path) is None
+    with pytest.raises(ModelFileError, match="cannot be put together"):
+        load(path)
 
 
 @over(FITTED)

@@ -6,11 +6,22 @@ statistic of each method and the problem it solves are defined in `mvcca.linear`
 
 from typing import TYPE_CHECKING
 
-from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
-from mvcca.base.ranked_by_correlation import RankedByCorrelation
 from mvcca.base.requirements import Requirements
-from mvcca.base.statistic_estimator import StatisticEstimator
 from mvcca.machine.on_access import on_access
+
+if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
+    from mvcca.base.ranked_by_correlation import RankedByCorrelation
+    from mvcca.base.statistic_estimator import StatisticEstimator
+else:  # what projects rows does without scikit-learn
+    __getattr__ = on_access(
+        __name__,
+        {
+            "estimator": ("LinearEstimator", "MultiViewEstimator", "all_or_nothing"),
+            "ranked_by_correlation": ("RankedByCorrelation",),
+            "statistic_estimator": ("StatisticEstimator",),
+        },
+    )
 
 __all__ = [
     "LinearEstimator",
@@ -20,6 +31,3 @@ __all__ = [
     "StatisticEstimator",
     "all_or_nothing",
 ]
-
-if not TYPE_CHECKING:  # it would hide misspelt names
-    __getattr__ = on_access(__name__)

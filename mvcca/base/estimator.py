@@ -7,7 +7,7 @@ of the input. The statistic of each method and its problem are defined in `mvcca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial, wraps
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, get_args
 
@@ -15,22 +15,17 @@ import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base.inputs import checked_views
-from mvcca.base.projection import projected, scores_by_view
-from mvcca.base.requirements import Requirements
+from mvcca.base.projecting import ProjectsRows
+from mvcca.base.projection import projected
 from mvcca.base.scores import score_of
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
 from mvcca.machine.documentation import Documented
 from mvcca.model_selection import Goal
 from mvcca.problem import Maps
-from mvcca.problem.expected import Expected
-from mvcca.statistics import Regression
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, holds_views
-from mvcca.views.coding import Coding
 from mvcca.views.output import OutputContainerMixin
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -59,17 +54,13 @@ def all_or_nothing(fit: Fit) -> Fit:
 
 
 class MultiViewEstimator(
-    ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, Documented, BaseEstimator
+    ProjectsRows, ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, Documented, BaseEstimator
 ):
     """Base of all estimators that map several views into one space.
 
     Subclasses define `fit` and `_projection`, and declare in ``requires`` what they ask of views
     and labels.
     """
-
-    # Method whose rows retrieval compares, and their similarity; see `mvcca.retrieval.ranking`.
-    retrieval_ranking: ClassVar[tuple[str, str]] = ("transform", "cosine")
-    requires: ClassVar[Requirements] = Requirements()
 
     # What "auto" stands for where folds choose nothing; beside a parameter that is "cv", they
     # choose it, too, so that a fit searches what `mvcca.compare` does.
@@ -79,100 +70,11 @@ class MultiViewEstimator(
     if_units_are_unlike: ClassVar[str] = "Standardize its columns"
 
     cv_goal: Goal | None = None  # of parameters that are "cv"
-    confounds: str | None = None  # the view that is removed from the others
     scale: Any = False  # which views are standardized
     reg_unit: str = "relative"
-    missing: str = "error"  # what to do with missing cells
-    n_components_: int
     ranking_: str  # chosen by folds
     cv_results_: dict[str, Any]
-    view_names_: tuple[str, ...]  # that have scores
-    _widths: dict[str, int]  # of the fitted views, confounds included
-    _coding: Coding  # of the confounds
     _y_is_vector: bool | None = None  # whether the second of two lone matrices was a vector
-
-    @property
-    def maps_(self) -> Maps | None:
-        """The fitted affine maps as a value; None if scores are not made by such maps."""
-        if not hasattr(self, "means_"):
-            return None
-        rho, expected = getattr(self, "expected_correlations_", None), None
-        if rho is not None:
-            expected = Expected(rho, self.expected_correlations_by_pair_, self.expected_deviations_)
-        regression, z = None, self.confounds
-        if z is not None:
-            regression = Regression(z, self.means_[z], self.confound_coefficients_, self.ranks_[z])
-        return Maps(
-            self.weights_,
-            self.means_,
-            eigenvalues=getattr(self, "eigenvalues_", None),
-            power=getattr(self, "power", 0.0),
-            expected=expected,
-            regression=regression,
-            precisions=getattr(self, "precisions_", None),
-        )
-
-    def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
-        """The function that projects checked rows of a view, which must not hold the estimator."""
-        assert maps is not None
-        return partial(maps.project, name)
-
-    def scores_of(self, views: Views, maps: Maps | None) -> dict[str, Any]:
-        """Scores of checked views; override it if those of one view depend on another.
-
-        Parameters
-        ----------
-        views : Views
-            Any of the fitted views.
-        maps : Maps or None
-            Affine maps to end in, `maps_` or others.
-        """
-        bytes_of_features = 8 if self.requires.dense else 0
-        scores = {}
-        for name, block in views.blocks.items():
-            if name == self.confounds:
-                continue
-            # Lazy tasks carry the maps to workers: only those of their view.
-            own = maps.select([name]) if block.is_lazy and maps is not None else maps
-            # Raises where batches do not suffice, before a projection is asked for.
-            width = self.n_components_ if own is None else own.weights[name].shape[1]
-            project = self._projection(name, own)
-            scores[name] = block.mapped(project, width, bytes_of_features * block.shape[1])
-            if maps is not None and maps.regression is not None:
-                z = maps.regression.name
-                of_confounds = partial(maps.of_confounds(name).project, z)
-                scores[name] = scores[name] - views.rows_beside(z, name).mapped(of_confounds, width)
-        return scores
-
-    def project(self, views: Views, method: str = "transform") -> dict[str, Any]:
-        """Project the rows of `Views` and return the scores by view.
-
-        Code that holds `Views`, such as rankings and comparisons, calls this instead of
-        `transform`, which also reads and returns other containers. Rows are checked against the
-        fitted views once, and ``views.replace(scores)`` makes `Views` of the scores again.
-
-        Parameters
-        ----------
-        views : Views
-            Any of the fitted views, paired or not; a view in which no object is seen may be empty.
-        method : str, default="transform"
-            Name of the method whose scores to compute: "transform", "variates", or the one that
-            `retrieval_ranking` declares.
-
-        Returns
-        -------
-        dict of str to matrix of shape (n_rows, n_components)
-            In the precision of the rows, and where the method computes with them: arrays, arrays on
-            a device, or lazy Dask arrays; never DataFrames.
-
-        Raises
-        ------
-        ValueError
-            If a view is unknown or does not have the fitted features, or a value is not finite.
-        """
-        if not hasattr(self, "view_names_"):
-            check_is_fitted(self)  # raises; it takes longer than to project a query
-        return scores_by_view(self, checked_views(self, views, allow_empty=True), method)
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """Project rows of any of the fitted views into the shared space.

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base.inputs import as_fitted_views, checked_views, open_matrices
+from mvcca.base.fitted_views import as_fitted_views, checked_views
+from mvcca.base.inputs import open_matrices
+from mvcca.base.projecting import scores_by_view
 from mvcca.views import Views, holds_views, in_same_container
-
-
-def scores_by_view(estimator: Any, views: Views, method: str) -> dict[str, Any]:
-    """What a public method of this name returns for checked views, by view.
-
-    Any method but "transform" and "variates" computes it in ``_NAME_of``, or takes and returns
-    `Views`.
-    """
-    if method in ("transform", "variates"):
-        maps = estimator.maps_
-        if method == "variates" and maps is not None and maps.power:
-            maps = replace(maps, power=0.0)
-        return estimator.scores_of(views, maps)
-    of_views = getattr(estimator, f"_{method}_of", None)
-    if of_views is None:
-        return dict(getattr(estimator, method)(views).items())
-    return of_views(views)
 
 
 def projected(estimator: Any, X: Any, y: Any, method: str) -> Any:

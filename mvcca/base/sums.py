@@ -10,13 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from mvcca.base.inputs import (
-    NOTES,
-    check_names_of_confounds,
-    check_number_of_views,
-    forget,
-    note_views,
-)
+from mvcca.base.fitted_views import check_names_of_confounds
+from mvcca.base.inputs import NOTES, check_number_of_views, forget, note_views
 from mvcca.base.standardizing import open_units
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import SEARCHED

@@ -311,6 +311,10 @@ class Block(ABC):
         """Whether no number is NaN or infinite."""
         return all(block.is_finite() for block in self.row_blocks())
 
+    def are_finite_floats(self) -> bool:
+        """Whether this is known to be a matrix in NumPy that estimators compute with as it is."""
+        return False
+
     def mapped(self, function: Callable[[Any], Any], width: int, row_bytes: int = 0) -> Any:
         """`function` of the rows, (n, width): block by block if they are not in memory.
 

@@ -79,9 +79,12 @@ class CheckedRows(Selection):
 
     def checked(self, rows: Any, start: int) -> Any:
         """A block of rows from `start` on, as checked floats."""
+        block = host_block(rows).canonical()
+        if block.are_finite_floats():
+            return block.matrix
         from sklearn.utils import check_array
 
-        matrix = host_block(rows).canonical().matrix
+        matrix = block.matrix
         options = {
             "accept_sparse": "csr",
             "dtype": FLOATS,

@@ -16,7 +16,6 @@ from mvcca.machine.threads import each
 __all__ = ["DenseBlock"]
 
 _FLOAT32_POWERS = 100  # of 126
-_MANY_BYTES = 2**26  # which one thread checks slowly
 _PIECE_BYTES, _FEWEST_PIECE_ROWS = 2**20, 64  # of rows whose copies stay in the cache
 _SAMPLED_ROWS, _MORE_ROWS = 256, 4096  # which tell the sizes of columns
 
@@ -205,28 +204,23 @@ class DenseBlock(Block):
     def checked(
         self, estimator: Any, name: str, ids: np.ndarray | None = None, **options: Any
     ) -> DenseBlock:
-        is_large = self.matrix.nbytes > _MANY_BYTES and self.dtype in FLOATS
-        try:
-            # Large rows are checked by several threads, and by scikit-learn if that finds a fault.
-            finite = is_large and self.is_finite()
-            options = {"ensure_all_finite": not finite} | options
-            matrix = check_numbers(self.matrix, estimator, ids, **options)
+        if self.are_finite_floats() and len(self.matrix) >= options.get("ensure_min_samples", 1):
+            return self
+        try:  # scikit-learn converts other numbers, and names a fault
+            return DenseBlock(check_numbers(self.matrix, estimator, ids, **options))
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
-        return DenseBlock(matrix)
 
     def checked_once(self) -> Block:
-        is_checked = self.matrix.ndim == 2 and self.dtype in FLOATS and self.is_finite()
-        return FiniteBlock(self.matrix) if is_checked else self
+        return FiniteBlock(self.matrix) if self.are_finite_floats() else self
+
+    def are_finite_floats(self) -> bool:
+        is_plain = type(self.matrix) is np.ndarray and self.matrix.ndim == 2 and self.shape[1] > 0
+        return is_plain and self.dtype in FLOATS and self.is_finite()
 
 
 class FiniteBlock(DenseBlock):
     """Rows in a NumPy array of floats that are known to be finite."""
 
-    def checked(
-        self, estimator: Any, name: str, ids: np.ndarray | None = None, **options: Any
-    ) -> DenseBlock:
-        is_enough = len(self.matrix) >= options.get("ensure_min_samples", 1)
-        if is_enough and self.shape[1]:
-            return self
-        return super().checked(estimator, name, ids, **options)
+    def are_finite_floats(self) -> bool:
+        return True

@@ -166,11 +166,15 @@ def checked_page(name: str, inputs: Iterable[str]) -> Path:
 
 
 def load_model(name: str) -> Any:
-    """Load a model that can project rows."""
-    from mvcca.persistence import load
+    """Load what projects and ranks rows as a model does: its maps, or else the model itself."""
+    from mvcca.persistence.maps import load_maps
 
     if kind_of(model_file(name)) == "migration":
         raise CommandError(f"{name}: contains a migration; `mvcca transform` maps rows by it")
+    if (maps := load_maps(name)) is not None:
+        return maps
+    from mvcca.persistence import load
+
     model = load(name)
     if not hasattr(model, "transform"):
         raise CommandError(

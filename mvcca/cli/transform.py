@@ -96,7 +96,7 @@ def _projection(options: Namespace) -> Callable[[Any], Any]:
 
     model = load_model(options.model)
     if options.role is None:
-        found: Callable[[Any], Any] = model.transform
+        found: Callable[[Any], Any] = getattr(model, "project", None) or model.transform
         return found
     return partial(
         retrieval_vectors,

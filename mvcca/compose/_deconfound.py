@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base.inputs import check_fitted_views, forget
+from mvcca.base.fitted_views import check_fitted_views
+from mvcca.base.inputs import forget
 from mvcca.blocks import Block, as_block, to_host
 from mvcca.blocks.checks import column_labels
 from mvcca.machine.config import block_slices

@@ -13,7 +13,8 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca.base.inputs import check_features, forget
+from mvcca.base.fitted_views import check_features
+from mvcca.base.inputs import forget
 from mvcca.blocks import stack, to_plain
 from mvcca.blocks.checks import FLOATS, column_labels, of_view, only_numbers
 from mvcca.machine.documentation import Documented

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base.inputs import check_fitted_views, forget
+from mvcca.base.fitted_views import check_fitted_views
+from mvcca.base.inputs import forget
 from mvcca.blocks import Block, to_host
 from mvcca.blocks.checks import column_labels, few
 from mvcca.machine.documentation import Documented

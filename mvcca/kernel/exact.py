@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mvcca.kernel.held_out import expected_of_scores, fold_of, keys_of, with_expected
+from mvcca.kernel.held_out import expected_of_scores, fold_of, keys_of
+from mvcca.kernel.kernels import is_symmetric
 from mvcca.linear.features import FeatureMap, sizes_in_any_order
 from mvcca.problem import Maps, Rows, in_dual_of_kernels
 from mvcca.views import Views
@@ -29,11 +30,8 @@ def exact_maps(maps: Mapping[str, FeatureMap], rows: Rows) -> Maps | None:
     if any(maps[name].n_features < block.shape[0] for name, block in views.items()):
         return None
     kernels = {name: maps[name].basis(block) for name, block in views.items()}
-    if not all(np.allclose(K, K.T, rtol=1e-6) for K in kernels.values()):
+    if not all(is_symmetric(K) for K in kernels.values()):
         return None  # landmarks in another order than the rows
-    found = in_dual_of_kernels(rows, kernels)
-    if found is None or found.variances is None:
-        return None
     folds = fold_of(keys_of(views), len(views))
     scores = []
     for fold in np.unique(folds[folds >= 0]):
@@ -46,5 +44,8 @@ def exact_maps(maps: Mapping[str, FeatureMap], rows: Rows) -> Maps | None:
         }
         scores.append(Views(projected))
     expected = expected_of_scores(scores, [np.ones(len(held)) for held in scores])
+    found = in_dual_of_kernels(rows, kernels)
+    if found is None or found.variances is None or expected is None:
+        return None
     sizes = {n: sizes_in_any_order(own[0], len(own)) for n, own in found.variances.items()}
-    return replace(with_expected(found, expected), variances=sizes)
+    return replace(found, expected=expected, variances=sizes)

@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _LONG = 500  # rows and columns; smaller problems take less than 0.1 s
 _PADDING = 8  # rows below a matrix in memory
+_MIRRORED = 64  # rows and columns of a block that stays in a cache
 
 
 def interruptible(function: Callable[..., T], *args: Any, **options: Any) -> T:
@@ -86,6 +87,15 @@ def top_eigenpairs_and_values(A: np.ndarray, k: int) -> tuple[np.ndarray, np.nda
     k = vectors.shape[1]
     _call("dormtr", n, b"L", b"L", b"N", n, k, reflectors, n + _PADDING, tau, vectors, n)
     return values, vectors
+
+
+def mirror_lower(A: np.ndarray) -> None:
+    """Make a matrix symmetric in place, by its lower half."""
+    for start in range(0, len(A), _MIRRORED):
+        stop = start + _MIRRORED
+        A[start:stop, stop:] = A[stop:, start:stop].T
+        own = A[start:stop, start:stop]
+        own[...] = np.tril(own) + np.tril(own, -1).T
 
 
 def tridiagonal(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

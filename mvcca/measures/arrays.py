@@ -98,8 +98,8 @@ def descending_order(scores: np.ndarray, k: int | None = None) -> np.ndarray:
     if 0 < length < scores.shape[1] and scores.itemsize * scores.shape[1] <= _SHORT:
         reach = scores >= np.partition(scores, -length, axis=1)[:, -length, None]
         exact = count_true(reach) == length  # others have ties at the end of the list
-        items = np.nonzero(reach[exact])[1].reshape(-1, length)
-        best = np.take_along_axis(scores[exact], items, axis=1)
+        items = np.flatnonzero(reach[exact]).reshape(-1, length) % scores.shape[1]
+        best = scores[np.flatnonzero(exact)[:, None], items]
         best_first = np.argsort(-best, axis=1, kind="stable")
         order[exact] = np.take_along_axis(items, best_first, axis=1)
         rest = np.flatnonzero(~exact)

@@ -19,7 +19,6 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
 from mvcca import compose, kernel, linear
-from mvcca.blocks import as_block
 from mvcca.kernel.classifiers import GivenClassifiers, LogisticModel
 from mvcca.kernel.held_out import HeldOut, HeldOutFeatures
 from mvcca.kernel.kernels import Kernel
@@ -36,14 +35,11 @@ from mvcca.model_selection import (
     retrieval_scorer,
 )
 from mvcca.model_selection.questions import Evidence, Questions, TrainingCovariance
-from mvcca.persistence._estimators import (
-    ClassOf,
-    make_estimator,
-    parts_of_estimator,
-    stored_estimator,
-)
+from mvcca.persistence._estimators import make_estimator, parts_of_estimator, stored_estimator
 from mvcca.persistence._given import GIVEN, Code, Given
 from mvcca.persistence._sklearn import HELD, arguments_of, stored_search
+from mvcca.persistence._values import ClassOf
+from mvcca.persistence.maps import VIEWS
 from mvcca.problem import Shrunk
 from mvcca.problem.question import JointGaussian, SharedSpace
 from mvcca.retrieval import RetrievalIndex
@@ -55,7 +51,7 @@ from mvcca.statistics import (
     PairMoments,
     PatternMoments,
 )
-from mvcca.views import Labels, Views
+from mvcca.views import Labels
 from mvcca.views.labels_by_view import LabelsByView
 
 
@@ -65,18 +61,6 @@ def _stored_fields(cls: Any) -> ClassOf:
     return ClassOf(
         cls, lambda value: {name: getattr(value, name) for name in names}, lambda p: cls(**p)
     )
-
-
-def _parts_of_views(views: Views) -> dict[str, Any]:
-    return {"blocks": dict(views.items()), "seen": views.seen}
-
-
-def _make_views(parts: dict[str, Any]) -> Views:
-    blocks, seen = parts["blocks"], parts["seen"]
-    for (name, block), column in zip(blocks.items(), seen.T, strict=True):
-        if column.dtype != bool or block.shape[0] != column.sum():
-            raise ValueError(f"view {name!r} does not have one row per object that is seen in it")
-    return Views.of({name: as_block(block) for name, block in blocks.items()}, seen)
 
 
 def _parts_of_distinct(labels: Labels) -> dict[str, Any]:
@@ -118,7 +102,7 @@ CLASSES: Mapping[str, ClassOf] = {
         arguments_of,
         lambda parts: ClassDisjointSplit(**parts),
     ),
-    "Views": ClassOf(Views, _parts_of_views, _make_views),
+    "Views": VIEWS,
     "Labels": ClassOf(Labels, _parts_of_distinct, lambda parts: Labels(**parts)),
     "LabelsByView": _stored_fields(LabelsByView),
     "LabelledRows": replace(_stored_fields(LabelledRows), make=_make_labelled_rows),

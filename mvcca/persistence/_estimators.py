@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from mvcca.persistence._trial import tried
-
-
-class NotStorable(TypeError):
-    """Only pickle could store something that a model holds."""
-
-
-@dataclass(frozen=True)
-class ClassOf:
-    """How objects of a class are taken apart into named values, and made again from them."""
-
-    type: type
-    parts: Callable[[Any], dict[str, Any]]
-    make: Callable[[dict[str, Any]], Any]
+from mvcca.persistence._values import ClassOf, NotStorable
 
 
 def stored_estimator(cls: type[BaseEstimator]) -> ClassOf:

@@ -11,13 +11,12 @@ from typing import Any
 from mvcca.machine.archive import ModelFileError, not_ours, read_archive, write_archive
 from mvcca.persistence._classes import CLASSES, models_in, with_deep
 from mvcca.persistence._described import described
-from mvcca.persistence._estimators import NotStorable
 from mvcca.persistence._given import Given
 from mvcca.persistence._sklearn import Classes
-from mvcca.persistence._values import Reader, Writer
+from mvcca.persistence._values import NotStorable, Reader, Writer
+from mvcca.persistence.maps import FORMAT, ranking_of_maps
 
 _KIND = "model"  # other archives are checkpoints
-_FORMAT = 3  # of models: which classes and attributes they have; other formats are refused
 
 
 def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) -> None:
@@ -85,10 +84,11 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     deep = not writer.kinds.isdisjoint(table.keys() - CLASSES.keys())
     content = {
         "kind": _KIND,
-        "format": _FORMAT,
+        "format": FORMAT,
         "written by": _versions(deep),
         "deep": deep,
         "description": json.dumps(described(model), default=repr),  # in itself: NaN is allowed
+        "ranking of maps": ranking_of_maps(model),
         "model": root,
     }
     write_archive(path, writer.arrays, content)
@@ -154,10 +154,10 @@ def load(
     written_by = content.get("written by", {})
     if not isinstance(written_by, dict) or not all(type(v) is str for v in written_by.values()):
         not_ours(path, "does not say by which versions it was written")
-    if (found := content.get("format", 1)) != _FORMAT:
+    if (found := content.get("format", 1)) != FORMAT:
         raise ModelFileError(
             f"{os.fspath(path)} holds a model in format {found!r}, written by {written_by}; this "
-            f"version reads format {_FORMAT}. Load it with the version that wrote it, or fit and "
+            f"version reads format {FORMAT}. Load it with the version that wrote it, or fit and "
             "save it again."
         )
     deep = bool(content.get("deep"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,88 +70,80 @@ def resumable(
     >>> [file.name for file in path.parent.iterdir()]
     ['digits.mvcca']
     """
-    checkpoint = _CheckpointDirectory(path.with_name(f"{path.name}.partial"), flag)
-    checkpoint.begin(json.loads(json.dumps({_VERSION: _version(), **arguments})), resume)
-    with (
-        checkpoint.kept(),
-        config_context(checkpoint=checkpoint.folder),
-        checkpoint_until_written(),
-    ):
+    folder = path.with_name(f"{path.name}.partial")
+    _begin(folder, json.loads(json.dumps({_VERSION: _version(), **arguments})), resume, flag)
+    with _kept(folder, flag), config_context(checkpoint=folder), checkpoint_until_written():
         yield
 
 
-@dataclass(frozen=True)
-class _CheckpointDirectory:
-    """The checkpoint directory of one model file."""
+def _begin(folder: Path, arguments: dict[str, Any], resume: bool, flag: str) -> None:
+    """Prepare the checkpoint directory for a fit: empty, unless an earlier fit is resumed."""
+    if resume and _is_begun(folder):
+        _check_same(folder, arguments, flag)
+        return
+    if resume:
+        warn(f"nothing to resume in {folder}: starting over")
+    _remove(folder)
+    folder.mkdir()
+    with replacing(folder / _ARGUMENTS) as file:
+        file.write(json.dumps(arguments, indent=2).encode())
 
-    folder: Path
-    flag: str
 
-    def begin(self, arguments: dict[str, Any], resume: bool) -> None:
-        """Prepare the directory for a fit: empty, unless an earlier fit is resumed."""
-        if resume and self.is_begun:
-            self._check_same(arguments)
-            return
-        if resume:
-            warn(f"nothing to resume in {self.folder}: starting over")
-        self.remove()
-        self.folder.mkdir()
-        with replacing(self.folder / _ARGUMENTS) as file:
-            file.write(json.dumps(arguments, indent=2).encode())
+@contextmanager
+def _kept(folder: Path, flag: str) -> Iterator[None]:
+    """Keep the directory if the body fails after saving state; then advise to resume."""
+    advice = f"continue with {flag} ({folder})"
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(*([advice] if _is_begun(folder) else [])) from None
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or not _is_begun(folder):
+            raise
+        raise OSError(f"{' '.join(str(error).split())}; {advice}") from error
+    finally:
+        if not _is_begun(folder):
+            _remove(folder)
 
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Keep the directory if the body fails after saving state; then advise to resume."""
-        advice = f"continue with {self.flag} ({self.folder})"
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(*([advice] if self.is_begun else [])) from None
-        except OSError as error:
-            if isinstance(error, BrokenPipeError) or not self.is_begun:
-                raise
-            raise OSError(f"{' '.join(str(error).split())}; {advice}") from error
-        finally:
-            if not self.is_begun:
-                self.remove()
 
-    @property
-    def is_begun(self) -> bool:
-        """Whether the state of a pass has been saved."""
-        return self.folder.is_dir() and any(map(_is_saved_pass, self.folder.iterdir()))
+def _is_begun(folder: Path) -> bool:
+    """Whether the state of a pass has been saved."""
+    return folder.is_dir() and any(map(_is_saved_pass, folder.iterdir()))
 
-    def remove(self) -> None:
-        """Remove the directory, if it exists and contains nothing but a checkpoint."""
-        if not self.folder.exists():
-            return
-        files = sorted(self.folder.iterdir())
-        arguments = [file for file in files if final_name(file.name) == _ARGUMENTS]
-        passes = [file for file in files if is_pass_file(file.name)]
-        others = [file for file in files if file not in (*arguments, *passes)]
-        if others or (files and not any(map(_is_ours, arguments))):
-            raise ValueError(
-                f"{self.folder}: expected a checkpoint, found {(others or files)[0].name}, "
-                "which does not belong to one. Move it away, or choose another name of the model"
-            )
-        for file in (*passes, *arguments):
-            file.unlink()
-        self.folder.rmdir()
 
-    def _check_same(self, arguments: dict[str, Any]) -> None:
-        try:
-            before = json.loads((self.folder / _ARGUMENTS).read_text(encoding="utf-8"))
-            changed = [k for k in {**before, **arguments} if before.get(k) != arguments.get(k)]
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"{self.folder}: the arguments of its fit cannot be read; omit {self.flag} to "
-                "start over"
-            ) from error
-        if changed or list(before) != list(arguments):
-            what = ", ".join(changed) or "order of views"
-            raise ValueError(
-                f"{self.flag}: the fit in {self.folder} was started with a different {what} (or a "
-                f"file has changed since). Repeat it as it was, or omit {self.flag} to start over"
-            )
+def _remove(folder: Path) -> None:
+    """Remove the directory, if it exists and contains nothing but a checkpoint."""
+    if not folder.exists():
+        return
+    files = sorted(folder.iterdir())
+    arguments = [file for file in files if final_name(file.name) == _ARGUMENTS]
+    passes = [file for file in files if is_pass_file(file.name)]
+    others = [file for file in files if file not in (*arguments, *passes)]
+    if others or (files and not any(map(_is_ours, arguments))):
+        raise ValueError(
+            f"{folder}: expected a checkpoint, found {(others or files)[0].name}, "
+            "which does not belong to one. Move it away, or choose another name of the model"
+        )
+    for file in (*passes, *arguments):
+        file.unlink()
+    folder.rmdir()
+
+
+def _check_same(folder: Path, arguments: dict[str, Any], flag: str) -> None:
+    """Refuse to resume a fit with other arguments."""
+    try:
+        before = json.loads((folder / _ARGUMENTS).read_text(encoding="utf-8"))
+        changed = [k for k in {**before, **arguments} if before.get(k) != arguments.get(k)]
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{folder}: the arguments of its fit cannot be read; omit {flag} to start over"
+        ) from error
+    if changed or list(before) != list(arguments):
+        what = ", ".join(changed) or "order of views"
+        raise ValueError(
+            f"{flag}: the fit in {folder} was started with a different {what} (or a "
+            f"file has changed since). Repeat it as it was, or omit {flag} to start over"
+        )
 
 
 def _version() -> str:

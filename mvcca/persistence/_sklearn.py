@@ -29,12 +29,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils import Bunch
 
-from mvcca.persistence._estimators import (
-    ClassOf,
-    NotStorable,
-    make_estimator,
-    parts_of_estimator,
-)
+from mvcca.persistence._estimators import make_estimator, parts_of_estimator
+from mvcca.persistence._values import ClassOf, NotStorable
 
 _OF_TRANSFORMERS = (
     "cluster compose cross_decomposition decomposition discriminant_analysis ensemble "
@@ -57,12 +53,13 @@ FUNCTIONS: Mapping[str, Any] = {
     **{f"sklearn.feature_selection.{name}": f for name, f in vars(feature_selection).items()
        if re.fullmatch(r"chi2|[fr]_\w+|mutual_info_\w+", name)},
 }  # fmt: skip
-NAMES_OF_FUNCTIONS = {id(function): name for name, function in FUNCTIONS.items()}
 _MOST_THREADS = 1024
 
 
 class Classes:
-    """The classes that a file may name: those of a table and of scikit-learn."""
+    """The classes that a file may name, those of a table and of scikit-learn; and functions."""
+
+    functions, function_names = FUNCTIONS, {id(f): name for name, f in FUNCTIONS.items()}
 
     def __init__(self, table: Mapping[str, ClassOf]) -> None:
         self._table = table

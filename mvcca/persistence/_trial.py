@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator
 from mvcca.compose import JoinViews, PerView, SplitViews, Tokens
-from mvcca.retrieval.ranking import Ranking
+from mvcca.persistence.maps import check_attributes, check_floats
 
 _MOST_FEATURES = 2**20  # of the row: a file may declare any number
 _TRIED = (  # transformers of scikit-learn
@@ -42,7 +42,8 @@ def tried(estimator: Any) -> Any:
     except NotFittedError:
         return estimator
     if isinstance(estimator, MultiViewEstimator):
-        _check_attributes(estimator)
+        check_attributes(estimator)
+        _check_networks(estimator)
     if isinstance(estimator, Tokens):
         _check_vocabulary(estimator)
     if isinstance(estimator, CountVectorizer):  # compiled code follows the positions
@@ -64,47 +65,14 @@ def tried(estimator: Any) -> Any:
 # ---- checks --------------------------------------------------------------------------------------
 
 
-def _check_attributes(model: MultiViewEstimator) -> None:
-    """Check that the arrays of a fitted model fit together, before products that may be huge."""
-    names, k = model.view_names_, operator.index(model.n_components_)
-    if type(names) is not tuple or not names or not all(type(name) is str for name in names):
-        raise TypeError(f"view_names_ is {names!r}")
-    for name in names:
-        if not hasattr(model, "weights_") and (
-            hasattr(model, "encode") or hasattr(model, "predictors_")
-        ):
-            continue  # outputs of networks or predictors are the scores
-        n_in = len(model.weights_[name])
-        _check_floats(f"weights_[{name!r}]", model.weights_[name], (n_in, k))
-        if hasattr(model, "means_"):
-            _check_floats(f"means_[{name!r}]", model.means_[name], (n_in,))
-        if hasattr(model, "precisions_"):
-            _check_floats(f"precisions_[{name!r}]", model.precisions_[name], (n_in, n_in))
-        if hasattr(model, "encode") and (row := _row_for(model)) is not None:
-            width = model.encode({name: row[name]})[name].shape[1]
+def _check_networks(model: MultiViewEstimator) -> None:
+    """Check that outputs of networks are what the maps of a model take."""
+    if hasattr(model, "encode") and hasattr(model, "weights_"):
+        row = _row_for(model)
+        for name in () if row is None else model.view_names_:
+            width, n_in = model.encode({name: row[name]})[name].shape[1], len(model.weights_[name])
             if width != n_in:
                 raise ValueError(f"{width} outputs of the network of {name!r} meet {n_in}")
-    if (z := model.confounds) is not None:
-        n_confounds = len(model.means_[z])
-        _check_floats(f"means_[{z!r}]", model.means_[z], (n_confounds,))
-        for name in names:
-            what, shape = (
-                f"confound_coefficients_[{name!r}]",
-                (n_confounds, len(model.means_[name])),
-            )
-            _check_floats(what, model.confound_coefficients_[name], shape)
-    if hasattr(model, "history_"):
-        if len({np.shape(model.history_["epoch"]), *map(np.shape, model.history_.values())}) > 1:
-            raise ValueError("columns of history_ differ in length")
-        operator.index(model.best_epoch_)
-    for spectrum in ("eigenvalues_", "canonical_correlations_"):
-        if hasattr(model, spectrum):
-            values = getattr(model, spectrum)
-            _check_floats(spectrum, values, (len(values),))
-    if hasattr(model, "questions_"):
-        model.questions_.check({name: len(model.means_[name]) for name in names})
-    if hasattr(model, "ranking_"):
-        Ranking.of(model)
 
 
 def _check_vocabulary(tokens: Tokens) -> None:
@@ -130,19 +98,13 @@ def _check_followed_by_compiled_code(estimator: Any) -> None:
     """Check attributes of scikit-learn's clusterings whose shapes its compiled code trusts."""
     if hasattr(estimator, "cluster_centers_"):
         centers = estimator.cluster_centers_
-        _check_floats("cluster_centers_", centers, (len(centers), estimator.n_features_in_))
+        check_floats("cluster_centers_", centers, (len(centers), estimator.n_features_in_))
         if hasattr(estimator, "_counts"):
-            _check_floats("_counts", estimator._counts, (len(centers),))
+            check_floats("_counts", estimator._counts, (len(centers),))
     if hasattr(estimator, "pooling_func"):  # memory is as large as the largest label
         labels = estimator.labels_
         if not 0 <= labels.min() <= labels.max() < len(labels):
             raise ValueError("labels_ are not numbers of clusters")
-
-
-def _check_floats(what: str, array: Any, shape: tuple[int, ...]) -> None:
-    if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.shape != shape:
-        found = f"{array.dtype} {array.shape}" if hasattr(array, "shape") else repr(type(array))
-        raise ValueError(f"{what} is {found} where numbers of shape {shape} belong")
 
 
 # ---- the row -------------------------------------------------------------------------------------

@@ -8,15 +8,14 @@ is taken apart into named values; a kind that is not in the table is neither wri
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array, csc_matrix, csr_array, csr_matrix
 
 from mvcca.blocks import is_mapping
-from mvcca.persistence._estimators import NotStorable
-from mvcca.persistence._sklearn import FUNCTIONS, NAMES_OF_FUNCTIONS, Classes
 
 _DEPTH = 200  # of trees; those of models have a depth of about ten
 _NUMBERS = "biuf"  # kinds of dtypes that are stored as they are
@@ -26,13 +25,26 @@ _SETS = {"set": set, "frozenset": frozenset}
 _BUILTIN_TYPES = {"float": float, "int": int, "object": object, "str": str}
 
 
+class NotStorable(TypeError):
+    """Only pickle could store something that a model holds."""
+
+
+@dataclass(frozen=True)
+class ClassOf:
+    """How objects of a class are taken apart into named values, and made again from them."""
+
+    type: type
+    parts: Callable[[Any], dict[str, Any]]
+    make: Callable[[dict[str, Any]], Any]
+
+
 class Writer:
     """Encode values; their arrays are collected in `arrays`, named by their place in the model.
 
     An object that is reached twice is stored once. `kinds` collects the names of classes.
     """
 
-    def __init__(self, classes: Classes, skipped: Collection[str] = ()) -> None:
+    def __init__(self, classes: Any, skipped: Collection[str] = ()) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self.kinds: set[str] = set()
         self._classes = classes
@@ -69,7 +81,7 @@ class Writer:
             return {"is": "dtype", "name": value.name}
         if isinstance(value, type) and (name := _name_of_type(value)):
             return {"is": "type", "name": name}
-        if name := NAMES_OF_FUNCTIONS.get(id(value)):
+        if name := self._classes.function_names.get(id(value)):
             return {"is": "function", "name": name}
         if id(value) in self._numbers:
             return {"is": "again", "object": self._numbers[id(value)][0]}
@@ -138,7 +150,7 @@ class Writer:
 class Reader:
     """Decode trees whose classes are in the table. `kinds` collects the names of classes."""
 
-    def __init__(self, classes: Classes, arrays: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, classes: Any, arrays: Mapping[str, np.ndarray]) -> None:
         self._classes = classes
         self.kinds: set[str] = set()
         self._arrays = arrays
@@ -179,7 +191,7 @@ class Reader:
             case "type":
                 return _BUILTIN_TYPES.get(node["name"]) or _number_type(node["name"]).type
             case "function":
-                return FUNCTIONS[node["name"]]
+                return self._classes.functions[node["name"]]
             case "array":
                 return self._arrays[node["array"]]
             case "scalar":

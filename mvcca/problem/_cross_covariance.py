@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.exceptions import ConvergenceWarning
 
 from mvcca.machine.lapack import top_singular
 from mvcca.machine.warnings import warn
@@ -121,6 +120,8 @@ class CrossCovariance:
         if not space.grow(most_steps or _MOST_STEPS):
             if most_steps is not None:
                 return None
+            from sklearn.exceptions import ConvergenceWarning
+
             warn(
                 f"Components have a residual of {space.residual:.1e} of the largest after "
                 f"{_MOST_STEPS} steps: their values are right to about "

@@ -12,7 +12,7 @@ All of it is in coordinates of the rows that add up to zero: in those of all row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -58,11 +58,14 @@ class _View(NamedTuple):
     lift: _Lift  # what maps are made of
     factor: np.ndarray  # L, (n - 1, n - 1), with LLᵀ = K + c I
     ridge: float  # c
-    share: np.ndarray  # S, (n - 1, n - 1), symmetric
+    share: np.ndarray  # S, (n - 1, n - 1), its lower half
 
     @classmethod
     def of(cls, gram: np.ndarray, ridge: float, lift: Callable[[np.ndarray], _Lift]) -> Self | None:
-        """The view of a Gram matrix, which is lost; None if it has too few digits for the ridge."""
+        """The view of a Gram matrix, which is lost; None if it has too few digits for the ridge.
+
+        The lower half of the matrix counts.
+        """
         diagonal = np.diag_indices_from(gram)
         gram[diagonal] += ridge
         factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
@@ -71,9 +74,8 @@ class _View(NamedTuple):
         largest, smallest = extreme_eigenvalues(factor)
         if not largest < WELL_CONDITIONED**2 * smallest:
             return None
-        inverse, _ = linalg.lapack.dpotri(factor, lower=1)
-        inverse *= -ridge
-        share = inverse + np.tril(inverse, -1).T
+        share, _ = linalg.lapack.dpotri(factor, lower=1)
+        share *= -ridge
         share[diagonal] += 1
         return cls(lift(factor), factor, ridge, share)
 
@@ -87,11 +89,11 @@ def in_dual(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
         return None
     with threads_to_factorise(len(views)):
         sides = [_view_of_rows(X, rows.reg[name]) for name, X in views.items()]
-        return _maps(views, sides, k, with_patterns)
+        return _maps(views, sides, k, with_patterns=with_patterns, has_expected=True)
 
 
 def in_dual_of_kernels(
-    rows: Rows, kernels: Mapping[str, np.ndarray], kept: np.ndarray | None = None
+    rows: Rows, kernels: dict[str, np.ndarray], kept: np.ndarray | None = None
 ) -> Maps | None:
     """The maps of ridge CCA of two kernels, whose weights are coefficients of training rows.
 
@@ -99,26 +101,31 @@ def in_dual_of_kernels(
     ----------
     rows : Rows
         Rows of two views, with a ridge in units of the mean variance of all features.
-    kernels : mapping of str to ndarray, shape (n, n)
-        k of all pairs of rows of each view, not centred; each is positive definite.
+    kernels : dict of str to ndarray, shape (n, n)
+        k of all pairs of rows of each view, not centred; each is positive definite. Without `kept`,
+        they are taken from the dict and overwritten, which saves copies.
     kept : ndarray of positions, optional
         The training rows, if others are held out.
 
     Returns
     -------
     Maps or None
-        None if the ridge is too small for exact results, or many components are asked for.
+        Without what is expected of new rows. None if the ridge is too small for exact results, or
+        many components are asked for.
     """
     n = len(rows.views) if kept is None else len(kept)
     if not _suits(rows, n):
         return None
-    views = rows.views if kept is None else rows.views[kept]
+    views = rows.views
+    if kept is not None:
+        kernels = {name: K[np.ix_(kept, kept)] for name, K in kernels.items()}
+        views = views[kept]
     with threads_to_factorise(n):
         sides = [
-            _view_of_kernel(K if kept is None else K[np.ix_(kept, kept)], rows.reg[name], len(K))
-            for name, K in kernels.items()
+            _view_of_kernel(kernels.pop(name), rows.reg[name], len(rows.views))
+            for name in views.names
         ]
-        return _maps(views, sides, rows.n_components, False)
+        return _maps(views, sides, rows.n_components)
 
 
 def _suits(rows: Rows, n: int) -> bool:
@@ -150,7 +157,7 @@ def _view_of_rows(X: np.ndarray, reg: float) -> _View | None:
 
 def _view_of_kernel(K: np.ndarray, reg: float, n_features: int) -> _View | None:
     mean = K.mean(axis=0)
-    normal, gram = without_mean(np.array(K, order="F"))
+    normal, gram = without_mean(K.T)  # by columns, and symmetric
     scatter = float(np.trace(gram))
     ridge = ridge_in(reg, scatter / n_features)
     if ridge < _LEAST_RIDGE * scatter:
@@ -160,19 +167,27 @@ def _view_of_kernel(K: np.ndarray, reg: float, n_features: int) -> _View | None:
 
 
 def _maps(
-    views: Views, sides: Sequence[_View | None], k: int | None, with_patterns: bool
+    views: Views,
+    sides: Sequence[_View | None],
+    k: int | None,
+    *,
+    with_patterns: bool = False,
+    has_expected: bool = False,
 ) -> Maps | None:
-    """Maps with all correlations ρ, and with what is expected of the leading ones."""
+    """Maps of the k largest correlations ρ; shares of the views are lost."""
     x, y = sides
     if x is None or y is None or k is None:
         return None
     n = len(x.share) + 1
-    root, failed = linalg.lapack.dpotrf(x.share, lower=1, clean=1)
+    of_view = dict(zip(views.names, (x, y), strict=True))
+    freedom = {name: float(np.trace(own.share)) for name, own in of_view.items()}
+    root, failed = linalg.lapack.dpotrf(x.share, lower=1, clean=1, overwrite_a=1)
     if failed or extreme_eigenvalues(root)[1] < _LEAST_SHARE:
         return None
-    T = linalg.blas.dtrmm(1.0, root, y.share, lower=1, trans_a=1)
-    T = linalg.blas.dtrmm(1.0, root, T, side=1, lower=1)
-    squares, V = lapack.top_eigenpairs_and_values((T + T.T) / 2, k)
+    lapack.mirror_lower(y.share)
+    T = linalg.blas.dtrmm(1.0, root, y.share, lower=1, trans_a=1, overwrite_b=1)
+    T = linalg.blas.dtrmm(1.0, root, T, side=1, lower=1, overwrite_b=1)
+    squares, V = lapack.top_eigenpairs_and_values(T, k)
     a = linalg.blas.dtrmm(1.0, root, V[:, ::-1], lower=1)
     beta = linalg.cho_solve((y.factor, True), a, check_finite=False)
     of_y = a - y.ridge * beta
@@ -184,7 +199,6 @@ def _maps(
     leading, unit = rho[:k], np.sqrt(n - 1)
     dual = alpha * unit / leading**2, beta * unit / leading
     scores = a, of_y / leading  # times √(n - 1), so that products are covariances
-    of_view = dict(zip(views.names, (x, y), strict=True))
     lifted = {}
     for coefficients, (name, own) in zip(dual, of_view.items(), strict=True):
         columns = [coefficients, *(S / unit for S in scores if with_patterns)]
@@ -200,9 +214,11 @@ def _maps(
         expected=expected_moments(
             dict.fromkeys(views.names, np.eye(k)),
             counted([pair], views),
-            {name: float(np.trace(own.share)) for name, own in of_view.items()},
+            freedom,
             Spectrum(rho, [1.0, 1.0], [n - 1, n - 1]),
-        ),
+        )
+        if has_expected
+        else None,
         ranks=dict.fromkeys(views.names, n - 1),
         variances={name: own.lift.known for name, own in of_view.items()},
         bound=n - 1,

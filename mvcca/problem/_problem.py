@@ -13,7 +13,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import DataDimensionalityWarning
 
 from mvcca.blocks import to_host
 from mvcca.machine import lapack
@@ -288,6 +287,8 @@ class Problem:
         heights = [X.shape[0] for X in rows.views.blocks.values()]
         if min(heights) > least and rows.sample_weight is None and about.recovered is None:
             return
+        from sklearn.exceptions import DataDimensionalityWarning
+
         is_counted = isinstance(about.pairs, Moments | PairMoments)
         remedy = 'set reg="cv" to choose a ridge by folds, or ' if rows.needs_many else "set "
         for (p, q), _, _, count in pairs if is_counted else ():

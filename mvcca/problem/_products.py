@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
 
 from mvcca.machine.warnings import warn
 from mvcca.problem._estimate import counted
@@ -61,6 +60,8 @@ class ProductPath:
         if np.mean([*freedom.values()]) >= _OVERFIT * least:
             if self.refuses:
                 return None
+            from sklearn.exceptions import DataDimensionalityWarning
+
             warn(
                 f"The ridge is small for {least:.4g} rows: maps have "
                 f"{' and '.join(f'{own:.4g}' for own in freedom.values())} degrees of freedom, and "
@@ -81,6 +82,8 @@ class ProductPath:
 
 def _warn_of_error(found: Leading) -> None:
     """Say how exact correlations are after too few steps."""
+    from sklearn.exceptions import ConvergenceWarning
+
     digits = max(0, int(-np.log10(max(found.error, _EPS))))
     warn(
         f"LOBPCG stopped after {found.n_steps} steps with a residual of {found.residual:.1g}: "

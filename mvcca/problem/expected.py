@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 from scipy.special import betaincinv
 
 from mvcca.blocks import as_block, namespace
@@ -202,6 +201,8 @@ def expected_moments(
                 *of_all, degrees, count, spectrum.eigenvalues, spectrum.slopes, spectrum.counts
             )
             training = _ratio(of_all[1], np.sqrt(of_all[0]).prod(axis=0))
+            from scipy.optimize import isotonic_regression
+
             # As shares of the training correlations, which fall from one to the next.
             shares = isotonic_regression(
                 _ratio(_ratio(between_new, np.sqrt(new).prod(axis=0)), training),

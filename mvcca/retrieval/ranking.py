@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from mvcca.blocks import as_block, namespace
 from mvcca.problem.expected import LARGEST_CORRELATION, Expected, component_weights
@@ -517,6 +515,8 @@ def _weighted_by(name: str, steps: tuple[Any, ...]) -> Ranking:
     needed = "expected_deviations_" if name == "likelihood" else "expected_correlations_"
     if not hasattr(model, needed):
         if hasattr(model, "fit"):
+            from sklearn.utils.validation import check_is_fitted
+
             check_is_fitted(model)
         raise ValueError(
             f"weighting={name!r} needs an estimator with correlations; {type(model).__name__} has "
@@ -580,7 +580,7 @@ def fitted_steps(estimator: Any) -> list[Any]:
     """Fitted steps of nested pipelines and searches, in order."""
     if hasattr(estimator, "best_estimator_"):
         return fitted_steps(estimator.best_estimator_)
-    if not isinstance(estimator, Pipeline):
+    if not hasattr(estimator, "named_steps"):  # of a pipeline
         return [estimator]
     parts = [part for _, part in estimator.steps if part not in (None, "passthrough")]
     return [step for part in parts for step in fitted_steps(part)]

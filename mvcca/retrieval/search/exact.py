@@ -38,7 +38,7 @@ def search(
     if gallery.device is not None:
         best = DeviceSearch(gallery)
         blocks = best.blocks(len(queries))
-    elif _ROWS_SHARE * k > n_items:
+    elif len(gallery) <= TILE_COLUMNS or _ROWS_SHARE * k > n_items:  # nothing to merge, or all
         best, blocks = best_by_rows, list(row_blocks(gallery, queries, 8))
     elif 0 < len(queries) <= _FEW_QUERIES and gallery.largest_norm and not exclude_self:
         best, blocks = _best_of_few, [slice(0, len(queries))]
@@ -160,7 +160,7 @@ def _products_as_in_tiles(gallery: Gallery, queries: np.ndarray, items: np.ndarr
 def best_by_rows(
     gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool, rows: slice
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for a k that is a large share of the gallery, or all of it."""
+    """The same for a gallery of one tile, or a k that is a large share of it."""
     products = gallery.products(queries[rows])
     if exclude_self:
         np.fill_diagonal(products[:, rows], -np.inf)
