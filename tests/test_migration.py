@@ -13,7 +13,7 @@ from mvcca.interop import affine_map, to_linear
 from mvcca.interop.alignment import align_unpaired
 from mvcca.interop.migration import Migration, fit_migration, gallery
 from mvcca.interop.migration.maps import Canonical, ridges_of
-from mvcca.interop.migration.measured import LeftOut, LeftOutQueries
+from mvcca.interop.migration.measured import LeftOut, left_out_queries
 from mvcca.persistence import ModelFileError
 from mvcca.statistics import Moments
 from mvcca.views import Views
@@ -340,7 +340,7 @@ def test_a_shared_space_is_that_of_canonical_variates_times_the_root_of_their_co
 def test_left_out_queries_are_those_of_refits_without_them(n_pairs, reg):
     old, new = old_and_new(n_pairs)
     moments = Moments.of(Views({"old": old, "new": new}))
-    found = LeftOutQueries(Canonical(moments), old, new).queries(reg)
+    found = left_out_queries(Canonical(moments), reg, old, new)
     centred = [rows - rows.mean(axis=0) for rows in (old, new)]
     ridges = [reg * np.sum(rows**2) / rows.shape[1] * np.eye(rows.shape[1]) for rows in centred]
     for i in range(n_pairs):

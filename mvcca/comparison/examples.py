@@ -25,7 +25,7 @@ class Shown:
     def of(cls, result: Measurements) -> Shown:
         """Fit the best method to the first training part."""
         fold, name, fits = result.folds[0], result.best, result.conditions_of_fits
-        goal = result.settings.goal_of(result.measures[0], result.data)
+        goal = result.first_goal
         choice = result.choice(name, goal)
         model = fits.model(result.candidate(name), fold.train, choice, goal=goal)
         ranking = Ranking.of(model)

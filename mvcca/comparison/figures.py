@@ -36,7 +36,7 @@ def intervals(result: Measurements, what: str, ax: Any) -> Any:
 
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
-    is_measure = what not in result.goals or result.settings.by_measure(result.data)
+    is_measure = what not in result.goals or result.by_measure
     names = result.ranked_for(what)[::-1]
     for place, name in enumerate(names):
         own = result.standing(name, what)

@@ -115,6 +115,16 @@ class Measurements:
         return self.settings.goals(self.data)
 
     @property
+    def by_measure(self) -> bool:
+        """Whether the first measure decides in place of a goal."""
+        return self.settings.by_measure(self.data)
+
+    @property
+    def first_goal(self) -> Goal:
+        """The goal of the first measure."""
+        return self.settings.goal_of(self.measures[0], self.data)
+
+    @property
     def gallery_size(self) -> int:
         """Number of items that the user will search."""
         return self.settings.asked(self.data).gallery_size
@@ -215,7 +225,7 @@ class Measurements:
     @cached_property
     def chance_of_goals(self) -> dict[Goal, float]:
         """R@1 in the gallery of the user, or mean average precision, of random scores."""
-        if self.settings.by_measure(self.data):
+        if self.by_measure:
             return {self.goals[0]: self.chance_level(self.measures[0])}
         fits = self.conditions_of_fits
         found: dict[Goal, float] = {"object": 1 / self.gallery_size}
@@ -244,12 +254,11 @@ class Measurements:
         if not self.successes:
             reasons = dict.fromkeys(f"{name}: {text}" for name, text in self.failures.items())
             raise ValueError(f"No method could be fitted. {'; '.join(reasons)}")
-        goal = self.settings.goal_of(self.measures[0], self.data)
-        return self.best_for(goal) or self.successes[0]
+        return self.best_for(self.first_goal) or self.successes[0]
 
     def right_items(self, goal: Goal) -> str:
         """Description of the items that are right for a goal."""
-        if self.settings.by_measure(self.data):
+        if self.by_measure:
             relevance = self.settings.relevance
             if self.data.relevance_by(self.measures[0], relevance) == "words":
                 return "labels with similar word vectors"
@@ -261,7 +270,7 @@ class Measurements:
     @property
     def names_measures(self) -> bool:
         """Whether values are those of measures that the user names, or that directions need."""
-        return not self.settings.are_default or self.settings.by_measure(self.data)
+        return not self.settings.are_default or self.by_measure
 
     @property
     def is_one_split(self) -> bool:

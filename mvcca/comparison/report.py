@@ -111,7 +111,7 @@ def _illustrations(result: Measurements, shown: Shown | None) -> Iterator[Illust
                 "ranking has a line.",
                 measured_on(result),
             )
-    if "object" in result.goals and not result.settings.by_measure(result.data):
+    if "object" in result.goals and not result.by_measure:
         yield Illustration(
             "Recall",
             [figures.recall(result)],

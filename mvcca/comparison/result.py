@@ -154,7 +154,7 @@ class ComparisonResult(Measurements, Result):
     @cached_property
     def best_estimator_(self) -> Any:
         """The best method, fitted to all objects."""
-        return self.refit(self.best, self.settings.goal_of(self.measures[0], self.data))
+        return self.refit(self.best, self.first_goal)
 
     def refit(self, method: str, goal: Goal | None = None) -> Any:
         """Fit one of the methods to all objects, with the settings that the folds chose.

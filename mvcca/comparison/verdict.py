@@ -67,7 +67,7 @@ def _figure(result: Measurements, method: str, goal: Goal) -> str:
     """Value of a method in the gallery of the user, in words."""
     value = _value(result, method, goal)
     number, size = _number(result, goal, value), _gallery(result, method, goal)
-    if result.settings.by_measure(result.data):
+    if result.by_measure:
         return f"has {pretty(result.measures[0])} {number} among {size:,} held-out items"
     if goal == "class":
         return f"has mAP@50 {number} among {result.gallery_size:,} items"
@@ -93,7 +93,7 @@ def _value(result: Measurements, method: str, goal: Goal) -> float:
 
 
 def _number(result: Measurements, goal: Goal, value: float) -> str:
-    if result.settings.by_measure(result.data):
+    if result.by_measure:
         return written(result.measures[0], value)
     if goal == "object":
         return f"{100 * value:.2g} %" if 0 < value < 0.995 else f"{100 * value:.0f} %"
@@ -149,7 +149,7 @@ def _columns(
     best, own = result.best_for(goal), {n: result.standing(n, goal) for n in ranked}
     mark = {name: "<" if name == best else " " for name in ranked}
     size = own[str(best)].gallery
-    if result.settings.by_measure(result.data):
+    if result.by_measure:
         name = result.measures[0]
         sign = Measure.parse(name).sign
         cells = {
@@ -174,7 +174,7 @@ def _of_user(result: Measurements, names: Sequence[str]) -> list[tuple[str, dict
     if result.settings.are_default:
         return []
     size = len(result.folds[0].test)
-    first = result.measures[1:] if result.settings.by_measure(result.data) else result.measures
+    first = result.measures[1:] if result.by_measure else result.measures
     found = []
     for m in first:
         sign = Measure.parse(m).sign
@@ -196,7 +196,7 @@ def _plain(result: Measurements, method: str) -> list[float]:
     for goal in result.goals:
         if goal not in result.runs[method].trials:
             found += [np.nan] * len(_names(goal))
-        elif goal == "class" or result.settings.by_measure(result.data):
+        elif goal == "class" or result.by_measure:
             found += [result.standing(method, goal).value] * len(_names(goal))
         else:
             own = result.standing(method, goal)
@@ -218,12 +218,14 @@ def notes(result: Measurements) -> list[str]:
     goals = result.goals
     own = "; each goal at its own settings" if len(goals) > 1 and _is_tuned(result) else ""
     lines = [f"{split}{own}. ±: covers the difference on new rows 9 times in 10. < best"]
-    if result.settings.by_measure(result.data):
+    if result.by_measure:
         return lines
-    first = result.standing(str(result.best_for(goals[0])), goals[0])
+    measured = {goal: name for goal in goals if (name := result.best_for(goal))}
+    goal, name = next(iter(measured.items()))
+    first = result.standing(name, goal)
     if first.gallery != result.gallery_size:
         how = "extrapolated" if first.gallery < result.gallery_size else "rarefied"
-        error = _TYPICAL_ERROR[goals[0]]
+        error = _TYPICAL_ERROR[goal]
         text = f"Figures for {result.gallery_size:,} are {how} from galleries of {first.gallery:,}"
         lines.append(f"{text}: typical error {error}")
     if result.data.groups is not None:

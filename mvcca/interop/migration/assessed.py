@@ -23,10 +23,10 @@ from mvcca.interop.migration.maps import (
 )
 from mvcca.interop.migration.measured import (
     LeftOut,
-    LeftOutQueries,
     best_ridge,
     cosines_of,
     given,
+    left_out_queries,
     neighbors_kept,
     ranks_under,
 )
@@ -145,17 +145,17 @@ def _local(sample: PairSample, regs: Sequence[float]) -> Assessed:
 
 def _bilinear(sample: PairSample, regs: Sequence[float]) -> Assessed:
     canonical = Canonical(total(sample.sums))
-    left_out = LeftOutQueries(canonical, sample.old[sample.queries], sample.new[sample.queries])
+    old, new = sample.old[sample.queries], sample.new[sample.queries]
     items = RowMaps(None, None).items_of(sample.gallery.rows)
 
     def ranks_with(reg: float, _: int) -> Ranks:
-        queries = left_out.queries(reg).astype(items.dtype)
+        queries = left_out_queries(canonical, reg, old, new).astype(items.dtype)
         return sample.gallery.ranks(sample.places, lambda rows, part: items[rows] @ queries[part].T)
 
     reg, [ranks] = best_ridge(regs, 1, given, ranks_with, lambda found: reciprocal(found[0]))
     fit = _of_sums(sample, lambda sums, reg: Canonical(total(sums)).bilinear(reg))
-    maps, cosines = canonical.bilinear(reg), left_out.own_cosines(reg)
-    return Assessed(maps, reg, ranks, cosines, _with(fit, reg), is_exact=True)
+    cosines = cosines_of(left_out_queries(canonical, reg, old, new), old)
+    return Assessed(canonical.bilinear(reg), reg, ranks, cosines, _with(fit, reg), is_exact=True)
 
 
 def _shared(sample: PairSample, regs: Sequence[float]) -> Assessed:

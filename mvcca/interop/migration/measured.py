@@ -127,8 +127,10 @@ class LeftOut:
         return 1 - self._ridges.leverages(reg, self._coordinates)
 
 
-class LeftOutQueries:
-    """Query adapters of CCA without one of their pairs, for each of some pairs.
+def left_out_queries(
+    canonical: Canonical, reg: float, old: np.ndarray, new: np.ndarray
+) -> np.ndarray:
+    """New rows mapped by query adapters of CCA, each without the row's own pair, to length 1.
 
     With centred rows u and v of the pair, P and Q the inverses of the covariances with a ridge that
     is kept, c = n / (n - 1), h_v = vᵀQv and h_u = uᵀPu (all of sums, not of means), two rank-one
@@ -136,27 +138,16 @@ class LeftOutQueries:
 
         w = S_xy Q v - c h_v u,   q = P w + c (uᵀPw) / (1 - c h_u) P u.
     """
-
-    def __init__(self, canonical: Canonical, old: np.ndarray, new: np.ndarray) -> None:
-        self._canonical = canonical
-        self._old, self._new = old, new
-
-    def queries(self, reg: float) -> np.ndarray:
-        """The mapped new rows, of length 1."""
-        canonical, degrees = self._canonical, self._canonical.n_pairs - 1
-        u, v = self._old - canonical.means[OLD], self._new - canonical.means[NEW]
-        P, Q = (own.inverse(reg) / degrees for own in (canonical.of_old, canonical.of_new))
-        c = canonical.n_pairs / degrees
-        Pu, Qv = u @ P, v @ Q
-        w = Qv @ canonical.between.T * degrees
-        w -= c * np.einsum("ij,ij->i", v, Qv)[:, None] * u
-        remaining = np.maximum(1 - c * np.einsum("ij,ij->i", u, Pu), LEAST_REMAINING)
-        growth = c * np.einsum("ij,ij->i", w, Pu) / remaining
-        return unit_rows((w @ P + growth[:, None] * Pu).astype(self._new.dtype))
-
-    def own_cosines(self, reg: float) -> np.ndarray:
-        """Cosines of mapped queries with the old rows of their pairs."""
-        return cosines_of(self.queries(reg), self._old)
+    degrees = canonical.n_pairs - 1
+    u, v = old - canonical.means[OLD], new - canonical.means[NEW]
+    P, Q = (own.inverse(reg) / degrees for own in (canonical.of_old, canonical.of_new))
+    c = canonical.n_pairs / degrees
+    Pu, Qv = u @ P, v @ Q
+    w = Qv @ canonical.between.T * degrees
+    w -= c * np.einsum("ij,ij->i", v, Qv)[:, None] * u
+    remaining = np.maximum(1 - c * np.einsum("ij,ij->i", u, Pu), LEAST_REMAINING)
+    growth = c * np.einsum("ij,ij->i", w, Pu) / remaining
+    return unit_rows((w @ P + growth[:, None] * Pu).astype(new.dtype))
 
 
 def cosines_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:
