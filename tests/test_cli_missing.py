@@ -102,7 +102,7 @@ def test_columns_of_confounds_are_chosen_and_their_file_is_said(capsys):
     for words in (["--columns", "confounds=age"], ["--drop", "confounds=site"]):
         found = out(capsys, *TEST, "--missing", "mean", *words)
         assert found["confounds"] == ["age and its square"]
-        assert found["read"][2].startswith("z.csv: read as a table: 80 rows, 2 columns, comma-sep")
+        assert found["read"][2].startswith("z.csv: read as a table: 80 rows, 1 column of numbers,")
     assert main([*TEST, "--missing", "mean", "--drop", "confounds=sit"]) == 1
     message = "z.csv: there is no column 'sit'; its columns are 'age', 'site'"
     assert message in capsys.readouterr().err

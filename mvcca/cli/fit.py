@@ -52,7 +52,7 @@ def run(options: Namespace) -> None:
     views, labels = read_inputs(options, files, holes=missing != "error", confounds=confounds)
     mended: list[str] = []
     if missing in MENDS:
-        views, _, kept, mended = without_holes(views, None, missing, files)
+        views, kept, mended = without_holes(views, missing, files)
         labels = None if labels is None else labels[kept]
     _check_labels(method, labels, options.cv_goal)
     model, step = _built(method, chosen, views, options)

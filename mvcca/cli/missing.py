@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.blocks.sources import FileRows, NamedColumns, is_missing, is_number
+from mvcca.blocks.sources import NamedColumns, is_missing, is_number
 from mvcca.cli.errors import CommandError
 from mvcca.views import Views
 
@@ -18,16 +17,14 @@ _LEVEL = "missing"  # of a category
 
 
 def without_holes(
-    views: Views, cells: FileRows | None, how: str, files: Mapping[str, str]
-) -> tuple[Views, FileRows | None, np.ndarray, list[str]]:
+    views: Views, how: str, files: Mapping[str, str]
+) -> tuple[Views, np.ndarray, list[str]]:
     """Leave out the objects that miss a value, or fill values in.
 
     Parameters
     ----------
     views : Views
-        Numbers, NaN where they are missing, or texts, of which none is.
-    cells : FileRows or None
-        Confounds of the same objects, as texts.
+        Numbers, NaN where they are missing; texts, of which none is; or cells of confounds.
     how : {"drop", "mean"}
         Fill in the mean of a column, or a separate level for categories.
     files : mapping of str to str
@@ -35,7 +32,7 @@ def without_holes(
 
     Returns
     -------
-    views, cells
+    views : Views
         Without missing values.
     kept : ndarray of int
         The objects that are left.
@@ -48,30 +45,24 @@ def without_holes(
         filled = {name: _filled(views, name, files) for name, own in holes.items() if own.any()}
         blocks = {name: as_block(matrix) for name, (matrix, _) in filled.items()}
         views = Views.of({**views.blocks, **blocks}, views.seen, views.ids, views.removed)
-        said = [one for _, own in filled.values() for one in own]
-        if cells is not None:
-            cells, more = _filled_cells(cells)
-            said += more
-        return views, cells, every, said
+        return views, every, [one for _, own in filled.values() for one in own]
     lost = {files[name]: own for name, own in holes.items()}
-    if cells is not None:
-        lost[cells.file] = np.any([_holes_of(own) for own in cells.cells.values()], axis=0)
     bad = np.any(list(lost.values()), axis=0)
     if not bad.any():
-        return views, cells, every, []
+        return views, every, []
     if bad.all():
         raise CommandError("--missing drop: every row misses a value; --drop columns, or fill them")
     kept = np.flatnonzero(~bad)
     where = ", ".join(f"{file} ({own.sum():,})" for file, own in lost.items() if own.any())
     said = [f"{bad.sum():,} of {len(bad):,} rows were left out: a value is missing in {where}."]
-    return views[kept], cells if cells is None else cells.take(kept), kept, said
+    return views[kept], kept, said
 
 
 def _rows_with_holes(views: Views, name: str) -> np.ndarray:
     """Which objects miss a value in a view, (n_objects,)."""
     block, found = views.block(name), np.zeros(len(views), dtype=bool)
     if isinstance(block.matrix, NamedColumns) and block.dtype.kind == "U":  # confounds
-        found[views.objects(name)] = np.any([_holes_of(own) for own in block.matrix.T], axis=0)
+        found[views.objects(name)] = np.any([holes_of(own) for own in block.matrix.T], axis=0)
         return found
     if not block.holds_numbers():
         return found
@@ -89,9 +80,8 @@ def _filled(views: Views, name: str, files: Mapping[str, str]) -> tuple[np.ndarr
     block = views.block(name).in_memory()
     columns: Any = getattr(views[name], "columns", None)
     if block.dtype.kind == "U":
-        own = dict(zip(columns, block.matrix.T, strict=True))
-        cells, lines = _filled_cells(FileRows(files[name], None, cells=own))
-        return NamedColumns.of(np.column_stack([*cells.cells.values()]), tuple(columns)), lines
+        filled, lines = _filled_cells(files[name], dict(zip(columns, block.matrix.T, strict=True)))
+        return NamedColumns.of(np.column_stack([*filled.values()]), tuple(columns)), lines
     if block.is_sparse:
         raise CommandError(f"{files[name]}: --missing mean would make sparse rows dense; give drop")
     matrix = np.array(block.matrix, dtype=float)
@@ -106,11 +96,13 @@ def _filled(views: Views, name: str, files: Mapping[str, str]) -> tuple[np.ndarr
     return matrix if columns is None else NamedColumns.of(matrix, tuple(columns)), [said]
 
 
-def _filled_cells(cells: FileRows) -> tuple[FileRows, list[str]]:
+def _filled_cells(
+    file: str, cells: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], list[str]]:
     """Confounds with the mean of a column, or the level of categories, that are missing."""
-    found, said = dict(cells.cells), []
-    for name, column in cells.cells.items():
-        holes = _holes_of(column)
+    found, said = dict(cells), []
+    for name, column in cells.items():
+        holes = holes_of(column)
         if not holes.any():
             continue
         known = [cell for cell in column[~holes] if is_number(cell)]
@@ -119,12 +111,12 @@ def _filled_cells(cells: FileRows) -> tuple[FileRows, list[str]]:
         found[name] = np.where(holes, fill, column)
         what = "its mean stands" if is_numeric else f"the level {_LEVEL!r} stands"
         said.append(
-            f"{cells.file}: {holes.sum():,} of {len(holes):,} values of {name!r} were missing; "
+            f"{file}: {holes.sum():,} of {len(holes):,} values of {name!r} were missing; "
             f"{what} for them."
         )
-    return replace(cells, cells=found), said
+    return found, said
 
 
-def _holes_of(column: np.ndarray) -> np.ndarray:
+def holes_of(column: np.ndarray) -> np.ndarray:
     """Which cells are missing."""
-    return np.array([is_missing(cell) for cell in column])
+    return np.array([is_missing(str(cell)) for cell in column])

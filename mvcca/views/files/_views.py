@@ -103,7 +103,7 @@ def _confounds(file: str, reading: ReadOptions) -> FileRows:
     first, *others = cells.cells
     ids = cells.cells[first]
     name_rows = others and len(np.unique(ids)) == len(ids) and not all(map(is_number, ids))
-    if reading.id is None and name_rows:
+    if reading.id is None and (name_rows or (others and first == "")):
         return _confounds(file, replace(reading, id=first or "index"))
     if all(is_number(one) or is_missing(one) for own in cells.cells.values() for one in own):
         return read_table(file, reading)
