@@ -10,9 +10,9 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 505,
+    "classes": 493,
     "class names with several meanings": 0,
-    "names that rooms export": 309,
+    "names that rooms export": 308,
     "fields of Problem": 7,
     "fields of Rows": 7,
     "methods of the three bases of estimators": 36,
@@ -20,7 +20,7 @@ BOUNDS = {
     "modules that choose among settings": 2,  # and the ridge for which rows of a grid are opened
     "modules that make folds": 3,
     "constructor parameters of classes with fit": 614,
-    "parameters of public callables": 3742,
+    "parameters of public callables": 3731,
     "classes with their own HTML": 1,
     "classes with their own to_frame": 1,
     "import circles": 0,

@@ -134,8 +134,7 @@ class StartedNetworks(NetworkEstimator):
             refuse_without_validation(self.callbacks)
         best, values, histories = None, np.array([]), {}
         trials = self._trials("start_", starts, "start {} of {} ({})", sample, validation)
-        for training, checkpoint, train, held in trials:
-            start = self.start_
+        for start, (training, checkpoint, train, held) in zip(starts, trials, strict=True):
             column = training.monitor if training.monitor in _RETRIEVAL else "valid_mrr"
             scores = [] if column == training.monitor else [self._score_callback(column)]
             untrained = replace(training, max_epochs=0)
