@@ -22,7 +22,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 torch = pytest.importorskip("torch")
 
-from deep_estimators import DEEP, documented, own_entries, small  # noqa: E402
+from deep_estimators import (  # noqa: E402
+    DEEP,
+    Interrupt,
+    assert_equal_scores,
+    documented,
+    own_entries,
+    small,
+)
 from estimators import PAIRS_NEEDED, Trait, crossed, name_of, over  # noqa: E402
 
 import mvcca.deep.bases  # noqa: E402
@@ -37,7 +44,6 @@ from mvcca import (  # noqa: E402
     save,
 )
 from mvcca.deep import SoftCCA  # noqa: E402
-from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.objectives import SoftHGRLoss  # noqa: E402
 from mvcca.machine.archive import read_archive, write_archive  # noqa: E402
 
@@ -71,12 +77,6 @@ def blocks(seed=0):
 
 def fitted(estimator, **parameters):
     return clone(estimator).set_params(**parameters).fit(blocks(), CLASSES)
-
-
-def assert_equal_scores(one, other):
-    assert one.n_components_ == other.n_components_
-    for name, scores in one.transform(blocks(1)).items():
-        np.testing.assert_array_equal(other.transform(blocks(1))[name], scores)
 
 
 def assert_close_scores(one, other, tol):
@@ -161,7 +161,7 @@ def test_unpaired_rows_are_refused_unless_the_loss_is_of_labels(estimator):
 
 @over(DEEP, needs=[PAIRS_NEEDED], but=[LABELS_IF_ANY])
 def test_labels_change_nothing_where_the_method_does_not_learn_from_them(estimator):
-    assert_equal_scores(clone(estimator).fit(blocks()), fitted(estimator))
+    assert_equal_scores(clone(estimator).fit(blocks()), fitted(estimator), blocks(1))
 
 
 # ---- scikit-learn's tools ------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_a_grid_search_is_the_loop_by_hand(estimator):
     found = search.cv_results_["mean_test_score"]
     np.testing.assert_allclose(found, np.mean(by_hand, axis=1), rtol=1e-5, atol=1e-6)
     best = fitted(estimator, learning_rate=search.best_params_["learning_rate"])
-    assert_equal_scores(search.best_estimator_, best)
+    assert_equal_scores(search.best_estimator_, best, blocks(1))
 
 
 @over(DEEP)
@@ -204,7 +204,7 @@ def test_equal_seeds_give_equal_models_whatever_torchs_generator(estimator):
     state = torch.get_rng_state()
     torch.manual_seed(2)
     other = fitted(estimator)
-    assert_equal_scores(one, other)
+    assert_equal_scores(one, other, blocks(1))
     torch.manual_seed(1)
     fitted(estimator)
     assert torch.equal(torch.get_rng_state(), state)
@@ -224,24 +224,18 @@ def test_the_weights_are_those_of_the_best_validated_epoch(estimator, monitor):
         return
     shorter = fitted(estimator, monitor=monitor, **parameters | {"max_epochs": int(1 + best)})
     if "max_epochs" not in estimator._decisive_params():  # else schedules depend on it
-        assert_equal_scores(shorter, model)
-
-
-class Interrupt(Callback):
-    def on_batch_end(self, trainer):
-        if trainer.epoch == 3:
-            raise KeyboardInterrupt
+        assert_equal_scores(shorter, model, blocks(1))
 
 
 @every_variant
 def test_an_interrupted_fit_resumes_bit_for_bit(estimator, tmp_path):
     whole = fitted(estimator, validation_fraction=0.2, max_epochs=4)
-    parts = clone(whole).set_params(callbacks=[Interrupt()])
+    parts = clone(whole).set_params(callbacks=[Interrupt(3)])
     with config_context(checkpoint=tmp_path):
         with pytest.raises(KeyboardInterrupt):
             parts.fit(blocks(), CLASSES)
         parts.set_params(callbacks=()).fit(blocks(), CLASSES)
-    assert_equal_scores(parts, whole)
+    assert_equal_scores(parts, whole, blocks(1))
     for column in whole.history_.keys() - {"seconds"}:
         np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
 
@@ -250,7 +244,7 @@ def test_an_interrupted_fit_resumes_bit_for_bit(estimator, tmp_path):
 def test_a_checkpoint_of_other_parameters_names_them(estimator, tmp_path):
     with config_context(checkpoint=tmp_path):
         with pytest.raises(KeyboardInterrupt):
-            fitted(estimator, max_epochs=4, callbacks=[Interrupt()])
+            fitted(estimator, max_epochs=4, callbacks=[Interrupt(3)])
         with pytest.raises(ValueError, match="learning_rate"):
             fitted(estimator, max_epochs=4, learning_rate=0.5)
 
@@ -263,7 +257,7 @@ def test_partial_fit_continues_and_fails_whole(estimator):
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(blocks() | {"b": np.full((N, 5), np.nan)}, CLASSES)
     assert vars(model).keys() == before.keys()
-    assert_equal_scores(model.partial_fit(blocks(), CLASSES), twice)
+    assert_equal_scores(model.partial_fit(blocks(), CLASSES), twice, blocks(1))
     assert len(model.history_["epoch"]) == 2
 
 
@@ -282,8 +276,8 @@ def test_a_saved_model_scores_and_trains_on_as_before(estimator, tmp_path):
     model = fitted(storable(estimator))
     save(model, tmp_path / "model.mvcca")
     back = load(tmp_path / "model.mvcca")
-    assert_equal_scores(model, back)
-    assert_equal_scores(*(each.partial_fit(blocks(), CLASSES) for each in (model, back)))
+    assert_equal_scores(model, back, blocks(1))
+    assert_equal_scores(*(each.partial_fit(blocks(), CLASSES) for each in (model, back)), blocks(1))
 
 
 @over(DEEP)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.deep.endings import AsTrained, Ending, LinearCCA, LinearSolution
+from mvcca.deep.endings import AsTrained, Ending, LinearCCA, ending_after
 from mvcca.deep.trainer import Callback, Trainer
 from mvcca.measures import total_correlation
 from mvcca.problem.expected import profile_vectors
@@ -146,8 +146,7 @@ class ValidationScore(Callback):
 
     def _of(self, trainer: Trainer, rows: Any, validation: Any) -> float:
         """The score of validation rows, given training rows, with the present networks."""
-        solution = None if trainer.epoch else trainer.encoders.solution
-        ending = self.ending if solution is None else LinearSolution(solution)
+        ending = ending_after(trainer.epoch, self.ending, trainer.encoders.solution)
         valid = in_double(trainer.scores(validation.views))
         train = valid
         if ending.learns:

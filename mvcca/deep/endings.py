@@ -176,6 +176,11 @@ class LinearSolution:
         return self.solution
 
 
+def ending_after(n_epochs: int, ending: Ending, solution: Maps | None) -> Ending:
+    """The ending of networks that were trained, or of those that stay at their linear start."""
+    return ending if n_epochs or solution is None else LinearSolution(solution)
+
+
 def stored_layer(objective: Any) -> CCALayer | None:
     """The first CCA layer in an objective, if there is one."""
     layers = objective.modules() if isinstance(objective, nn.Module) else ()

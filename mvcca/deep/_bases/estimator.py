@@ -48,7 +48,7 @@ from mvcca.deep.callbacks import (
     in_double,
 )
 from mvcca.deep.encoders import Encoders, takes_integers
-from mvcca.deep.endings import AsTrained, Ending
+from mvcca.deep.endings import AsTrained, Ending, ending_after
 from mvcca.deep.layers import Standardize
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.machine.config import block_slices, get_config
@@ -353,10 +353,6 @@ class DeepEstimator(MultiViewEstimator):
         """How outputs of the networks become scores: by default as they are, ranked by cosine."""
         return AsTrained()
 
-    def _ending_of(self, trainer: Trainer) -> Ending:
-        """The ending after a training."""
-        return self._ending()
-
     def _final_reg(self) -> float | Mapping[str, float]:
         """Ridge of the linear CCA that ends the fit, or measures total correlation."""
         return 1e-4
@@ -610,7 +606,7 @@ class DeepEstimator(MultiViewEstimator):
         """Find the map from the networks' outputs to scores, and set the fitted attributes."""
         encoders = trainer.encoders
         widths = _output_widths(encoders, views)
-        ending = self._ending_of(trainer)
+        ending = ending_after(trainer.best_epoch, self._ending(), encoders.solution)
         moments = self._moments(trainer, views, widths) if ending.learns else None
         if moments is None:
             self._check_outputs(encoders, views, widths)

@@ -125,10 +125,10 @@ class NetworkEstimator(DeepEstimator):
         is_given, found = self._is_given(validation), []
         precision = ValidationScore("map@50", self._ending(), self._labels)
         trials = self._trials("standardize_", _SCALES, "scale {} of {}", sample, validation)
-        for training, checkpoint, train, held in trials:
+        for scale, (training, checkpoint, train, held) in zip(_SCALES, trials, strict=True):
             trainer = self._train(training, train, held if is_given else None, checkpoint)
             value = precision._of(trainer, train, held)
-            found.append((-np.inf if np.isnan(value) else value, self.standardize_, trainer))
+            found.append((-np.inf if np.isnan(value) else value, scale, trainer))
         _, self.standardize_, trainer = max(found, key=lambda own: own[0])
         if is_given:
             return trainer, train, held

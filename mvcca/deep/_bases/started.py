@@ -24,7 +24,7 @@ from mvcca.deep._training.start import (
 from mvcca.deep._training.training import Training, history_of
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders, LinearPlus
-from mvcca.deep.endings import Ending, LinearSolution, StoredCCA
+from mvcca.deep.endings import LinearSolution, StoredCCA
 from mvcca.deep.trainer import Trainer, refuse_without_validation
 from mvcca.machine.warnings import warn
 from mvcca.retrieval import evaluate_retrieval
@@ -134,8 +134,7 @@ class StartedNetworks(NetworkEstimator):
             refuse_without_validation(self.callbacks)
         best, values, histories = None, np.array([]), {}
         trials = self._trials("start_", starts, "start {} of {} ({})", sample, validation)
-        for training, checkpoint, train, held in trials:
-            start = self.start_
+        for start, (training, checkpoint, train, held) in zip(starts, trials, strict=True):
             column = training.monitor if training.monitor in _RETRIEVAL else "valid_mrr"
             scores = [] if column == training.monitor else [self._score_callback(column)]
             untrained = replace(training, max_epochs=0)
@@ -280,11 +279,6 @@ class StartedNetworks(NetworkEstimator):
                 network = cast("LinearPlus", encoders[name])
                 network.begin(weights, offsets, encoders.inputs.get(name))
         return trainer
-
-    def _ending_of(self, trainer: Trainer) -> Ending:
-        # Without training, scores and their ranking are those of the tuned linear CCA.
-        solution = None if trainer.best_epoch else trainer.encoders.solution
-        return self._ending() if solution is None else LinearSolution(solution)
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
         for name in _OF_SOLUTION:
