@@ -33,7 +33,6 @@ def open_units(estimator: Any, rows: Rows, batch: bool) -> Rows:
     asked = _asked(estimator, rows.views.names)
     _check(estimator, asked)
     if any(asked.values()) and (batch or _statistic_tells(estimator, rows)):
-        _note(estimator, asked, ())
         return rows.read(units=None)
     return with_units(estimator, rows)
 
