@@ -588,6 +588,23 @@ def test_workers_killed_one_after_the_other_change_no_bit(cluster, tmp_path):
     assert n_marks(folder) > 3 * N_ROWS / 96  # something had to be read again
 
 
+@pytest.mark.usefixtures("client")
+def test_sums_of_tasks_of_your_own_are_a_map_and_a_reduce(tmp_path):
+    """As the user guide has it: tasks open files themselves, and sums are added in pairs."""
+    views, labels = Views(as_files(planted(), tmp_path)), label_sets()
+    parts = [slice(start, start + BLOCK_ROWS) for start in range(0, N_ROWS, BLOCK_ROWS)]
+
+    def total_of(summed):
+        sums = [dask.delayed(summed)(views[rows], labels[rows]) for rows in parts]
+        return dask.delayed(sum)(sums[1:], sums[0]).compute()
+
+    model = MVCCA(3).fit_statistic(total_of(lambda own, _: Moments.of(own)))
+    same_model(model, MVCCA(3).fit(views), 1e-9)
+    labelled = MVMLCCA(3, reg=0.1)
+    total = total_of(lambda own, y: clone(labelled).partial_fit(own, y).statistic_)
+    same_model(clone(labelled).fit_statistic(total), clone(labelled).fit(views, labels), 1e-9)
+
+
 # What is gone over, and from which part of the calls on is the moment drawn.
 KILLED = {
     "label sums": (MVMLCCA(3, reg=0.1, within="label"), 0),

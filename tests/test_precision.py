@@ -31,7 +31,6 @@ from mvcca import (
     save,
 )
 from mvcca.problem import _precision, _rows
-from mvcca.problem._copies import first_copies
 from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import Whitener
@@ -280,16 +279,18 @@ def test_copies_cost_one_more_pass_and_no_decomposition(products, decomposed):
 def test_only_equal_columns_that_vary_are_copies():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (5000, 6)).astype(float)
-    assert first_copies(X) is None
+    assert _precision.first_copies(X) is None
     X = np.c_[X, X[:, 2], -X[:, 1], X[:, 4], np.zeros((5000, 2)), np.ones((5000, 2))]
     X[X == 0] *= rng.choice([-1, 1], np.count_nonzero(X == 0))  # zeros have signs
     X[4321, 8] += 1e-12
-    np.testing.assert_array_equal(first_copies(X), [0, 1, 2, 3, 4, 5, 2, *range(7, 13)])
+    first = _precision.first_copies(X)
+    np.testing.assert_array_equal(first, [0, 1, 2, 3, 4, 5, 2, *range(7, 13)])
     rare = np.zeros((5000, 40))  # no sample of rows tells them apart
     rare[np.arange(40) * 120 + 1, np.arange(40)] = 1
-    assert first_copies(rare) is None
-    np.testing.assert_array_equal(first_copies(np.c_[rare, rare[:, 7]])[[7, 40]], [7, 7])
-    assert first_copies(np.ones((1, 3))) is None
+    assert _precision.first_copies(rare) is None
+    first = _precision.first_copies(np.c_[rare, rare[:, 7]])
+    np.testing.assert_array_equal(first[[7, 40]], [7, 7])
+    assert _precision.first_copies(np.ones((1, 3))) is None
 
 
 # ---- sparse rows --------------------------------------------------------------------------------

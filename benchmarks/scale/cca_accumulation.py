@@ -98,7 +98,9 @@ def main(options: argparse.Namespace) -> None:
             print(f"  fit / {name}: {ratio(timings['fit'], timings[name])}{goal}")
         print("  without a ridge, some columns copies of others but for a share of noise:")
         cases = {"none": views}
-        cases |= {f"{share:g}": nearly_collinear(views, share) for share in (0.2, 0.05, 1e-2, 1e-4, 0)}
+        cases |= {
+            f"{share:g}": nearly_collinear(views, share) for share in (0.2, 0.05, 1e-2, 1e-4, 0)
+        }
         runs = {name: partial(CCA(K, reg=0).fit, own) for name, own in cases.items()}
         with catch_warnings(action="ignore"):  # of few rows, and of rows near rounding
             timings = in_turns(runs, options.repeats)

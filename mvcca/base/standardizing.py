@@ -6,9 +6,8 @@ else from the statistic that a fit adds up anyway, as of batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from mvcca.base.tuned_fits import setting_by_view
 from mvcca.base.unit_checks import takes_scale
 from mvcca.model_selection import AUTOMATIC, SEARCHED, searched
 from mvcca.problem import SHRINKAGES, WIDE, Problem, Rows
-from mvcca.problem.units import Asked, rows_of, units_of_covariances, units_of_rows
+from mvcca.problem.units import Asked, units_of_covariances, units_of_rows
+from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views
 
 STANDARDIZED: Mapping[str, Any] = {"scale": AUTOMATIC}  # `automatic` of an estimator that does
@@ -33,7 +33,6 @@ def open_units(estimator: Any, rows: Rows, batch: bool) -> Rows:
     asked = _asked(estimator, rows.views.names)
     _check(estimator, asked)
     if any(asked.values()) and (batch or _statistic_tells(estimator, rows)):
-        _note(estimator, asked, ())
         return rows.read(units=None)
     return with_units(estimator, rows)
 
@@ -67,8 +66,11 @@ def in_units(estimator: Any, problem: Problem) -> Problem:
     if rows.reading.units is not None and about.covariance is None:
         return problem
     within = {name: B for name, B in problem.blocks()[1].items() if name in about.means}
-    count = partial(rows_of, about.pairs, rows)
-    return replace(problem, rows=in_told_units(estimator, rows, about.means, within, count))
+    if isinstance(about.pairs, Moments | PairMoments):
+        counts = about.pairs.objects_by_view()
+    else:
+        counts = {name: float(rows.sample_weight_of(name).sum()) for name in within}
+    return replace(problem, rows=in_told_units(estimator, rows, about.means, within, counts))
 
 
 def in_told_units(
@@ -76,20 +78,17 @@ def in_told_units(
     rows: Rows,
     means: Mapping[str, np.ndarray],
     within: Mapping[str, np.ndarray],
-    count: Callable[[str], float],
+    counts: Mapping[str, float],
 ) -> Rows:
-    """Rows with the units that means and covariances of their views tell, as of a part of them.
-
-    `count` returns the number of rows of a view.
-    """
+    """Rows with the units that means and covariances of so many rows tell, as of a part of them."""
     known = rows.reading.units
     narrow = [name for name in within if name not in rows.reading.bases]
     if known is not None:
         asked: Asked = {name: True for name in narrow if name in known}
-        return rows.read(units={**known, **units_of_covariances(asked, means, within, count)})
+        return rows.read(units={**known, **units_of_covariances(asked, means, within, counts)})
     asked = _asked(estimator, tuple(means))
     own = {name: asked.get(name, False) for name in narrow}
-    units = units_of_covariances(own, means, within, count)
+    units = units_of_covariances(own, means, within, counts)
     if units and estimator.reg in SHRINKAGES:
         raise ValueError(
             f'reg="{estimator.reg}" of standardized columns, as of view {next(iter(units))!r}, '

@@ -439,7 +439,8 @@ class StatisticEstimator(LinearEstimator):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name.endswith("_") and not name.startswith("_"):
+            is_asked = name.endswith("_") and not name.startswith("_")
+            if is_asked and not vars(self).keys().isdisjoint(("_pending", "_unsolved")):
                 solve(self)
             return object.__getattribute__(self, name)  # raises, if there is none
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar
 
@@ -17,7 +16,7 @@ from mvcca.linear._predicting import PredictingEstimator
 from mvcca.linear.ridges import Ridges
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space
 from mvcca.problem import Estimate, Exactness, Problem, Rows, check_variance, climb, reg_of_names
-from mvcca.problem.units import Standardized, rows_of
+from mvcca.problem.units import Standardized
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 
@@ -228,7 +227,7 @@ class AffineMap(PredictingEstimator):
                 within[name], between[pair] = B[pair.index(name)], A
                 if isinstance(statistic, PairMoments):
                     means[name] = statistic.pairs[pair].mean()[name]
-        rows = in_told_units(self, rows, means, within, partial(rows_of, statistic, rows))
+        rows = in_told_units(self, rows, means, within, statistic.objects_by_view())
         is_scaled = target in (rows.reading.units or {}) and target not in rows.reading.bases
         # Weights of the target have unit length, in its units.
         identity = np.diag(variances if is_scaled else (variances > 0).astype(float))

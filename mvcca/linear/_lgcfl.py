@@ -173,7 +173,7 @@ class LGCFL(RescaledEstimator):
         groups = self._groups_of_views(widths)
         covariances = {name: own.covariance() for name, own in statistic.moments.items()}
         counts = {name: float(own.counts[0, 0]) for name, own in statistic.moments.items()}
-        rows = in_told_units(self, rows, means, covariances, counts.__getitem__)
+        rows = in_told_units(self, rows, means, covariances, counts)
         weights, self.objectives_ = {}, {}
         units = rows.reading.units or {}
         for name, Sigma in covariances.items():

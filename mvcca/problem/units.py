@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from mvcca.machine.config import block_slices
 from mvcca.problem._bases import Standardized as Standardized
 from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem.confounds import regression_on
-from mvcca.statistics import Moments, PairMoments
+from mvcca.statistics import Moments
 from mvcca.views import Views
 from mvcca.views.powers_of_two import exponents_of, scaled
 
@@ -161,7 +160,7 @@ def units_of_covariances(
     asked: Asked,
     means: Mapping[str, np.ndarray],
     within: Mapping[str, np.ndarray],
-    count: Callable[[str], float],
+    counts: Mapping[str, float],
 ) -> dict[str, Standardized]:
     """Units of the views that are to be standardized, by covariances of their columns.
 
@@ -171,8 +170,8 @@ def units_of_covariances(
         What to do with each view.
     means, within : mapping of str to ndarray
         Mean and covariance, or variances, of the columns of each view.
-    count : callable
-        Number of rows of a view.
+    counts : mapping of str to float
+        Number of rows of each view.
     """
     units = {}
     for name, wanted in asked.items():
@@ -180,13 +179,6 @@ def units_of_covariances(
             continue
         B = within[name] if within[name].ndim == 2 else np.diag(within[name])
         deviations, correlations = np.sqrt(np.diag(B)), partial(correlations_in, B)
-        if wanted is True or are_unlike(deviations, count(name), correlations):
+        if wanted is True or are_unlike(deviations, counts[name], correlations):
             units[name] = Standardized.of(means[name], deviations)
     return units
-
-
-def rows_of(pairs: Any, rows: Rows, name: str) -> float:
-    """Number of rows of a view that moments are of."""
-    if isinstance(pairs, Moments | PairMoments):
-        return pairs.objects_by_view()[name]
-    return float(rows.sample_weight_of(name).sum())
