@@ -93,7 +93,7 @@ class GivenRows:
             None if own is None else Groups.given_by(own, views, views.ids).codes
             for own in (groups, outer)
         )
-        if outer is not None:
+        if codes is not None and outer is not None:
             _check_nested(codes, outer, groups)
             outer = outer if outer.any() else None  # of one outer group, nothing is left to say
         return cls(

@@ -41,7 +41,8 @@ def has_common_scale(design: Design, arrays: Mapping[str, np.ndarray]) -> bool:
     if isinstance(complement, Strata):  # confounds leave less of some rows, in both views
         left = np.sqrt(complement.shares)[:, None]
         rows = [np.divide(U, left, out=np.zeros_like(U), where=left > _LEFT) for U in rows]
-    return common_scale(*(_per_kind(U, alike) for U in rows), explained) > 1
+    U, V = (_per_kind(own, alike) for own in rows)
+    return common_scale(U, V, explained) > 1
 
 
 def _per_kind(U: np.ndarray, alike: list[np.ndarray]) -> np.ndarray:
