@@ -31,7 +31,7 @@ from mvcca import (
 )
 from mvcca.compose import RankGaussian
 from mvcca.inspection import variable_correlations
-from mvcca.statistics import CellMoments, PatternMoments, column_slices
+from mvcca.statistics import OF_HOLES, CellMoments, PatternMoments, column_slices
 
 N, WIDTHS = 240, {"a": 4, "b": 3, "c": 2}
 HOW = pytest.mark.parametrize("missing", ["pairwise", "em"])
@@ -663,6 +663,24 @@ def test_folds_choose_a_ridge_for_rows_with_holes(missing):
     again = CCA(2, reg=model.reg_, scale=model.scale_, missing=missing).fit(views)
     assert_same_model(model, again, 1e-9)
     assert np.isfinite(model.cv_results_["mean_test_score"].astype(float)).all()
+
+
+@HOW
+@pytest.mark.parametrize("center", [True, False])
+def test_ways_to_scale_columns_share_what_holes_are_estimated_by(monkeypatch, missing, center):
+    """Estimates by maximum likelihood take most of the time of a search."""
+    kind, calls = OF_HOLES[missing], []
+    recovered = kind.recovered
+    monkeypatch.setattr(
+        kind, "recovered", lambda own, columns: calls.append(own) or recovered(own, columns)
+    )
+    views = Views(of_two(CCA(), with_holes()))
+    model = CCA(1, reg="cv", missing=missing, center=center).fit(views)
+    assert len(model.cv_results_["param_scale"]) > 5
+    n_folds = sum(name.startswith("split") for name in model.cv_results_)
+    assert len(calls) <= n_folds + 3
+    again = CCA(1, reg=model.reg_, scale=model.scale_, missing=missing, center=center).fit(views)
+    assert_same_model(model, again, 1e-9)
 
 
 @HOW

@@ -20,6 +20,8 @@ from mvcca import CCA, Views, load, save
 from mvcca.cli import main
 from mvcca.datasets import make_gaussian_views
 from mvcca.inspection import permutation_test, study
+from mvcca.model_selection import required_correlation
+from mvcca.problem import SampleBias
 
 
 def _cohort(n_rows: int = 300, effect: float = 0.0, seed: int = 0, curved: float = 0.0):
@@ -161,6 +163,41 @@ def test_a_report_has_what_a_reviewer_asks_for(tmp_path):
     assert html.escape(text, quote=False) in pages[0].read_text()
 
 
+def test_every_significant_component_has_loadings_intervals_p_values_and_stability(tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((300, 5)), rng.standard_normal((300, 4))
+    for i, r in enumerate((0.8, 0.6)):
+        Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
+    names = {"X": [f"region_{i}" for i in range(5)], "y": [f"score {i}" for i in range(4)]}
+    views = {v: pd.DataFrame(Z, columns=names[v]) for v, Z in (("X", X), ("y", Y))}
+    result = study(views, n_permutations=99, random_state=0)
+    assert result.significant.tolist() == [True, True, False, False]
+    text, page = str(result), tmp_path / "study.html"
+    result.save_page(page)
+    for i in (1, 2):
+        table = result.loadings_frame(i).set_index("variable")
+        assert table.loc[[f"region_{i - 1}", f"score {i - 1}"], "p_value"].max() == 0.01
+        assert (table["high"] - table["low"]).between(0, 0.5, inclusive="neither").all()
+        for shown in (text, page.read_text()):
+            assert f"oadings of component {i}" in shown
+        assert f"Loadings of component {i} of two halves correlate at" in text
+        name = f"Loadings of X{', component 2' * (i == 2)}"
+        lengths = [bar.get_width() for bar in result.plot(figure=name).patches]
+        np.testing.assert_allclose(lengths, table[table["view"] == "X"]["loading"])
+    assert "component 3" not in text
+    assert "Stability of loadings" in page.read_text()
+    assert "P-values are those of cross-loadings of all variables" in text
+
+
+def test_long_names_break_between_words():
+    X, Y, _ = _cohort(effect=2.0)
+    long = "right_lateralorbitofrontal_cortex_thickness"
+    frame = pd.DataFrame(X, columns=[long, *"bcdef"])
+    result = study({"X": frame, "y": Y}, n_permutations=19, cv=2, random_state=0)
+    labels = result.plot(figure="Loadings of X").get_yticklabels()
+    assert "right_lateralorbitofrontal_cortex_\nthickness" in [own.get_text() for own in labels]
+
+
 def test_the_model_projects_new_rows_and_is_saved(tmp_path):
     X, Y, age = _cohort(effect=2.0)
     result = study(X[:200], Y[:200], confounds=age[:200], n_permutations=19, random_state=0)
@@ -243,6 +280,34 @@ def test_no_sentence_compares_figures_of_different_rows(effect, arranged):
     assert (in_words in text) == ("independent rows" in power) == (arranged != "within")
     assert (found.n_effective < 150) == (arranged != "within")
     assert ('belong to the correlations "tested"' in text) != result.tests_these_rows
+
+
+@pytest.mark.filterwarnings("ignore:Rows that are large in one view")
+@pytest.mark.parametrize("effect", [0.0, 0.9])
+@pytest.mark.parametrize("rank_gaussian", [False, True])
+def test_rows_of_a_common_scale_count_alike_in_every_sentence(effect, rank_gaussian):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((2, 200, 5))
+    Y[:, 0] = effect * X[:, 0] + np.sqrt(1 - effect**2) * Y[:, 0]
+    X, Y = np.array([X, Y]) * np.sqrt(3 / rng.chisquare(3, (200, 1)))
+    options = {"rank_gaussian": rank_gaussian, "n_permutations": 99, "random_state": 0}
+    result = study(X, Y, **options)
+    verdict, generalization, power = result.sentences()
+    found, r = result.intervals, result.in_sample[0]
+    n = found.n_effective
+    assert n < 160
+    assert f"is {r:.2f} in these 200 rows" in verdict
+    assert found.edge == pytest.approx(SampleBias(n, found.ranks).edge)
+    assert f"correlate at {found.edge:.3f} (the noise edge)" in generalization
+    assert (r > found.edge) == ("lies above it" in generalization)
+    least = required_correlation(int(n), (5, 5), decay=tuple(result.decay.values()))
+    of_rows = f"{n:.0f} independent rows estimate correlations from {least:.2f}"
+    if least >= 1:
+        of_rows = f"No correlation could be estimated reliably from only {n:.0f} independent rows"
+    assert of_rows in power
+    text = str(result)
+    assert f"count 200 rows as {n:.0f} independent ones, since rows that are large" in text
+    assert f"worth {n:.0f} independent rows" in result.methods()
 
 
 def test_a_study_without_groups_counts_all_rows():

@@ -2,9 +2,11 @@
 
 Every cell draws data without the relation that is tested, and counts p-values of at most .05. A
 warning or a refusal says that the test does not claim to hold: cells tell how many data sets have
-one, and the share with a p-value of at most .05 and no warning ("silent").
+one, and the share with a p-value of at most .05 and no warning ("silent"). With --loadings, it
+counts data sets in which a variable of the first view without any relation has a p-value of at most
+.05: of its loading on the tested component, and after the slash on those before it.
 
-    python -m benchmarks.defaults.false_positives
+    python -m benchmarks.defaults.false_positives [--loadings]
     python -m benchmarks.defaults.false_positives --seeds 400 --designs "groups;flips"
 """
 
@@ -23,6 +25,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--permutations", type=int, default=99)
     parser.add_argument("--designs", default="", help="beginnings of designs, by semicolons")
     parser.add_argument("--distributions", default="", help="beginnings, by semicolons")
+    parser.add_argument("--loadings", action="store_true", help="of loadings, not of components")
     return parser.parse_args()
 
 
@@ -185,6 +188,7 @@ CELLS: dict[str, Cell] = {
         60, 40, (0.9,), options=(*RIDGE, ("statistic", "roy"))
     ),
     "component 2, 60 rows, 25 + 25": Cell(60, 25, (0.9,)),
+    "component 2, 100 rows, 10 + 10, 4 confounds": Cell(100, 10, (0.9,), n_confounds=4),
     "component 3, 100 rows, 10 + 10": Cell(100, 10, (0.7, 0.6)),
     "component 3 after strong ones, 60 rows, 10 + 10": Cell(60, 10, (0.95, 0.9)),
     "component 4, 60 rows, 18 + 18": Cell(60, 18, (0.95, 0.95, 0.95)),
@@ -195,23 +199,32 @@ CELLS: dict[str, Cell] = {
 
 
 def rejections(
-    cell: Cell, distribution: str, n_seeds: int, n_permutations: int
+    cell: Cell, distribution: str, n_seeds: int, n_permutations: int, *, loadings: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which data sets have a p-value of at most .05, and in which the test warns."""
-    found, warned = [], []
+    """Which data sets have a p-value of at most .05, (n_seeds, 1), and in which the test warns.
+
+    Of loadings, there is a second column for those on earlier components, if there are any.
+    """
+    found: list[list[bool]] = []
+    warned = []
     for seed in range(n_seeds):
         X, Y, options = cell.draw(distribution, seed)
         if options.get("reg") and options.get("statistic") is None:
             options["n_components"] = 1
         else:
             options["n_components"] = cell.step + 1
+        options["loadings"] = "cross" if loadings else None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             test = permutation_test(
                 X, Y, n_permutations=n_permutations, random_state=seed, **options
             )
         warned.append(bool(caught))
-        found.append(test.p_values[cell.step] <= 0.05)
+        if test.loading_p_values is None:
+            found.append([test.p_values[cell.step] <= 0.05])
+            continue
+        own = test.loading_p_values["X"][cell.step :] <= 0.05
+        found.append([own[:, cell.step].any(), own[:, : cell.step].any()][: 1 + bool(cell.step)])
     return np.array(found), np.array(warned)
 
 
@@ -230,13 +243,16 @@ def main(options: argparse.Namespace) -> None:
         values = []
         for of in of_features:
             try:
-                found, warned = rejections(cell, of, options.seeds, options.permutations)
+                found, warned = rejections(
+                    cell, of, options.seeds, options.permutations, loadings=options.loadings
+                )
             except ValueError as refusal:
                 values.append(f"refused: {str(refusal)[:40]}")
                 continue
-            silent[name, of] = 100 * np.mean(found & ~warned)
-            note = f", warned {100 * warned.mean():.0f}, silent {silent[name, of]:.1f}"
-            values.append(f"{100 * found.mean():.1f}{note if warned.any() else ''}")
+            values.append(" / ".join(f"{100 * one:.1f}" for one in found.mean(axis=0)))
+            silent[name, of] = 100 * np.mean(found[:, 0] & ~warned)
+            if warned.any():
+                values[-1] += f", warned {100 * warned.mean():.3g}, silent {silent[name, of]:.1f}"
         print(f"| {name} | {' | '.join(values)} |", flush=True)
     high = [f"{', '.join(cell)}: {value:.1f}" for cell, value in silent.items() if value > _MOST]
     print(f"\nAbove {_MOST:g} % without a warning: {'; '.join(high) or 'no cell'}")

@@ -125,6 +125,36 @@ def related(X: np.ndarray, Y: np.ndarray, rho: tuple[float, ...]) -> list[np.nda
     return [X, Y]
 
 
+def of_families(
+    seed: int, n: int, size: int, p: int, q: int, icc: float, rho: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two views of rows in families, and the families."""
+    rng, groups = np.random.default_rng(seed), np.repeat(np.arange(n // size), size)
+    X, Y = (
+        np.sqrt(icc) * rng.standard_normal((n // size, k))[groups]
+        + np.sqrt(1 - icc) * rng.standard_normal((n, k))
+        for k in (p, q)
+    )
+    X, Y = related(X, Y, (rho,))
+    return X, Y, groups
+
+
+def of_common_scale(
+    seed: int, degrees: int, n: int, p: int, rho: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two views of rows of a multivariate t."""
+    rng = np.random.default_rng(seed)
+    X, Y = related(rng.standard_normal((n, p)), rng.standard_normal((n, p)), (rho,))
+    scale = np.sqrt(degrees / rng.chisquare(degrees, (n, 1)))
+    return X * scale, Y * scale
+
+
+def of_normal(seed: int, n: int, p: int, rho: tuple[float, ...]) -> list[np.ndarray]:
+    """Two views of normal rows."""
+    rng = np.random.default_rng(seed)
+    return related(rng.standard_normal((n, p)), rng.standard_normal((n, p)), rho)
+
+
 def interval(X: np.ndarray, Y: np.ndarray, groups: np.ndarray | None = None) -> tuple:
     found = correlation_intervals(X, Y, groups=groups, cv=2, random_state=0)
     return found.low, found.high, found.flags, found.n_effective
@@ -140,18 +170,12 @@ def report_families(n_seeds: int) -> None:
     print("\n| n, size, p, q, icc, rho | first row | all rows, as worth | as independent | worth |")
     print("|---|---|---|---|---|")
     for case in FAMILIES:
-        n, size, p, q, icc, rho = case
-        groups, first = np.repeat(np.arange(n // size), size), np.arange(0, n, size)
+        n, size, *_, rho = case
+        first = np.arange(0, n, size)
         ends: list[list[Interval]] = [[], [], []]
         worth = []
         for seed in range(n_seeds):
-            rng = np.random.default_rng(seed)
-            X, Y = (
-                np.sqrt(icc) * rng.standard_normal((n // size, k))[groups]
-                + np.sqrt(1 - icc) * rng.standard_normal((n, k))
-                for k in (p, q)
-            )
-            X, Y = related(X, Y, (rho,))
+            X, Y, groups = of_families(seed, *case)
             ways = (X[first], Y[first]), (X, Y, groups), (X, Y)
             for own, way in zip(ends, ways, strict=True):
                 low, high, _, n_effective = interval(*way)
@@ -166,10 +190,7 @@ def report_heavy(n_seeds: int) -> None:
     for degrees, n, p, rho in HEAVY:
         ends, worth = [], []
         for seed in range(n_seeds):
-            rng = np.random.default_rng(seed)
-            X, Y = related(rng.standard_normal((n, p)), rng.standard_normal((n, p)), (rho,))
-            scale = np.sqrt(degrees / rng.chisquare(degrees, (n, 1)))
-            low, high, _, n_effective = interval(X * scale, Y * scale)
+            low, high, _, n_effective = interval(*of_common_scale(seed, degrees, n, p, rho))
             ends.append((low[0], high[0]))
             worth.append(n_effective)
         cells = f"{shown(ends, rho)} | {np.mean(worth):.0f}"
@@ -181,10 +202,7 @@ def report_ties(n_seeds: int) -> None:
     for n, p, rho in TIES:
         ends = []
         for seed in range(n_seeds):
-            rng = np.random.default_rng(seed)
-            low, high, flags, _ = interval(
-                *related(rng.standard_normal((n, p)), rng.standard_normal((n, p)), rho)
-            )
+            low, high, flags, _ = interval(*of_normal(seed, n, p, rho))
             if "components 1 to" in flags[0]:
                 ends.append((low[0], high[0]))
         print(f"| {n}, {p}, {len(rho)} x {rho[0]} | {len(ends)} | {shown(ends, rho[0])} |")
@@ -197,10 +215,7 @@ def report_clear(n_seeds: int) -> None:
         plain: list[Interval] = []
         given: list[Interval] = []
         for seed in range(n_seeds):
-            rng = np.random.default_rng(seed)
-            low, high, flags, _ = interval(
-                *related(rng.standard_normal((n, p)), rng.standard_normal((n, p)), (rho,))
-            )
+            low, high, flags, _ = interval(*of_normal(seed, n, p, (rho,)))
             if " given that " in flags[0]:
                 plain.append((low[0], high[0]))
                 first, last = flags[0].split(" given ")[0].split(" to ")

@@ -3,9 +3,8 @@
 - Two views of 10 features, each made of two factors and noise, of which 30 % of the cells are
   missing. The first canonical correlation is compared with that of the complete rows, and the first
   scores of complete new rows are correlated. Means over seeds.
-- Ridges: two views of 10 independent features and 200 rows, the first of which correlate at .8;
-  30 % of the cells are missing. The first correlation in the training rows, and on complete new
-  ones.
+- Ridges: the same with three factors and noise of .7, or independent features, the first of which
+  correlate at .8. The first correlation in the training rows, and on complete new ones.
 - Three views of handwritten digits (Fourier, Karhunen-Loeve and Zernike features, 187 in all) of
   1,500 objects, each view of which is missing with a probability; MVCCA with 30 components and a
   ridge of 0.1. R@1 on the other 500 objects, mean of six directions, and the first eigenvalue.
@@ -56,14 +55,19 @@ METHODS: dict[str, dict[str, Any]] = {
     "EM, ridge .1": {"missing": "em", "reg": 0.1},
 }
 
+KINDS = ("factors", "independent")
+SIZES = [(200, 0.3), (100, 0.3), (1000, 0.3), (200, 0.4), (200, 0.1)]  # rows, share of the cells
 
-def draw(rng: np.random.Generator, loadings: np.ndarray, n_rows: int) -> dict[str, np.ndarray]:
+
+def draw(
+    rng: np.random.Generator, loadings: np.ndarray, n_rows: int, noise: float = NOISE
+) -> dict[str, np.ndarray]:
     """Rows of two views, whose first factors correlate."""
     shared, views = rng.standard_normal(n_rows), {}
     for name, A in zip("xy", loadings, strict=True):
-        factors = rng.standard_normal((n_rows, N_FACTORS))
+        factors = rng.standard_normal((n_rows, len(A)))
         factors[:, 0] = np.sqrt(SHARED) * shared + np.sqrt(1 - SHARED) * factors[:, 0]
-        views[name] = factors @ A + NOISE * rng.standard_normal((n_rows, N_FEATURES))
+        views[name] = factors @ A + noise * rng.standard_normal((n_rows, A.shape[1]))
     return views
 
 
@@ -103,30 +107,30 @@ def report_cells(n_each: list[int], n_seeds: int) -> None:
         print(f"| {n_rows:,} | {' | '.join(cells)} |", flush=True)
 
 
-def report_ridges(n_seeds: int, n_rows: int = 200, rho: float = 0.8) -> None:
+def report_ridges(n_seeds: int) -> None:
     ways = {**METHODS, "pairwise, oas": {"missing": "pairwise", "reg": "oas"}}
     ways |= {"EM, oas": {"missing": "em", "reg": "oas"}}
     ways |= {"pairwise, cv": {"missing": "pairwise", "reg": "cv"}}
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-    for seed in range(n_seeds):
-        rng = np.random.default_rng(seed)
-        parts = []
-        for n in (n_rows, N_NEW):
-            X, Y = rng.standard_normal((2, n, N_FEATURES))
-            Y[:, 0] = rho * X[:, 0] + np.sqrt(1 - rho**2) * Y[:, 0]
-            parts.append({"x": X, "y": Y})
-        holes = {n: np.where(rng.random(X.shape) < 0.3, np.nan, X) for n, X in parts[0].items()}
-        imputed = {name: SimpleImputer().fit_transform(X) for name, X in holes.items()}
-        for name, parameters in ways.items():
-            model = CCA(1, **parameters).fit(holes if parameters else imputed)
-            r = float(model.canonical_correlations_[0])
-            found[name].append((r, float(model.score(parts[1]))))
-    print(
-        f"\n| {n_rows} rows, rho {rho}, {n_seeds} seeds | training rows | new rows |\n|---|---|---|"
-    )
-    for name, values in found.items():
-        r, new = np.mean(values, axis=0)
-        print(f"| {name} | {r:.3f} | {new:.3f} |", flush=True)
+    ways |= {"EM, cv": {"missing": "em", "reg": "cv"}}
+    cases = [(name, *own) for name in KINDS for own in SIZES]
+    print(f"\nFirst correlation in training rows / on new rows, {n_seeds} seeds\n")
+    print(f"| features, rows, missing | {' | '.join(ways)} |\n|---{'|---' * len(ways)}|")
+    for kind, n_rows, share in cases:
+        found = []
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            maps, noise = np.array([np.eye(N_FEATURES)] * 2), 0.0
+            if kind == "factors":
+                maps, noise = rng.standard_normal((2, 3, N_FEATURES)), 0.7
+            rows, new = (draw(rng, maps, n, noise) for n in (n_rows, N_NEW))
+            holes = {n: np.where(rng.random(X.shape) < share, np.nan, X) for n, X in rows.items()}
+            imputed = {name: SimpleImputer().fit_transform(X) for name, X in holes.items()}
+            models = [CCA(1, **own).fit(holes if own else imputed) for own in ways.values()]
+            found.append(
+                [(float(own.canonical_correlations_[0]), own.score(new)) for own in models]
+            )
+        cells = (f"{r:.3f} / {new:.3f}" for r, new in np.mean(found, axis=0))
+        print(f"| {kind}, {n_rows}, {share:.0%} | {' | '.join(cells)} |", flush=True)
 
 
 def report_views(n_draws: int) -> None:

@@ -77,8 +77,8 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
         DataFrame, columns of text and of categories become indicators of every level but the first.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with holes, cells that are NaN: refuse them; or estimate the covariances from
-        the pairs of features that rows do have, or by maximum likelihood. Take reg="cv" or "oas"
-        unless there are many rows. See Notes of `MVCCA`.
+        the pairs of features that rows do have, or by maximum likelihood. Take reg="cv" unless
+        there are many rows. See Notes of `MVCCA`.
     scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
         Whether to standardize the columns of each view, so that a ridge counts alike for columns in
         any units; weights stay in the units of the rows. "auto" standardizes views whose columns
@@ -260,8 +260,8 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         DataFrame, columns of text and of categories become indicators of every level but the first.
     missing : {"error", "pairwise", "em"}, default="error"
         What to do with missing cells (NaN): refuse them, estimate each covariance from the rows
-        that have both features, or estimate all by maximum likelihood. Take reg="cv" or "oas"
-        unless there are many rows. See Notes.
+        that have both features, or estimate all by maximum likelihood. Take reg="cv" unless there
+        are many rows. See Notes.
     scale : bool, mapping of str to bool, "auto" or "cv", default="auto"
         Whether to standardize the columns of each view, so that a ridge counts alike for columns in
         any units; weights stay in the units of the rows. "auto" standardizes views whose columns
@@ -355,6 +355,11 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     If objects lack whole views only, the default retrieves as well: it learns from the objects of
     each pair of views. With few rows, neither is better than a ridge and imputed means
     (``benchmarks/defaults/missing_cells.py``).
+
+    Both need a ridge more than complete rows do. With 200 rows, two views of 10 features and 30 % of
+    the cells missing, the first scores of new rows correlated .49 after ``"em"`` and .16 after
+    ``"pairwise"`` without one, .70 and .67 with ``reg="cv"``. The default stays the ridge of
+    complete rows, which batches and sums can have, too; a fit warns where holes leave too little.
 
     Both equal a fit to complete rows if nothing is missing. Sums over rows add, so that
     `partial_fit`, files, Dask arrays and folds give what one fit gives. Rows are used as float64

@@ -170,10 +170,13 @@ class FromStatistic(_OfRidges):
         Statistics of what each model learns from.
     reductions : dict
         Reduced constraints by training part, which sources of the same sums share.
+    recovered : dict
+        Moments of rows with holes by training part, shared alike.
     """
 
     parts: Parts
     reductions: dict[int, Any] = field(default_factory=dict)
+    recovered: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, estimator: Any, rows: Rows, folds: InnerFolds, *task: Any, **more: Any) -> Self:
@@ -203,8 +206,11 @@ class FromStatistic(_OfRidges):
         """The problem of all other folds, to be solved for any ridge."""
         part = [own for own, _ in self.folds.models()].index(left_out)
         try:
-            known = self.reductions.setdefault(part, {})
-            return MatrixPath.of(self.estimator.posed(*self.parts[part]), known=known)
+            rows, statistic = self.parts[part]
+            problem = self.estimator.posed(rows, self.recovered.get(part, statistic))
+            if problem.about.recovered is not None:
+                self.recovered[part] = problem.about.recovered
+            return MatrixPath.of(problem, known=self.reductions.setdefault(part, {}))
         except ValueError as error:  # more neighbours than rows, say
             raise naming_folds(error, self.folds, left_out) from error
 

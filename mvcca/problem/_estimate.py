@@ -67,8 +67,8 @@ class Estimate:
 
         Parameters
         ----------
-        statistic : Moments, PairMoments, CellMoments or PatternMoments
-            The latter two of rows with holes.
+        statistic : Moments, PairMoments, CellMoments, PatternMoments or Recovered
+            The latter three of rows with holes; the last as `center` asks.
         rows : Rows, optional
             These rows, or some of them, to be asked whether they can be read more precisely.
         center : bool, default=True
@@ -88,9 +88,12 @@ class Estimate:
         """
         recovered, exactness = None, OF_COVARIANCES
         if isinstance(statistic, CellMoments | PatternMoments):
-            recovered, exactness = statistic.recovered(columns or {}), Exactness(of_holes=True)
+            recovered = statistic.recovered(columns or {})
             if not center:
                 recovered = replace(recovered, moments=recovered.moments.about_zero())
+            statistic = recovered
+        if isinstance(statistic, Recovered):
+            recovered, exactness = statistic, Exactness(of_holes=True)
             statistic = recovered.moments
         elif not center:
             statistic = statistic.about_zero()

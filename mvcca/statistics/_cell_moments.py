@@ -129,7 +129,7 @@ class CellMoments:
                     f"The correlations of pairs of features contradict each other: {clipped:.2%} "
                     "of the trace of their matrix had to be added to make it positive definite. "
                     "Without a ridge, components may be far from those of complete rows (.99 in "
-                    'training rows where new ones had .21): use reg="cv" or "oas", or missing="em".'
+                    'training rows where new ones had .16, and .67 with reg="cv"): use reg="cv".'
                 )
         return Recovered.of(self.widths, mean, Sigma, self.counts, notes)
 

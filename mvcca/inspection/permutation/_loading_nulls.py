@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,22 +69,34 @@ class LoadingNull:
             )
         ]
 
-    def maxima(
-        self, C: np.ndarray, permuted: tuple[np.ndarray, np.ndarray], n_steps: int
-    ) -> np.ndarray:
-        """Largest absolute loading of each view over variables and steps, (2,).
+    def without(
+        self, i: int, before: Sequence[np.ndarray], variates: tuple[np.ndarray, np.ndarray]
+    ) -> LoadingNull:
+        """The same of variables that have lost i variates; the others are `before` in new rows.
 
-        Step i has the first singular vectors of C[i:, i:] as weights.
+        `variates` are an orthonormal basis of them, or they themselves.
+        """
+        coefficients = [
+            linalg.lstsq(new, old)[0] @ own[i:]
+            for own, old, new in zip(self.coefficients, before, variates, strict=True)
+        ]
+        return LoadingNull(self.kind, coefficients, variates, [Z.T @ Z for Z in variates])
+
+    def largest(
+        self, C: np.ndarray, permuted: tuple[np.ndarray, np.ndarray], i: int = 0
+    ) -> np.ndarray:
+        """Largest absolute loading of each view over variables, (2,).
+
+        Weights are the first singular vectors of C[i:, i:].
         """
         products, sources = self._products(C, permuted), self._sources(self.grams)
-        largest = np.zeros(2)
-        for i in range(n_steps):
-            left, _, right = top_singular(C[i:, i:], 1)
-            for view, w in enumerate(self._sources([left[:, 0], right[:, 0]])):
-                length = np.sqrt(w @ sources[view][i:, i:] @ w)
-                found = self.coefficients[view].T @ (products[view][:, i:] @ w)
-                largest[view] = max(largest[view], np.abs(found).max() / length)
-        return largest
+        left, _, right = top_singular(C[i:, i:], 1)
+        found = np.empty(2)
+        for view, w in enumerate(self._sources([left[:, 0], right[:, 0]])):
+            length = np.sqrt(w @ sources[view][i:, i:] @ w)
+            loadings = self.coefficients[view].T @ (products[view][:, i:] @ w)
+            found[view] = np.abs(loadings).max() / length
+        return found
 
     def _sources(self, of_views: list[np.ndarray]) -> list[np.ndarray]:
         """What belongs to the variates that each view is correlated with."""

@@ -38,16 +38,14 @@ class ComponentTest(NamedTuple):
         Canonical variates of unit length, completed to bases; those of the first are rearranged.
         With a ridge, U F L and V F R with the singular vectors L and R of K = F UᵀV F.
     exchange : Exchange or Flips
+    loadings : LoadingNull or None
+        Of the variables in these rows.
     """
 
     moved: np.ndarray
     fixed: np.ndarray
     exchange: Exchange | Flips
-
-    def of(self, statistic: str, rng: np.random.RandomState) -> float:
-        """The statistic of one rearrangement."""
-        C = self.exchange.apply(self.moved, rng).T @ self.fixed
-        return float(stepwise(statistic, C, 1)[0])
+    loadings: LoadingNull | None = None
 
     def observed(self, statistic: str) -> float:
         """The statistic of the rows as they are."""
@@ -68,7 +66,6 @@ class Stepwise:
     first : ComponentTest
     later : list of ComponentTest
         Of components 2, 3, ..., less the variates before them; the first serves the others.
-    loadings : LoadingNull or None
     rearranged : callable or None
         Takes a generator, and returns other rows of the fixed view, if these are rearranged, too.
     """
@@ -78,38 +75,48 @@ class Stepwise:
     correlations: np.ndarray
     first: ComponentTest
     later: list[ComponentTest]
-    loadings: LoadingNull | None = None
     rearranged: Callable[[np.random.RandomState], np.ndarray] | None = None
 
     def __call__(self, rng: np.random.RandomState) -> np.ndarray:
         moved = self.first.exchange.apply(self.first.moved, rng)
         fixed = self.first.fixed if self.rearranged is None else self.rearranged(rng)
-        C, n_steps, maxima = moved.T @ fixed, len(self.observed), np.empty(0)
-        if self.loadings is not None:
-            if self.loadings.of_permuted:
-                fixed = self.first.exchange.apply(self.first.fixed, rng)
-            maxima = self.loadings.maxima(C, (moved, fixed), n_steps)
-        found = np.array(stepwise(self.statistic, C, n_steps))
+        C, n_steps, null = moved.T @ fixed, len(self.observed), self.first.loadings
+        found, maxima = np.array(stepwise(self.statistic, C, n_steps)), []
+        if null is not None:
+            kept = [0, *range(1 + len(self.later), n_steps)]
+            if null.of_permuted:
+                fixed, kept = self.first.exchange.apply(self.first.fixed, rng), [*range(n_steps)]
+            maxima = [null.largest(C, (moved, fixed), i) for i in kept]
         for i, step in enumerate(self.later, start=1):
-            found[i] = step.of(self.statistic, rng)
-        return np.concatenate([found, maxima])
+            moved = step.exchange.apply(step.moved, rng)
+            C = moved.T @ step.fixed
+            found[i] = stepwise(self.statistic, C, 1)[0]
+            if step.loadings is not None:
+                maxima.append(step.loadings.largest(C, (moved, step.fixed)))
+        return np.concatenate([found, np.max(maxima, axis=0)]) if maxima else found
 
 
-def later_step(design: Design, first: np.ndarray, second: np.ndarray, i: int) -> ComponentTest:
+def later_step(design: Design, first: ComponentTest, second: np.ndarray, i: int) -> ComponentTest:
     """The test of component i, from 0, in rows that have lost the moved view's variates before.
 
     Of rows that keep these, permuted ones have correlations that are too small: earlier variates
-    use up a dimension.
+    use up a dimension. Rows of `second` are those of the fixed view in its own space.
     """
     moved, fixed = design.sides
-    complement, exchange = design.without(first[:, :i])
-    of_moved, of_fixed = (
+    complement, exchange = design.without(_unit(first.moved[:, :i]))
+    before = [
         complement.reduce(side.complement.lift(variates[:, i:]))
-        for side, variates in ((moved, first), (fixed, second))
-    )
-    if fixed.complement is moved.complement:
-        of_fixed = _unit(of_fixed)
-    return ComponentTest(_unit(of_moved), of_fixed, exchange)
+        for side, variates in ((moved, first.moved), (fixed, second))
+    ]
+    of_moved, of_fixed = before
+    if not design.options.has_ridge:
+        of_moved = _unit(of_moved)
+        if fixed.complement is moved.complement:
+            of_fixed = _unit(of_fixed)
+    null = first.loadings
+    if null is not None:
+        null = None if null.of_permuted else null.without(i, before, (of_moved, of_fixed))
+    return ComponentTest(of_moved, of_fixed, exchange, null)
 
 
 def n_that_may_matter(r: np.ndarray, n_rows: int, first: np.ndarray, second: np.ndarray) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from mvcca.machine.tables import Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LONGEST_LINE = 28  # characters of a name, in the figure
+_LONGEST_LINE = 36  # characters of a name, in the figure
 _HEADINGS = {
     "in_sample": "these rows",
     "tested": "rows that are shuffled",
@@ -61,14 +61,30 @@ def component_tables(
     return tables
 
 
-def loading_table(loadings: Iterator[tuple[Any, ...]], component: int) -> Table:
+def stability_table(stability: Mapping[str, np.ndarray], components: Sequence[int]) -> Table:
+    """How much loadings of two halves of the rows agree."""
+    lines = [
+        (name, i, float(np.median(found[:, i - 1])), *map(float, np.sort(found[:, i - 1])[[0, -1]]))
+        for name, found in stability.items()
+        for i in components
+        if i <= found.shape[1]
+    ]
+    note = "Absolute correlation, over variables, of the loadings that random halves of rows give."
+    columns = ("view", "component", "median", "least", "most")
+    return Table.of("Stability of loadings", columns, lines, [note], spec=".2f", shown=("page",))
+
+
+def loading_table(
+    loadings: Iterator[tuple[Any, ...]], component: int, notes: Sequence[str]
+) -> Table:
     """All variables; the first column is that of their names."""
     lines = [(name, view, *values) for view, name, *values in loadings]
     columns = ("variable", "view", "loading", "low", "high", "p_value", "cross_loading")
     caption = (
         f"All loadings of component {component}: correlations of the variables with the variates"
     )
-    return Table.of(caption, list(map(_heading, columns)), lines, spec=".3f", shown=("folded",))
+    names = list(map(_heading, columns))
+    return Table.of(caption, names, lines, notes, spec=".3f", shown=("folded",))
 
 
 def _heading(column: str) -> str:
@@ -104,8 +120,10 @@ def draw_correlations(
     return ax
 
 
-def draw_loadings(lines: list[tuple[Any, ...]], interval: str, ax: Axes | None = None) -> Axes:
-    """The loadings of some variables on component 1, as bars.
+def draw_loadings(
+    lines: list[tuple[Any, ...]], component: int, interval: str, ax: Axes | None = None
+) -> Axes:
+    """The loadings of some variables on a component, as bars.
 
     `interval` names their intervals, which are left out without a name.
     """
@@ -117,14 +135,20 @@ def draw_loadings(lines: list[tuple[Any, ...]], interval: str, ax: Axes | None =
         ax.hlines(place, low, high, color=GREY, label=interval)
     ax.plot(cross, place, "o", color=color(1), label="cross-loading")
     ax.set_yticks(place, [_short(line[1]) for line in lines])
-    ax.set(xlabel="Loading, component 1", xlim=(-1, 1))
+    ax.set(xlabel=f"Loading, component {component}", xlim=(-1, 1))
     ax.legend(frameon=False)
     return ax
 
 
+def most_lines(lines: list[tuple[Any, ...]]) -> int:
+    """Number of lines of the name that takes most of them."""
+    return max(_short(line[1]).count("\n") + 1 for line in lines)
+
+
 def _short(name: str) -> str:
-    """A name as it is, a long one in several lines: dollar signs are no math."""
-    return "\n".join(map(literal, wrap(in_one_line(name), _LONGEST_LINE))) or literal(name)
+    """A name as it is, a long one in several lines of whole words: dollar signs are no math."""
+    words = wrap(in_one_line(name).replace("_", "_ "), _LONGEST_LINE)
+    return "\n".join(literal(line.replace("_ ", "_")) for line in words) or literal(name)
 
 
 def draw_needed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,6 +20,8 @@ from mvcca.inspection.study._page import (
     draw_loadings,
     draw_needed,
     loading_table,
+    most_lines,
+    stability_table,
 )
 from mvcca.machine.result import Draw, Result, frame_of
 from mvcca.machine.tables import TERMINAL_WIDTH, Table
@@ -33,7 +35,9 @@ _SAME = 1e-6  # difference up to which correlations are of the same rows
 _REFERENCES = (
     "Bao, Hu, Pan and Zhou, Annals of Statistics 47(1), 2019.",
     "Winkler, Renaud, Smith and Nichols, NeuroImage 220, 2020.",
+    "Helmer et al., Communications Biology 7, 2024.",
 )
+_PACKAGES = ("mvcca", "numpy", "scipy", "scikit-learn")
 _DEPENDENT = 0.05  # share of the variance of a variate that confounds must not predict
 _LISTED = 8  # variables of each view, in its table
 _DRAWN = 20  # loadings of each view, in its figure
@@ -71,6 +75,8 @@ class Study(Result):
         Principal components of each view; of a view that is not reduced, its variables.
     explained : dict of str to float
         Share of each view's variance in its principal components.
+    limits : dict of str to str
+        What their number was limited by, in words.
     test : PermutationTest
         P-values of the components, and the correlations of permuted rows.
     intervals : CorrelationIntervals
@@ -108,6 +114,7 @@ class Study(Result):
     n_rows: int
     n_components: Mapping[str, int]
     explained: Mapping[str, float]
+    limits: Mapping[str, str]
     test: PermutationTest
     intervals: CorrelationIntervals
     loadings: Mapping[str, np.ndarray]
@@ -356,15 +363,21 @@ class Study(Result):
         )
 
     def tables(self) -> list[Table]:
-        """Return the correlations of all components, and loadings of the first."""
-        in_words = ("text", "notebook")
+        """Return the correlations of all components, and loadings of those that are significant."""
+        options: dict[str, Any] = {"shown": ("text", "notebook"), "has_title": True}
+        shown, note = self._shown_components, [self._of_p_values()]
         of_page = component_tables(*self.table(), self.significant, self.intervals.level)
-        caption = "Largest loadings of component 1"
+        listed = [
+            Table.of(f"Largest loadings of component {i}", _LOADINGS, self._listed(i), **options)
+            for i in shown
+        ]
         return [
-            Table.of("Correlations by component", *self.table(), shown=in_words),
-            Table.of(caption, _LOADINGS, self._listed(), shown=in_words, has_title=True),
+            Table.of("Correlations by component", *self.table(), shown=("text", "notebook")),
+            *listed[:-1],
+            replace(listed[-1], notes=note),
             *of_page,
-            *(loading_table(self.sorted_loadings(i), i) for i in self._shown_components),
+            *([stability_table(self.stability, shown)] if self.stability else []),
+            *(loading_table(self.sorted_loadings(i), i, note) for i in shown),
             Table.of(
                 "Methods", ("section", "to paste"), [("methods", self.methods())], shown=("folded",)
             ),
@@ -375,6 +388,18 @@ class Study(Result):
         """Numbers of the components whose loadings are listed: significant ones, or the first."""
         return range(1, max(int(self.significant.sum()), 1) + 1)
 
+    def _of_p_values(self) -> str:
+        """What p-values of loadings are of."""
+        if self.test.loading_p_values is None:
+            return "P-values of loadings are left out: cells are missing."
+        what = "of all variables"
+        if any(k < len(self.variables[name]) for name, k in self.n_components.items()):
+            what = "of what principal components explain of a variable"
+        return (
+            f"P-values are those of cross-loadings {what}, corrected for the variables of a view "
+            "and for components."
+        )
+
     def remarks(self) -> list[str]:
         """Return `steps`."""
         return self.steps()
@@ -383,10 +408,10 @@ class Study(Result):
         first, second = self.variables
         return f"Is {first} correlated with {second}?"
 
-    def _listed(self) -> Iterator[tuple[Any, ...]]:
+    def _listed(self, component: int) -> Iterator[tuple[Any, ...]]:
         """The largest loadings of each view."""
         counts = dict.fromkeys(self.variables, 0)
-        for line in self.sorted_loadings():
+        for line in self.sorted_loadings(component):
             counts[line[0]] += 1
             if counts[line[0]] <= _LISTED:
                 yield line
@@ -410,12 +435,13 @@ class Study(Result):
         found += self._sets_of_rows()
         if any(self.n_missing.values()):
             found.append(self._treatment())
-        if self.stability:
+        for i in self._shown_components if self.stability else ():
             shares = ", ".join(
-                f"{np.median(of_splits[:, 0]):.2f} ({name})"
+                f"{np.median(of_splits[:, i - 1]):.2f} ({name})"
                 for name, of_splits in self.stability.items()
+                if i <= of_splits.shape[1]
             )
-            found.append(f"Loadings of the first component of two halves correlate at {shares}.")
+            found.append(f"Loadings of component {i} of two halves correlate at {shares}.")
         return found
 
     def methods(self) -> str:
@@ -423,7 +449,8 @@ class Study(Result):
         ranked = any(name == "rank" for name, _ in self.model.steps)
         parts = [
             f"We studied {' and '.join(self.variables)} of {self.n_rows} subjects by canonical "
-            "correlation analysis (CCA)."
+            "correlation analysis (CCA).",
+            *self.left_out,
         ]
         if ranked:
             parts.append(
@@ -439,7 +466,7 @@ class Study(Result):
             if k < n:
                 parts.append(
                     f"The {n} variables of {name} were reduced to {k} principal components with "
-                    f"{self.explained[name]:.0%} of their variance."
+                    f"{self.explained[name]:.0%} of their variance ({self.limits[name]})."
                 )
         if any(self.n_missing.values()):
             parts.append(self._treatment())
@@ -451,7 +478,13 @@ class Study(Result):
             f"independent rows. Held-out correlations pool {self.n_folds} folds, in which all "
             "steps were fitted to the other rows."
         )
-        parts.append(f"We used mvcca {version('mvcca')} and numpy {version('numpy')}.")
+        parts.append(
+            "Loadings, the correlations of variables with the canonical variates of their set, "
+            f"have {self.intervals.level:.0%} intervals from resamples. {self._of_p_values()} The "
+            "number of rows that a study needs follows Helmer et al. (2024)."
+        )
+        used = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+        parts.append(f"We used {used}.")
         parts.append(" ".join(_REFERENCES))
         return " ".join(parts)
 
@@ -490,10 +523,16 @@ class Study(Result):
         """What rows are worth, and which figures are of the rows that are shuffled."""
         found = []
         if self._is_dependent:
+            why = "since rows resemble each other"
+            if self.exchanged == "rows" or self.within:
+                why = (
+                    "since rows that are large in one view are large in the other, which p-values "
+                    "take for a relation"
+                )
             found.append(
                 "The population estimates, their intervals and the noise edge count "
                 f"{self.intervals.n_rows} rows as {self.intervals.n_effective:.0f} independent "
-                "ones, since rows resemble each other."
+                f"ones, {why}."
             )
         if not self.tests_these_rows:
             found.append(
@@ -557,7 +596,13 @@ class Study(Result):
         return (
             {"Correlations": correlations}
             | needed
-            | {f"Loadings of {view}": self._loadings_figure(view, rows) for view in self.variables}
+            | {
+                f"Loadings of {view}{f', component {i}' * (i > 1)}": self._loadings_figure(
+                    view, i, rows
+                )
+                for i in self._shown_components
+                for view in self.variables
+            }
         )
 
     def _needed_figure(self) -> Draw:
@@ -572,14 +617,15 @@ class Study(Result):
             "variances decay like these",
         )
 
-    def _loadings_figure(self, view: str, rows: str) -> Draw:
-        lines = [line for line in self.sorted_loadings() if line[0] == view][:_DRAWN]
-        interval = f"{self.intervals.level:.0%} interval"
+    def _loadings_figure(self, view: str, component: int, rows: str) -> Draw:
+        lines = [line for line in self.sorted_loadings(component) if line[0] == view][:_DRAWN]
+        known = self.intervals.estimate[component - 1] > 0
+        interval = f"{self.intervals.level:.0%} interval" if known else ""
         n = len(self.variables[view])
         few = f"; the {len(lines)} largest of {n} loadings" * (len(lines) < n)
         return Draw(
-            partial(draw_loadings, lines, interval if self.intervals.estimate[0] else ""),
-            0.7 + 0.2 * len(lines),
+            partial(draw_loadings, lines, component, interval),
+            0.7 + 0.2 * len(lines) * most_lines(lines),
             "Bars show how each variable correlates with the canonical variate of its own view, "
             "and circles how it correlates with that of the other view. Do not interpret "
             "components that are not significant.",

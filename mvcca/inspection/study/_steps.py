@@ -195,7 +195,7 @@ def study(
     confounds_alone = None if Z is None else Z[:, : rows[_CONFOUNDS].shape[1]]
     prepared = _cells(prepared.select(list(views.names)), missing)
     most = max((n_groups - n_confounds) // _ROWS_PER_COMPONENT, 1)
-    reduce, explained, decay = _reduction(prepared, n_components, most, missing)
+    reduce, explained, decay, limits = _reduction(prepared, n_components, most, missing)
     model = _model(steps, reduce, missing)
     with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
         scores = model.fit_transform(rows)  # few rows are what the tests are for
@@ -239,6 +239,7 @@ def study(
         n_rows=len(views),
         n_components={name: block.shape[1] for name, block in components.items()},
         explained=explained,
+        limits=limits,
         test=replace(test, coding=coding),
         intervals=replace(intervals_of(pair, level, held_out), coding=coding),
         loadings=own,
@@ -419,14 +420,15 @@ def _residual_dependence(scores: Views, Z: np.ndarray | None, cv: Any) -> dict[s
 
 def _reduction(
     prepared: Views, n_components: int | Mapping[str, int] | None, most: int, missing: str
-) -> tuple[dict[str, Any], dict[str, float], dict[str, float | None]]:
-    """Each view's step to principal components, the variance that these explain, and its decay."""
+) -> tuple[dict[str, Any], dict[str, float], dict[str, float | None], dict[str, str]]:
+    """Each view's step to principal components, their variance, its decay, and why so many."""
     given: Mapping[str, Any] = dict.fromkeys(prepared.names, n_components)
     if isinstance(n_components, Mapping):
         given = value_by_view("n_components", n_components, prepared.names)
     steps: dict[str, Any] = {}
     explained: dict[str, float] = {}
     decay: dict[str, float | None] = {}
+    limits: dict[str, str] = {}
     for name, block in prepared.items():
         k, width = given[name], block.shape[1]
         steps[name], explained[name] = "passthrough", 1.0
@@ -441,10 +443,16 @@ def _reduction(
         if (most if k is None else k) >= width:
             continue
         shares = np.cumsum(pca.explained_variance_ratio_)
-        k = min(int(np.searchsorted(shares, _VARIANCE)) + 1, most) if k is None else k
+        limits[name] = "as chosen"
+        if k is None:
+            k = int(np.searchsorted(shares, _VARIANCE)) + 1
+            limits[name] = f"as many as explain {_VARIANCE:.0%}"
+            if k > most:
+                of = "rows or groups, less confounds"
+                k, limits[name] = most, f"at most one per {_ROWS_PER_COMPONENT} {of}"
         steps[name] = clone(pca).set_params(n_components=k)
         explained[name] = float(shares[k - 1])
-    return steps, explained, decay
+    return steps, explained, decay, limits
 
 
 def _ends(found: VariableIntervals, name: str, loadings: np.ndarray) -> np.ndarray:
