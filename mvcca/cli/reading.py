@@ -30,7 +30,7 @@ _TEXTS = {  # options with the metavariable and the help of each
     "--as": ("NAME=KIND", "texts or table: what a text holds (default: as the file tells)"),
 }
 _VIEWS = ("views", "galleries", "queries", "bank")  # options with files of views
-_BESIDE = ("confounds", "groups", "labels", "pairs")  # files that are no views
+_BESIDE = ("confounds", "confounds_y", "groups", "labels", "pairs")  # files that are no views
 
 
 def add_id(command: Any, text: str) -> None:

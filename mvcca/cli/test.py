@@ -31,6 +31,7 @@ from mvcca.views.files import (
     with_agreeing_ids,
 )
 
+_BESIDE = ("confounds", "confounds_y")
 _TABLES = (".csv", ".tsv", ".parquet", ".arrow")
 _LEAVE_OUT = "Leave out the column or these rows"
 _CONFOUNDS = f"{_LEAVE_OUT}: --missing drop, or fill them in: --missing mean"
@@ -38,26 +39,33 @@ _CONFOUNDS = f"{_LEAVE_OUT}: --missing drop, or fill them in: --missing mean"
 
 def run(options: Namespace) -> None:
     """Run the command."""
-    files = [file for file in (options.first, options.second, options.confounds) if file]
+    beside = {name: getattr(options, name) for name in _BESIDE if getattr(options, name)}
+    files = [options.first, options.second, *beside.values()]
     report = None if options.report is None else checked_page(options.report, files)
     names = [Path(file).stem for file in files]
     if names[0] == names[1]:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
-    views, ids, confounds, n_given = _matched(dict(zip(names, files, strict=False)), options)
-    groups, rest = _groups(options, confounds, ids, len(views))
+    views, ids, cells, n_given = _matched(
+        dict(zip(names, files[:2], strict=False)), beside, options
+    )
+    groups = _groups(options, cells, ids, len(views))
     said = []
     if n_given > len(views):
         said = [f"{n_given - len(views)} of {n_given} subjects were left out: not in all files."]
     missing = options.missing
     if missing in MENDS:
         of_views = dict(zip(views.names, files[:2], strict=True))
-        views, rest, kept, mended = without_holes(views, rest, missing, of_views)
-        groups = None if groups is None else groups[kept]
-        said, missing = [*said, *mended], "error"
+        for name in [*cells] or [""]:
+            views, rest, kept, mended = without_holes(views, cells.get(name), missing, of_views)
+            cells = {other: own.take(kept) for other, own in cells.items()}
+            cells |= {} if rest is None else {name: rest}
+            groups = None if groups is None else groups[kept]
+            said = [*said, *mended]
+        missing = "error"
     with configured(options):
         result = study(
             views,
-            confounds=None if rest is None else _checked(rest),
+            **{name: _checked(own) for name, own in cells.items()},
             groups=groups,
             missing=missing,
             **chosen(options),
@@ -70,11 +78,10 @@ def run(options: Namespace) -> None:
 
 
 def _matched(
-    files: dict[str, str], options: Namespace
-) -> tuple[Views, np.ndarray | None, FileRows | None, int]:
+    files: dict[str, str], beside: dict[str, str], options: Namespace
+) -> tuple[Views, np.ndarray | None, dict[str, FileRows], int]:
     """Variables, ids and confounds of the same subjects, and the rows of the longest file."""
-    first, second = list(files)[:2]
-    tables = opened({name: files[name] for name in (first, second)}, options, holes=True)
+    tables = opened(files, options, holes=True)
     tables = {name: _named_in_memory(table) for name, table in tables.items()}
     for table in tables.values():
         if table.missing is not None and options.missing == "error":
@@ -82,14 +89,14 @@ def _matched(
                 f"{table.file}: {table.missing}. {_LEAVE_OUT}: --missing drop, or keep them with "
                 "--missing em"
             )
-    cells = None
-    if options.confounds is not None:
+    cells = {}
+    for name, file in beside.items():
         with telling(options) as say:
-            cells = read_cells(options.confounds, reading_of(options, "confounds"))
-            say(cells.took)
+            cells[name] = read_cells(file, reading_of(options, name))
+            say(cells[name].took)
     if options.id is None:
         heights = {table.file: table.matrix.shape[0] for table in tables.values()}
-        heights |= {} if cells is None else {cells.file: len(cells)}
+        heights |= {own.file: len(own) for own in cells.values()}
         if len(set(heights.values())) > 1:
             found = ", ".join(f"{file} {height:,}" for file, height in heights.items())
             raise CommandError(
@@ -97,22 +104,27 @@ def _matched(
                 "column that identifies them with --id"
             )
         views = in_order(tables)
-        return views, views.ids, None if cells is None else cells.without([""]), len(views)
+        return (
+            views,
+            views.ids,
+            {name: own.without([""]) for name, own in cells.items()},
+            len(views),
+        )
     matched: dict[str, FileRows] = dict(tables)
-    if cells is not None:
-        cells = identified(cells, reading_of(options, "confounds"))
-        rows = np.arange(len(cells), dtype=float)[:, None]
-        matched[options.confounds] = FileRows(cells.file, rows, cells.ids)
-        if how := reading_of(options, "confounds").match_ids:
+    for name, own in cells.items():
+        cells[name] = own = identified(own, reading_of(options, name))
+        rows = np.arange(len(own), dtype=float)[:, None]
+        matched[own.file] = FileRows(own.file, rows, own.ids)
+        if how := reading_of(options, name).match_ids:
             matched = with_agreeing_ids(matched, how)
-            cells = replace(cells, ids=matched[options.confounds].ids)
+    cells = {name: replace(own, ids=matched[own.file].ids) for name, own in cells.items()}
     matrices, common = common_rows(matched)
     n_most = max(table.matrix.shape[0] for table in matched.values())
     if len(common) < n_most:
         note(f"{len(common):,} of {n_most:,} subjects are in all files")
-    if cells is not None:
-        assert cells.ids is not None
-        cells = cells.take(places_of(cells.ids, common))
+    for name, own in cells.items():
+        assert own.ids is not None
+        cells[name] = own.take(places_of(own.ids, common))
     return Views({name: matrices[name] for name in tables}), common, cells, n_most
 
 
@@ -145,25 +157,41 @@ def _reject_missing(cells: FileRows, name: str, remedy: str) -> None:
 
 
 def _groups(
-    options: Namespace, confounds: FileRows | None, ids: np.ndarray | None, n_rows: int
-) -> tuple[Any, FileRows | None]:
-    """The group of each subject, from a column of the confounds or a file, and the confounds."""
-    name = options.groups
-    if name is None:
-        return None, confounds
-    if confounds is not None and name in confounds.cells:
-        rest = confounds.without([name])
-        _reject_missing(confounds, name, "Name a group for each of them, or leave out these rows")
-        return _codes(confounds.cells[name]), rest if rest.cells else None
+    options: Namespace, cells: dict[str, FileRows], ids: np.ndarray | None, n_rows: int
+) -> Any:
+    """The group of each subject, or its outer and inner one; their columns leave the confounds."""
+    if options.groups is None:
+        return None
+    if len(options.groups) > 2:
+        raise UsageError(f"--groups: expected one or two levels, got {', '.join(options.groups)}")
+    levels = [_level(name, options, cells, ids, n_rows) for name in options.groups]
+    return levels[0] if len(levels) == 1 else np.column_stack(levels)
+
+
+def _level(
+    name: str,
+    options: Namespace,
+    cells: dict[str, FileRows],
+    ids: np.ndarray | None,
+    n_rows: int,
+) -> np.ndarray:
+    """The group of each subject, from a column of the confounds or a file."""
+    for where, own in [*cells.items()]:
+        if name in own.cells:
+            _reject_missing(own, name, "Name a group for each of them, or leave out these rows")
+            cells[where] = own.without([name])
+            if not cells[where].cells:
+                del cells[where]
+            return _codes(own.cells[name])
     if not Path(name).is_file():
-        where = "" if confounds is None else f" nor a column of {confounds.file}"
+        where = "".join(f" nor a column of {own.file}" for own in cells.values())
         raise UsageError(f"--groups: {name!r} is no file{where}")
     if options.id is not None and Path(name).suffix.lower() in _TABLES:
-        return _codes(groups_of_ids(name, reading_of(options, "groups"), ids)), confounds
+        return _codes(groups_of_ids(name, reading_of(options, "groups"), ids))
     groups = read_ids(name, n_rows)
     if len(groups) != n_rows:
         raise CommandError(f"{name}: {len(groups):,} groups for {n_rows:,} subjects")
-    return _codes(groups), confounds
+    return _codes(groups)
 
 
 def _codes(groups: np.ndarray) -> np.ndarray:
