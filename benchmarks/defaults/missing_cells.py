@@ -29,7 +29,7 @@ def arguments() -> argparse.Namespace:
         default=["cells", "ridges", "views"],
     )
     parser.add_argument("--seeds", type=int, default=200, help="of cells")
-    parser.add_argument("--rows", type=int, nargs="+", default=[100, 250, 1000, 4000])
+    parser.add_argument("--rows", type=int, nargs="+", default=[100, 200, 250, 1000, 4000])
     parser.add_argument("--draws", type=int, default=3, help="of the views that are missing")
     return parser.parse_args()
 
@@ -107,12 +107,12 @@ def report_cells(n_each: list[int], n_seeds: int) -> None:
         print(f"| {n_rows:,} | {' | '.join(cells)} |", flush=True)
 
 
-def report_ridges(n_seeds: int) -> None:
+def report_ridges(n_each: list[int], n_seeds: int) -> None:
     ways = {**METHODS, "pairwise, oas": {"missing": "pairwise", "reg": "oas"}}
     ways |= {"EM, oas": {"missing": "em", "reg": "oas"}}
     ways |= {"pairwise, cv": {"missing": "pairwise", "reg": "cv"}}
     ways |= {"EM, cv": {"missing": "em", "reg": "cv"}}
-    cases = [(name, *own) for name in KINDS for own in SIZES]
+    cases = [(name, *own) for name in KINDS for own in SIZES if own[0] in n_each]
     print(f"\nFirst correlation in training rows / on new rows, {n_seeds} seeds\n")
     print(f"| features, rows, missing | {' | '.join(ways)} |\n|---{'|---' * len(ways)}|")
     for kind, n_rows, share in cases:
@@ -169,7 +169,7 @@ def main(options: argparse.Namespace) -> None:
     if "cells" in options.parts:
         report_cells(options.rows, options.seeds)
     if "ridges" in options.parts:
-        report_ridges(options.seeds)
+        report_ridges(options.rows, options.seeds)
     if "views" in options.parts:
         report_views(options.draws)
 

@@ -356,8 +356,8 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     each pair of views. With few rows, neither is better than a ridge and imputed means
     (``benchmarks/defaults/missing_cells.py``).
 
-    Both need a ridge more than complete rows do. With 200 rows, two views of 10 features and 30 % of
-    the cells missing, the first scores of new rows correlated .49 after ``"em"`` and .16 after
+    Both need a ridge more than complete rows do. With 200 rows, two views of 10 features and 30 %
+    of the cells missing, the first scores of new rows correlated .49 after ``"em"`` and .16 after
     ``"pairwise"`` without one, .70 and .67 with ``reg="cv"``. The default stays the ridge of
     complete rows, which batches and sums can have, too; a fit warns where holes leave too little.
 

@@ -56,7 +56,7 @@ class Estimate:
     @classmethod
     def of(
         cls,
-        statistic: Moments | PairMoments | CellMoments | PatternMoments,
+        statistic: Moments | PairMoments | CellMoments | PatternMoments | Recovered,
         rows: Rows | None = None,
         *,
         center: bool = True,
@@ -88,10 +88,9 @@ class Estimate:
         """
         recovered, exactness = None, OF_COVARIANCES
         if isinstance(statistic, CellMoments | PatternMoments):
-            recovered = statistic.recovered(columns or {})
+            statistic = statistic.recovered(columns or {})
             if not center:
-                recovered = replace(recovered, moments=recovered.moments.about_zero())
-            statistic = recovered
+                statistic = replace(statistic, moments=statistic.moments.about_zero())
         if isinstance(statistic, Recovered):
             recovered, exactness = statistic, Exactness(of_holes=True)
             statistic = recovered.moments

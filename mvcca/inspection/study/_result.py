@@ -75,8 +75,6 @@ class Study(Result):
         Principal components of each view; of a view that is not reduced, its variables.
     explained : dict of str to float
         Share of each view's variance in its principal components.
-    limits : dict of str to str
-        What their number was limited by, in words.
     test : PermutationTest
         P-values of the components, and the correlations of permuted rows.
     intervals : CorrelationIntervals
@@ -100,9 +98,9 @@ class Study(Result):
         Absolute correlation over the variables of the loadings that two halves of the rows, or of
         the groups, give; without views of one or two variables, and empty if halves have too few
         rows.
-    n_folds : int
-    random_state : int, RandomState or None
-        As given, for `methods`.
+    settings : dict
+        For `methods`: "folds" of held-out rows, "seed" as given, and "limits", what the number of
+        principal components of a view was limited by, in words.
     left_out : tuple of str
         Which rows were left out before the study, and why.
     """
@@ -114,7 +112,6 @@ class Study(Result):
     n_rows: int
     n_components: Mapping[str, int]
     explained: Mapping[str, float]
-    limits: Mapping[str, str]
     test: PermutationTest
     intervals: CorrelationIntervals
     loadings: Mapping[str, np.ndarray]
@@ -124,8 +121,7 @@ class Study(Result):
     decay: Mapping[str, float | None]
     exchanged: str = "rows"
     stability: Mapping[str, np.ndarray] = field(default_factory=dict)
-    n_folds: int = 0
-    random_state: Any = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     _text_width: ClassVar[int] = TERMINAL_WIDTH
 
@@ -468,7 +464,8 @@ class Study(Result):
             if k < n:
                 parts.append(
                     f"The {n} variables of {name} were reduced to {k} principal components with "
-                    f"{self.explained[name]:.0%} of their variance ({self.limits[name]})."
+                    f"{self.explained[name]:.0%} of their variance "
+                    f"({self.settings['limits'][name]})."
                 )
         if any(self.n_missing.values()):
             parts.append(self._treatment())
@@ -477,8 +474,8 @@ class Study(Result):
             "Correlations in the population were estimated by inverting the limit of sample "
             f"correlations (Bao et al., 2019), with {self.intervals.level:.0%} intervals from "
             f"{self.intervals.n_rows} degrees of freedom, worth {self.intervals.n_effective:.0f} "
-            f"independent rows. Held-out correlations pool {self.n_folds} folds, in which all "
-            "steps were fitted to the other rows."
+            f"independent rows. Held-out correlations pool {self.settings['folds']} folds, in "
+            "which all steps were fitted to the other rows."
         )
         parts.append(
             "Loadings, the correlations of variables with the canonical variates of their set, "
@@ -494,10 +491,10 @@ class Study(Result):
         """What was exchanged, and how p-values were corrected."""
         return [
             f"Components were tested one after the other by {len(self.test.permuted)} permutations "
-            f"of {self.exchanged} (largest root; Winkler et al., 2020), seed {self.random_state}. "
-            f"P-values are corrected for {len(self.test.p_values)} components by closure: a "
-            f"component is significant only if all before it are. {int(self.significant.sum())} "
-            f"had p < {_ALPHA}."
+            f"of {self.exchanged} (largest root; Winkler et al., 2020), seed "
+            f"{self.settings['seed']}. P-values are corrected for {len(self.test.p_values)} "
+            "components by closure: a component is significant only if all before it are. "
+            f"{int(self.significant.sum())} had p < {_ALPHA}."
         ]
 
     def _of_confounds(self) -> list[str]:

@@ -273,7 +273,6 @@ def study(
         n_rows=len(views),
         n_components={name: block.shape[1] for name, block in components.items()},
         explained=explained,
-        limits=limits,
         test=replace(test, coding=coding),
         intervals=replace(intervals_of(pair, level, held_out), coding=coding),
         loadings=own,
@@ -283,8 +282,7 @@ def study(
         decay=decay,
         exchanged=_exchanged(families, outer, within=within, has_confounds=bool(tables)),
         stability=_stability(model, rows, prepared, together, random_state),
-        n_folds=len(folds),
-        random_state=random_state,
+        settings={"folds": len(folds), "seed": random_state, "limits": limits},
     )
 
 
