@@ -671,6 +671,73 @@ def test_groups_are_a_column_of_the_confounds_or_a_file(capsys):
 
 
 @pytest.mark.usefixtures("files")
+def test_families_in_sites_and_confounds_of_each_table(capsys):
+    table = pd.read_csv("confounds.csv").set_index("subject")
+    table["site"] = np.where(table["family"].str[1:].astype(int) % 3, "A", "B")
+    table.to_csv("confounds.csv")
+    motion = np.random.default_rng(3).standard_normal(len(table))
+    scanned = pd.DataFrame({"motion": motion, "coil": list("PQR" * 40)}, index=table.index)
+    scanned[::-1].to_csv("scan.csv")
+    arguments = "test behaviour.csv brain.csv --confounds confounds.csv --confounds-y scan.csv"
+    options = " --id subject --permutations 19 --json --seed 0 --groups site --groups family"
+    assert main((arguments + options).split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(" ".join(one.split()[:1]), one.split()[-1]) for one in found["confounds"]] == [
+        ("age", "(behaviour)"),
+        ("motion", "(brain)"),
+        ("coil:", "(brain)"),
+        ("products", "(brain)"),
+    ]
+    assert "groups, in two strata of each of 2 outer groups" in found["methods"]
+    with pytest.raises(SystemExit):
+        main([*(arguments + options).split(), "--groups", "age"])
+    assert "expected one or two levels" in capsys.readouterr().err
+
+
+def test_confounds_of_each_view_are_removed_from_that_view_only():
+    X, Y, age = _cohort(effect=1.0)
+    motion = np.random.default_rng(8).standard_normal((300, 1))
+    Y = Y + 3 * motion
+    options = {"n_permutations": 19, "random_state": 0, "degree": 1, "rank_gaussian": False}
+    found = study(X, Y, confounds=age, confounds_y=motion, **options)
+
+    def less(A, Z):
+        design = np.column_stack([np.ones(len(Z)), Z])
+        return A - design @ np.linalg.lstsq(design, A)[0]
+
+    expected = CCA(4).fit(less(X, age), less(Y, motion)).canonical_correlations_
+    np.testing.assert_allclose(found.in_sample, expected, atol=1e-8)
+    np.testing.assert_allclose(found.test.correlations, expected, atol=1e-8)
+    assert found.tests_these_rows
+    assert found.n_confounds == 1
+    assert set(found.residual_dependence) == {"X", "y"}
+    new = found.model.transform({"X": X, "y": Y, "confounds": age, "confounds_y": motion})
+    assert abs(np.corrcoef(new["X"][:, 0], age[:, 0])[0, 1]) < 1e-8
+    assert abs(np.corrcoef(new["y"][:, 0], motion[:, 0])[0, 1]) < 1e-8
+    assert abs(np.corrcoef(new["y"][:, 0], age[:, 0])[0, 1]) > 0.01
+    alone = study(X, Y, confounds_y=motion, **options)
+    expected = CCA(4).fit(X, less(Y, motion)).canonical_correlations_
+    np.testing.assert_allclose(alone.in_sample, expected, atol=1e-8)
+    assert set(alone.residual_dependence) == {"y"}
+    with pytest.raises(ValueError, match="confounds_y needs views without missing values"):
+        study(X, Y, confounds_y=motion, missing="em", **options)
+
+
+def test_families_are_studied_within_their_sites():
+    X, Y, _ = _cohort(effect=2.0, n_rows=240)
+    groups = np.column_stack([np.arange(240) // 80, np.arange(240) // 4])
+    shift = 10 * np.random.default_rng(1).standard_normal((3, 1))[groups[:, 0]]
+    options = {"n_permutations": 19, "random_state": 0, "rank_gaussian": False}
+    found = study(X + shift, Y + shift, groups=groups, **options)
+    assert "(60 groups, within 3 outer groups)" in found.methods()
+    assert "240 rows less the means of outer groups" in str(found)
+    expected = permutation_test(
+        X, Y, groups=groups, statistic="roy", n_permutations=19, random_state=0
+    )
+    np.testing.assert_allclose(found.test.correlations, expected.correlations, atol=1e-8)
+
+
+@pytest.mark.usefixtures("files")
 def test_many_regions_and_one_score(capsys):
     for file, kept in (("behaviour.csv", 2), ("brain.csv", 2)):
         lines = [",".join(line.split(",")[:kept]) for line in Path(file).read_text().splitlines()]

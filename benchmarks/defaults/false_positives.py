@@ -1,12 +1,13 @@
 """False positives of permutation tests: one table of designs by distributions, at the 5 % level.
 
 Every cell draws data without the relation that is tested, and counts p-values of at most .05. A
-cell with a warning or a refusal says so: the test then does not claim to hold. With --loadings, it
+warning or a refusal says that the test does not claim to hold: cells tell how many data sets have
+one, and the share with a p-value of at most .05 and no warning ("silent"). With --loadings, it
 counts data sets in which a variable of the first view without any relation has a p-value of at most
 .05: of its loading on the tested component, and after the slash on those before it.
 
     python -m benchmarks.defaults.false_positives [--loadings]
-    python -m benchmarks.defaults.false_positives --seeds 400 --designs groups,flips
+    python -m benchmarks.defaults.false_positives --seeds 400 --designs "groups;flips"
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--permutations", type=int, default=99)
-    parser.add_argument("--designs", default="", help="beginnings of designs, by commas")
-    parser.add_argument("--distributions", default="", help="beginnings, by commas")
+    parser.add_argument("--designs", default="", help="beginnings of designs, by semicolons")
+    parser.add_argument("--distributions", default="", help="beginnings, by semicolons")
     parser.add_argument("--loadings", action="store_true", help="of loadings, not of components")
     return parser.parse_args()
 
@@ -72,6 +73,7 @@ class Cell:
     n_confounds: int = 0
     sizes: tuple[int, ...] = ()  # of groups, over and over
     icc: float = 0.5
+    n_sites: int = 0  # that hold the groups; rows of a site share a mean, and a variance
     unlike: bool = False  # whether the variance of rows depends on the first confound
     options: tuple[tuple[str, Any], ...] = ()
 
@@ -102,6 +104,11 @@ class Cell:
         if self.unlike:
             scale = np.exp(0.8 * (Z[:, :1] if Z.size else rng.standard_normal((self.n, 1))))
             X, Y = X * scale, Y * scale
+        if self.n_sites:
+            site = groups * self.n_sites // (groups[-1] + 1)
+            options["groups"] = np.column_stack([site, groups])
+            mean = 2 * rng.standard_normal((self.n_sites, self.p))[site]
+            X, Y = (A * np.exp(0.4 * site[:, None]) + mean for A in (X, Y))
         if Z.size:
             options["confounds"] = Z
             X, Y = (A + Z @ rng.standard_normal((Z.shape[1], self.p)) for A in (X, Y))
@@ -114,6 +121,7 @@ class Cell:
         return np.repeat(np.arange(len(sizes)), sizes)[: self.n]
 
 
+_MOST = 8.0  # %
 FLIPS = (("sign_flips", True),)
 RIDGE = (("reg", 0.1),)
 CELLS: dict[str, Cell] = {
@@ -133,10 +141,34 @@ CELLS: dict[str, Cell] = {
     "groups and confounds, ridge, 40 + 40, 4": Cell(
         96, 40, n_confounds=4, sizes=(4,), icc=0.69, options=RIDGE
     ),
+    "groups and confounds, ridge, p > n, 60 + 60, 2": Cell(
+        40, 60, n_confounds=2, sizes=(4,), icc=0.69, options=RIDGE
+    ),
+    "groups and confounds, ridge (Roy), component 2, 40 + 40": Cell(
+        96, 40, (0.9,), 4, (4,), options=(*RIDGE, ("statistic", "roy"))
+    ),
     "groups and confounds, component 2, 10 + 10, 2": Cell(
         96, 10, (0.9,), n_confounds=2, sizes=(4,), icc=0.69
     ),
     "groups, component 2, 24 x 4, 10 + 10": Cell(96, 10, (0.9,), sizes=(4,), icc=0.69),
+    "sites of groups, 4 x 10 x 3, 10 + 10": Cell(120, 10, sizes=(3,), icc=0.69, n_sites=4),
+    "sites of groups, sizes 1 to 3, 10 + 10": Cell(144, 10, sizes=(1, 2, 3), icc=0.69, n_sites=4),
+    "sites of groups and confounds, 10 + 10, 3": Cell(
+        120, 10, n_confounds=3, sizes=(3,), icc=0.69, n_sites=4
+    ),
+    "sites of groups and confounds, sizes 1 to 3, 10 + 10, 3": Cell(
+        144, 10, n_confounds=3, sizes=(1, 2, 3), icc=0.69, n_sites=4
+    ),
+    "sites of groups and confounds, ridge, 40 + 40, 3": Cell(
+        120, 40, n_confounds=3, sizes=(3,), icc=0.69, n_sites=4, options=RIDGE
+    ),
+    "sites of groups, component 2, 10 + 10": Cell(120, 10, (0.9,), sizes=(3,), n_sites=4),
+    "sites of groups and confounds, component 2, 10 + 10, 2": Cell(
+        120, 10, (0.9,), 2, (3,), n_sites=4
+    ),
+    "flips of groups in sites, 4 x 10 x 3, 4 + 4, 3": Cell(
+        120, 4, n_confounds=3, sizes=(3,), n_sites=4, unlike=True, options=FLIPS
+    ),
     "flips and confounds, 100 rows, 4 + 4, 3": Cell(
         100, 4, n_confounds=3, unlike=True, options=FLIPS
     ),
@@ -158,6 +190,7 @@ CELLS: dict[str, Cell] = {
     "component 2, 60 rows, 25 + 25": Cell(60, 25, (0.9,)),
     "component 2, 100 rows, 10 + 10, 4 confounds": Cell(100, 10, (0.9,), n_confounds=4),
     "component 3, 100 rows, 10 + 10": Cell(100, 10, (0.7, 0.6)),
+    "component 3 after strong ones, 60 rows, 10 + 10": Cell(60, 10, (0.95, 0.9)),
     "component 4, 60 rows, 18 + 18": Cell(60, 18, (0.95, 0.95, 0.95)),
     "component 4 (Roy), 60 rows, 18 + 18": Cell(
         60, 18, (0.95, 0.95, 0.95), options=(("statistic", "roy"),)
@@ -165,12 +198,15 @@ CELLS: dict[str, Cell] = {
 }
 
 
-def share(
+def rejections(
     cell: Cell, distribution: str, n_seeds: int, n_permutations: int, *, loadings: bool = False
-) -> str:
-    """The share of p-values of at most .05 in %, or why the test does not claim to hold."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which data sets have a p-value of at most .05, (n_seeds, 1), and in which the test warns.
+
+    Of loadings, there is a second column for those on earlier components, if there are any.
+    """
     found: list[list[bool]] = []
-    warned = 0
+    warned = []
     for seed in range(n_seeds):
         X, Y, options = cell.draw(distribution, seed)
         if options.get("reg") and options.get("statistic") is None:
@@ -180,38 +216,46 @@ def share(
         options["loadings"] = "cross" if loadings else None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            try:
-                test = permutation_test(
-                    X, Y, n_permutations=n_permutations, random_state=seed, **options
-                )
-            except ValueError as error:
-                return f"refused: {str(error)[:40]}"
-        warned += bool(caught)
+            test = permutation_test(
+                X, Y, n_permutations=n_permutations, random_state=seed, **options
+            )
+        warned.append(bool(caught))
         if test.loading_p_values is None:
             found.append([test.p_values[cell.step] <= 0.05])
             continue
         own = test.loading_p_values["X"][cell.step :] <= 0.05
         found.append([own[:, cell.step].any(), own[:, : cell.step].any()][: 1 + bool(cell.step)])
-    note = f", warned {100 * warned / n_seeds:.0f} %" if warned else ""
-    return " / ".join(f"{100 * one:.1f}" for one in np.mean(found, axis=0)) + note
+    return np.array(found), np.array(warned)
 
 
 def main(options: argparse.Namespace) -> None:
-    designs, kinds = (tuple(one.split(",")) for one in (options.designs, options.distributions))
+    designs, kinds = (tuple(one.split(";")) for one in (options.designs, options.distributions))
     cells = {name: cell for name, cell in CELLS.items() if name.startswith(designs)}
     of_features = [name for name in DISTRIBUTIONS if name.startswith(kinds)]
     error = 100 * np.sqrt(0.05 * 0.95 / options.seeds)
     print(
         f"% of p-values of at most .05; {options.seeds} data sets a cell (standard error "
-        f"{error:.1f} at 5 %), {options.permutations} rearrangements"
+        f"{error:.1f} at 5 %), {options.permutations} rearrangements\n"
     )
-    print("design".ljust(50), *(name.rjust(18) for name in of_features))
+    print(f"| design | {' | '.join(of_features)} |\n|---|{'---|' * len(of_features)}")
+    silent = {}
     for name, cell in cells.items():
-        values = [
-            share(cell, of, options.seeds, options.permutations, loadings=options.loadings)
-            for of in of_features
-        ]
-        print(name.ljust(50), *(value.rjust(18) for value in values), flush=True)
+        values = []
+        for of in of_features:
+            try:
+                found, warned = rejections(
+                    cell, of, options.seeds, options.permutations, loadings=options.loadings
+                )
+            except ValueError as refusal:
+                values.append(f"refused: {str(refusal)[:40]}")
+                continue
+            values.append(" / ".join(f"{100 * one:.1f}" for one in found.mean(axis=0)))
+            silent[name, of] = 100 * np.mean(found[:, 0] & ~warned)
+            if warned.any():
+                values[-1] += f", warned {100 * warned.mean():.3g}, silent {silent[name, of]:.1f}"
+        print(f"| {name} | {' | '.join(values)} |", flush=True)
+    high = [f"{', '.join(cell)}: {value:.1f}" for cell, value in silent.items() if value > _MOST]
+    print(f"\nAbove {_MOST:g} % without a warning: {'; '.join(high) or 'no cell'}")
 
 
 if __name__ == "__main__":

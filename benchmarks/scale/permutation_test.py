@@ -2,7 +2,8 @@
 
 500 rows of 50 and 20 features and 10 confounds by default. The refit is one QR decomposition per
 view and one SVD in every permutation, which is the first of 20 steps; with all steps it is what
-PermCCA does. The floor is the bare product U_πᵀV.
+PermCCA does. The floor is the bare product U_πᵀV. Lines "in groups" have the same confounds and
+groups of 4 rows; "after 3" has three components of .9 before, each of which is a test of its own.
 
     python -m benchmarks.scale.permutation_test [--rows 500 --widths 50 20 --permutations 1000]
 """
@@ -53,9 +54,18 @@ def main(options: argparse.Namespace) -> None:
     Q = linalg.qr(np.column_stack([np.ones(n), Z]))[0][:, options.confounds + 1 :]
     U, V = bases_of(Q.T @ X, Q.T @ Y)
 
-    def test(statistic: str) -> None:
+    strong = Y.copy()
+    strong[:, :3] = 0.9 * X[:, :3] + np.sqrt(1 - 0.9**2) * Y[:, :3]
+
+    def test(statistic: str, Y: np.ndarray = Y, groups: np.ndarray | None = None) -> None:
         permutation_test(
-            X, Y, confounds=Z, statistic=statistic, n_permutations=n_permutations, random_state=0
+            X,
+            Y,
+            confounds=Z,
+            groups=groups,
+            statistic=statistic,
+            n_permutations=n_permutations,
+            random_state=0,
         )
 
     def refit(n_steps: int) -> None:
@@ -74,6 +84,8 @@ def main(options: argparse.Namespace) -> None:
             "wilks": lambda: test("wilks"),
             "pillai": lambda: test("pillai"),
             "roy": lambda: test("roy"),
+            "wilks, in groups": lambda: test("wilks", groups=np.arange(n) // 4),
+            "wilks, in groups, after 3": lambda: test("wilks", strong, np.arange(n) // 4),
             "one refit": lambda: refit(1),
             "refits of all steps": lambda: refit(min(options.widths)),
             "floor: the product": product,
@@ -86,8 +98,8 @@ def main(options: argparse.Namespace) -> None:
     print(f"{n_permutations:,} permutations of ({n}, {', '.join(map(str, options.widths))}) with "
           f"{options.confounds} confounds, CPU s")  # fmt: skip
     for name, value in seconds.items():
-        print(f"{name:20s} {value:8.2f}")
-    for name in ("wilks", "pillai", "roy"):
+        print(f"{name:26s} {value:8.2f}")
+    for name in ("wilks", "pillai", "roy", "wilks, in groups", "wilks, in groups, after 3"):
         one, every = (seconds[own] / seconds[name] for own in ("one refit", "refits of all steps"))
         above = seconds[name] / seconds["floor: the product"]
         print(f"{name}: {one:.1f} x faster than one refit, {every:.0f} x than refits of all steps; "

@@ -49,7 +49,8 @@ def run(options: Namespace) -> None:
     output = checked_output(options.output, [*files.values(), *of_labels])
     missing = chosen.get("missing", options.missing)
     confounds = chosen.get("confounds")
-    views, labels = read_inputs(options, files, holes=missing != "error", confounds=confounds)
+    texts = [confounds] if confounds else []
+    views, labels = read_inputs(options, files, holes=missing != "error", confounds=texts)
     mended: list[str] = []
     if missing in MENDS:
         views, kept, mended = without_holes(views, missing, files)

@@ -223,10 +223,13 @@ files have the same subjects in the same order)"""
     text = """variables to remove from both sets, such as age and site; columns of text become
 indicators"""
     add_option(command, "--confounds", text, "FILE")
+    text = "variables to remove from Y only; --confounds are then removed from X only"
+    add_option(command, "--confounds-y", text, "FILE")
     text = """families, sites or other groups of subjects that are not independent: a column of the
 confounds, or a file with one per line, or with --id a table of ids and groups. Permutations
-exchange whole groups of the same size"""
-    add_option(command, "--groups", text, "COLUMN|FILE")
+exchange whole groups of the same size; given twice, such as site and then family, whole families
+within their site"""
+    add_option(command, "--groups", text, "COLUMN|FILE", action="append")
     _add_report(command, ".html")
     settings = command.add_argument_group("settings of the test")
     add_parameters(command, settings, STUDY, "within", "n_components")

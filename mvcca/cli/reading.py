@@ -30,8 +30,9 @@ _TEXTS = {  # options with the metavariable and the help of each
     "--as": ("NAME=KIND", "texts or table: what a text holds (default: as the file tells)"),
 }
 _VIEWS = ("views", "galleries", "queries", "bank")  # options with files of views
-# Files that are no views.
-_BESIDE = ("confounds", "groups", "ids", "label_vectors", "labels", "pairs", "sample")
+_BESIDE = (  # files that are no views
+    *("confounds", "confounds_y", "groups", "ids", "label_vectors", "labels", "pairs", "sample"),
+)
 
 
 def add_id(command: Any, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,38 +25,42 @@ from mvcca.views import Views
 from mvcca.views.coding import coding_of
 from mvcca.views.files import common_rows, in_order, places_of
 
-_Z = "confounds"  # their view
+_BESIDE = ("confounds", "confounds_y")  # views of variables to remove
 _LEAVE_OUT = "Leave out the column or these rows"
 _CONFOUNDS = f"{_LEAVE_OUT}: --missing drop, or fill them in: --missing mean"
 
 
 def run(options: Namespace) -> None:
     """Run the command."""
-    files = [file for file in (options.first, options.second, options.confounds) if file]
+    beside = {name: file for name in _BESIDE if (file := getattr(options, name))}
+    files = [options.first, options.second, *beside.values()]
     report = None if options.report is None else checked_page(options.report, files)
     names = [Path(file).stem for file in files[:2]]
     if names[0] == names[1]:
         names = [f"{names[0]} {number}" for number in (1, 2)]
-    names = [f"{name} as a view" if name == _Z and options.confounds else name for name in names]
-    of_views = dict(zip([*names, _Z], files, strict=False))
-    views, tables, rows = _matched(of_views, options)
+    names = [f"{name} as a view" if name in beside else name for name in names]
+    of_views = dict(zip([*names, *beside], files, strict=True))
+    views, tables, rows = _matched(of_views, beside, options)
     n_given, said = max(map(len, tables.values())), []
     if n_given > len(views):
         said = [f"{n_given - len(views)} of {n_given} subjects were left out: not in all files."]
-    groups, views = _groups(options, views, tables.get(_Z), rows)
+    groups, views = _groups(options, views, tables, rows)
     missing = options.missing
     if missing in MENDS:
         views, kept, mended = without_holes(views, missing, of_views)
-        rows, groups = rows[kept], None if groups is None else groups[kept]
+        rows = {name: own[kept] for name, own in rows.items()}
+        groups = None if groups is None else groups[kept]
         said, missing = [*said, *mended], "error"
-    confounds = _columns(views, tables[_Z].file) if _Z in views.names else None
-    if confounds is not None:
-        _check(confounds, tables[_Z], rows)
-        views = views.select(names)
+    confounds: dict[str, Any] = {
+        name: _columns(views, name, tables[name].file) for name in beside if name in views.names
+    }
+    for name, columns in confounds.items():
+        _check(columns, tables[name], rows[name])
+    views = views.select(names)
     with configured(options):
         result = study(
             views,
-            confounds=confounds,
+            **confounds,
             groups=groups,
             missing=missing,
             **chosen(options),
@@ -69,13 +73,13 @@ def run(options: Namespace) -> None:
 
 
 def _matched(
-    files: dict[str, str], options: Namespace
-) -> tuple[Views, dict[str, FileRows], np.ndarray]:
-    """Variables and confounds of the same subjects, their tables, and rows of the last of these."""
-    tables = opened(files, options, holes=True, confounds=options.confounds and _Z)
+    files: dict[str, str], beside: Collection[str], options: Namespace
+) -> tuple[Views, dict[str, FileRows], dict[str, np.ndarray]]:
+    """Variables and confounds of the same subjects, their tables, and rows of these by view."""
+    tables = opened(files, options, holes=True, confounds=beside)
     tables = {name: _named_in_memory(table) for name, table in tables.items()}
     for name, table in tables.items():
-        if table.missing is not None and options.missing == "error" and name != _Z:
+        if table.missing is not None and options.missing == "error" and name not in beside:
             raise CommandError(
                 f"{table.file}: {table.missing}. {_LEAVE_OUT}: --missing drop, or keep them with "
                 "--missing em"
@@ -89,14 +93,13 @@ def _matched(
                 "column that identifies them with --id"
             )
         views = in_order(tables)
-        return views, tables, np.arange(len(views))
+        return views, tables, dict.fromkeys(files, np.arange(len(views)))
     matrices, common = common_rows(tables)
     n_most = max(map(len, tables.values()))
     if len(common) < n_most:
         note(f"{len(common):,} of {n_most:,} subjects are in all files")
-    *_, last = tables.values()
-    assert last.ids is not None
-    return Views(matrices).with_ids(common), tables, places_of(last.ids, common)
+    rows = {n: places_of(own.ids, common) for n, own in tables.items() if own.ids is not None}
+    return Views(matrices).with_ids(common), tables, rows
 
 
 def _named_in_memory(table: FileRows) -> FileRows:
@@ -109,11 +112,11 @@ def _named_in_memory(table: FileRows) -> FileRows:
     return replace(table, matrix=named)
 
 
-def _columns(views: Views, file: str) -> dict[str, np.ndarray]:
-    """The confounds by name."""
-    rows = np.asarray(views.block(_Z).in_memory().matrix)
+def _columns(views: Views, view: str, file: str) -> dict[str, np.ndarray]:
+    """The confounds of a view by name."""
+    rows = np.asarray(views.block(view).in_memory().matrix)
     numbered = [f"{Path(file).stem} {j}" for j in range(rows.shape[1])]
-    names = getattr(views[_Z], "columns", None) or numbered
+    names = getattr(views[view], "columns", None) or numbered
     return dict(zip(map(str, names), rows.T, strict=True))
 
 
@@ -137,23 +140,43 @@ def _reject_missing(
 
 
 def _groups(
-    options: Namespace, views: Views, table: FileRows | None, rows: np.ndarray
+    options: Namespace,
+    views: Views,
+    tables: Mapping[str, FileRows],
+    rows: Mapping[str, np.ndarray],
 ) -> tuple[Any, Views]:
+    """The group of each subject, or its outer and inner one; their columns leave the confounds."""
+    names, levels = options.groups or [], []
+    if len(names) > 2:
+        raise UsageError(f"--groups: expected one or two levels, got {', '.join(names)}")
+    for name in names:
+        level, views = _level(name, options, views, tables, rows)
+        levels.append(level)
+    return np.column_stack(levels) if len(levels) > 1 else next(iter(levels), None), views
+
+
+def _level(
+    name: str,
+    options: Namespace,
+    views: Views,
+    tables: Mapping[str, FileRows],
+    rows: Mapping[str, np.ndarray],
+) -> tuple[np.ndarray, Views]:
     """The group of each subject, from a column of the confounds or a file, and the other views."""
-    name = options.groups
-    if name is None:
-        return None, views
-    columns = {} if table is None else _columns(views, table.file)
-    if table is not None and name in columns:
+    beside = [view for view in _BESIDE if view in views.names and view in tables]
+    for view in beside:
+        columns = _columns(views, view, tables[view].file)
+        if name not in columns:
+            continue
         own = columns.pop(name)
         what = "Name a group for each of them, or leave out these rows"
-        _reject_missing(name, own, table, rows, what)
+        _reject_missing(name, own, tables[view], rows[view], what)
         if not columns:
-            return _codes(own), views.select([one for one in views.names if one != _Z])
+            return _codes(own), views.select([one for one in views.names if one != view])
         rest = NamedColumns.of(np.column_stack(list(columns.values())), tuple(columns))
-        return _codes(own), views.replace({**dict(views.items()), _Z: rest})
+        return _codes(own), views.replace({**dict(views.items()), view: rest})
     if not Path(name).is_file():
-        where = "" if table is None else f" nor a column of {table.file}"
+        where = "".join(f" nor a column of {tables[view].file}" for view in beside)
         raise UsageError(f"--groups: {name!r} is no file{where}")
     return _codes(groups_in(name, options, len(views), views.ids)), views
 

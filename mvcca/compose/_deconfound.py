@@ -48,6 +48,9 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
     confounds : str
         Name of the view of the confounds. In a DataFrame, columns of text and of categories become
         indicators of every level but the first; levels that were not fitted are refused.
+    views : list of str, optional
+        Views to remove them from, by default all others. The other views stay as they are, such as
+        one that has confounds of its own, which another step removes.
     degree : {1, 2, "squares"}, default=1
         What to remove beside the confounds: nothing, their squares and the products of all pairs,
         or their squares only. Age × sex can act on both views when age and sex are removed.
@@ -96,6 +99,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "confounds": [str],
+        "views": [list, tuple, None],
         "degree": [Options(Integral, {1, 2}), StrOptions({"squares"})],
         "drop": ["boolean"],
     }
@@ -103,8 +107,16 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
     _rounding: Mapping[str, np.ndarray] | None = None  # models of older versions have none
     _removed: Mapping[str, tuple[float, float]] | None = None  # nor this
 
-    def __init__(self, confounds: str, *, degree: int | str = 1, drop: bool = True) -> None:
+    def __init__(
+        self,
+        confounds: str,
+        *,
+        views: Sequence[str] | None = None,
+        degree: int | str = 1,
+        drop: bool = True,
+    ) -> None:
         self.confounds = confounds
+        self.views = views
         self.degree = degree
         self.drop = drop
 
@@ -144,13 +156,18 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
                 views, weights = views[weights > 0], weights[weights > 0]
         mean = to_host(views.block(z).column_means(weights))
         design = views.replace(dict(views.items()) | {z: self._design(views.block(z), mean)})
+        if self.views is not None:
+            if not self.views or not {*self.views} <= {*views.names} - {z}:
+                others = [name for name in views.names if name != z]
+                raise ValueError(f"Expected views to be some of {others}, got {self.views!r}.")
+            design = design.select([*self.views, z])
         regression, means, ranks = regression_on(design, z, weights)
         forget(self)
         self.coding_ = coding
         self.view_names_, self._widths = views.names, views.widths
         self.n_features_in_, self._columns = views.shape[1], columns
         self.coefficients_, self.rank_ = regression.coefficients, regression.rank
-        self.means_ = {name: mean if name == z else means[name] for name in views.names}
+        self.means_ = {name: mean if name == z else means[name] for name in design.names}
         self._mean_of_design = regression.mean
         counts = np.ones(len(views)) if weights is None else weights
         self._removed = {
@@ -188,8 +205,8 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         views, z = self._checked(given, minimum=1), self.confounds
         found: dict[str, Any] = {}
         for name, block in views.blocks.items():
-            if name == z:
-                if not self.drop:
+            if name not in self.coefficients_:
+                if name != z or not self.drop:
                     found[name] = given[name]
                 continue
             residual = self._residuals(name, block, views.rows_beside(z, name))

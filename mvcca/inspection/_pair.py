@@ -92,14 +92,19 @@ class Pair:
         *,
         groups: Any = None,
         sample_weight: Any = None,
+        n_removed: int = 0,
     ) -> Pair:
-        """Check the rows of two views; `who` begins the error messages."""
+        """Check the rows of two views; `who` begins the error messages.
+
+        Views that have lost confounds of their own already have no `confounds`, but `n_removed`.
+        """
         options = {"groups": groups, "sample_weight": sample_weight}
         rows = GivenRows.of(who, X, y, confounds, only_two=True, **options)
         Z, n_given = rows.confounds[0], len(rows.views)
-        Z = np.zeros((len(rows.positions), 0)) if Z is None else orthonormal("confounds", Z)
+        # Columns of zeros count as confounds, and change no row.
+        Z = np.zeros((len(rows.positions), n_removed)) if Z is None else orthonormal("confounds", Z)
         x, y = (
-            decomposed(name, X, partial(residuals, Z=Z) if Z.size else None)
+            decomposed(name, X, partial(residuals, Z=Z) if Z.any() else None)
             for name, X in rows.arrays.items()
         )
         a, b = (named_columns(name, block) for name, block in rows.views.items())

@@ -32,6 +32,7 @@ from mvcca.views.coding import coded, coding_in_words, coding_of
 from mvcca.views.validation import checked_sample_weight, repeated_objects
 
 _UNLIKE = 1.1  # times the sum of products of leverages of normal rows, which inflates tests
+_ERRORS = 2.33  # standard errors of a correlation, which chance exceeds in 1 % of data sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,8 @@ class GivenRows:
     confounds : tuple of ndarray, shape (n_rows, n_confounds), or None
         Of all views, and of the second one only.
     groups : ndarray of int, shape (n_rows,), or None
+    outer : ndarray of int, shape (n_rows,), or None
+        The outer group of each row, which holds whole groups; None if there is one level.
     positions : ndarray of int, shape (n_rows,)
         Place of each row in the user's data.
     coding : tuple of str
@@ -56,6 +59,7 @@ class GivenRows:
     arrays: dict[str, np.ndarray]
     confounds: tuple[np.ndarray | None, np.ndarray | None]
     groups: np.ndarray | None
+    outer: np.ndarray | None
     positions: np.ndarray
     coding: tuple[str, ...]
 
@@ -69,6 +73,7 @@ class GivenRows:
         *,
         confounds_y: Any = None,
         groups: Any = None,
+        outer: Any = None,
         sample_weight: Any = None,
         only_two: bool = False,
     ) -> GivenRows:
@@ -84,12 +89,19 @@ class GivenRows:
         if coding_y:
             coding = tuple(f"{one} (first view)" for one in coding)
             coding += tuple(f"{one} (second view)" for one in coding_y)
-        codes = None if groups is None else Groups.given_by(groups, views, views.ids).codes
+        codes, outer = (
+            None if own is None else Groups.given_by(own, views, views.ids).codes
+            for own in (groups, outer)
+        )
+        if codes is not None and outer is not None:
+            _check_nested(codes, outer, groups)
+            outer = outer if outer.any() else None  # of one outer group, nothing is left to say
         return cls(
             views,
             {name: array[positions] for name, array in arrays.items()},
             (_at(Z, positions), _at(Z_y, positions)),
             _at(codes, positions),
+            _at(outer, positions),
             positions,
             coding,
         )
@@ -127,9 +139,9 @@ class GivenRows:
             arrays[name] = V[self.positions]
         return replace(self, arrays=arrays)
 
-    def within_groups(self) -> GivenRows:
-        """Rows less the mean of their group."""
-        codes = self.groups
+    def within_groups(self, innermost: bool) -> GivenRows:
+        """Rows less the mean of their group, or of their outer group."""
+        codes = self.groups if innermost else self.outer
         assert codes is not None
         counts = np.bincount(codes)
 
@@ -143,6 +155,34 @@ class GivenRows:
         first, second = (None if Z is None or not Z.any() else Z for Z in of_rows)
         arrays = {name: centred(X) for name, X in self.arrays.items()}
         return replace(self, arrays=arrays, confounds=(first, second))
+
+    def with_confounds_of_outer(self) -> GivenRows:
+        """Rows with the outer groups among their confounds."""
+        codes, (first, second) = self.outer, self.confounds
+        assert codes is not None
+        indicators = np.eye(codes.max() + 1)[codes, 1:]
+        parts = [[] if Z is None else [Z] for Z in (first, second)]
+        first, other = (np.hstack([indicators, *own]) for own in parts)
+        return replace(self, confounds=(first, None if second is None else other))
+
+
+def levels_of(groups: Any) -> tuple[Any, Any]:
+    """Outer and inner groups of two columns, or None and the only level."""
+    if np.ndim(groups) != 2 or np.shape(groups)[1] != 2:
+        return None, groups
+    columns = groups.iloc if hasattr(groups, "iloc") else np.asarray(groups)
+    return columns[:, 0], columns[:, 1]
+
+
+def _check_nested(inner: np.ndarray, outer: np.ndarray, names: Any) -> None:
+    """Refuse groups of which rows are in several outer groups."""
+    first = outer[np.unique(inner, return_index=True)[1]]
+    if (split := first[inner] != outer).any():
+        name = np.asarray(names)[split.argmax()]
+        raise ValueError(
+            f"Group {str(name)!r} is in two outer groups. Each group must lie in one: if names "
+            "start again in each outer group, join both, such as site and family in 'A/1'."
+        )
 
 
 def _at(values: np.ndarray | None, positions: np.ndarray) -> np.ndarray | None:
@@ -312,17 +352,28 @@ def sums_of_groups(X: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return sums
 
 
-def common_scale(U: np.ndarray, V: np.ndarray) -> float:
+def common_scale(U: np.ndarray, V: np.ndarray, explained: float | None = None) -> float:
     """How much the products of leverages of two views exceed those of normal rows; 1 by chance.
 
     The mean of h k over rows, of leverages h and k, is the product of their means if rows have no
-    common scale, but for 2 Σ r² where views are correlated.
+    common scale, but for 2 Σ r² where views are correlated. Rows have one if their lengths √h and
+    √k correlate by more than chance and by more than the correlation of views explains: by default
+    that of independent rows.
     """
     h, k, n = (U**2).sum(axis=1), (V**2).sum(axis=1), len(U)
-    excess = n * (h @ k) / (h.sum() * k.sum() + 2 * ((U.T @ V) ** 2).sum())
-    p, q = (rows.sum() ** 2 / ((W.T @ W) ** 2).sum() for rows, W in ((h, U), (k, V)))  # ranks
-    error = np.sqrt(((1 + 2 / p) * (1 + 2 / q) - 1) / n)  # of normal rows
-    return float(excess) if excess > max(_UNLIKE, 1 + 3 * error) else 1.0
+    shared = ((U.T @ V) ** 2).sum()
+    excess = n * (h @ k) / (h.sum() * k.sum() + 2 * shared)
+    if excess <= _UNLIKE:
+        return 1.0
+    explained = explained_by(shared - h @ k, U, V) if explained is None else explained
+    r = np.corrcoef(np.sqrt(h), np.sqrt(k))[0, 1]
+    return float(excess) if (r - explained) * np.sqrt(n) > _ERRORS else 1.0
+
+
+def explained_by(shared: float, U: np.ndarray, V: np.ndarray) -> float:
+    """Correlation of the lengths of normal rows whose views have Σ r² = `shared` beyond chance."""
+    own = (((W.T @ W) ** 2).sum() - ((W**2).sum(axis=1) ** 2).sum() for W in (U, V))
+    return max(shared, 0) / float(np.sqrt(np.prod([*own])))
 
 
 def effective_share(U: np.ndarray, V: np.ndarray, groups: np.ndarray | None) -> float:

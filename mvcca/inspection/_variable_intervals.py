@@ -233,9 +233,20 @@ def loading_intervals(
     >>> found.low["view0"].shape
     (6, 5)
     """
-    pair, flags, chains = _known(
-        X, y, confounds, groups, sample_weight, level, "The interval of loadings"
-    )
+    who = "The interval of loadings"
+    pair = Pair.of(X, y, confounds, who, groups=groups, sample_weight=sample_weight)
+    return loading_intervals_of(pair, variables, level, n_resamples, random_state)
+
+
+def loading_intervals_of(
+    pair: Pair,
+    variables: Mapping[str, MatrixLike] | None,
+    level: float,
+    n_resamples: int,
+    random_state: Any,
+) -> VariableIntervals:
+    """The intervals of checked rows."""
+    flags, chains = _known(pair, level)
     if variables is not None:
         pair = pair.with_variables(variables)
     z, rng = stats.norm.ppf((1 + level) / 2), check_random_state(random_state)
@@ -312,9 +323,9 @@ def weight_intervals(
     >>> bool((found.low["view0"][:, 0] <= found.estimate["view0"][:, 0]).all())
     True
     """
-    pair, flags, _ = _known(
-        X, y, confounds, groups, sample_weight, level, "The interval of weights"
-    )
+    who = "The interval of weights"
+    pair = Pair.of(X, y, confounds, who, groups=groups, sample_weight=sample_weight)
+    flags, _ = _known(pair, level)
     for name, R in zip(pair.names, pair.features, strict=True):
         if R.shape[0] < R.shape[1]:
             raise ValueError(
@@ -337,11 +348,8 @@ def weight_intervals(
     return _result("weights", pair, found, of_views, flags, (), level)
 
 
-def _known(
-    X: Any, y: Any, confounds: Any, groups: Any, sample_weight: Any, level: float, who: str
-) -> tuple[Pair, tuple[str, ...], list[tuple[int, ...]]]:
-    """The rows, flags of the components, and chains of them that are to be seen together."""
-    pair = Pair.of(X, y, confounds, who, groups=groups, sample_weight=sample_weight)
+def _known(pair: Pair, level: float) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
+    """Flags of the components, and chains of them that are to be seen together."""
     _, low, high, flags = population_intervals(pair, level)
     warn_near_edge(flags)
     warn_of_few(pair)
@@ -353,7 +361,7 @@ def _known(
             "them and single components may not be covered. What they have in common is covered: "
             "see `subspaces` of loading_intervals."
         )
-    return pair, flags, chains
+    return flags, chains
 
 
 def _n_known(flags: tuple[str, ...]) -> int:

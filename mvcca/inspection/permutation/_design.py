@@ -62,8 +62,9 @@ class Options:
         values = self.reg.values() if isinstance(self.reg, Mapping) else [self.reg]
         return any(value != 0 for value in values)
 
-    def check(self, n_views: int, *, groups: bool, confounds: Sequence[bool]) -> None:
+    def check(self, n_views: int, *, n_levels: int, confounds: Sequence[bool]) -> None:
         """Refuse values that are unknown, and options that exclude each other."""
+        groups = n_levels > 0
         self._check_names()
         if confounds[1] and n_views > 2:
             raise ValueError(f"confounds_y is for two views, got {n_views}. Pass confounds only.")
@@ -74,6 +75,11 @@ class Options:
             raise ValueError(
                 "within=True exchanges rows within groups: pass groups, and no sign_flips, which "
                 "flip whole groups."
+            )
+        if self.within and n_levels > 1:
+            raise ValueError(
+                "within=True exchanges rows within groups, whatever holds these: pass one level of "
+                "groups, or omit within to exchange whole groups within the outer ones."
             )
         self._check_projection(groups=groups, confounds=any(confounds))
         if self.loadings is not None and not (self.is_stepwise and n_views == 2):
@@ -150,8 +156,8 @@ class Design:
         the rows of all but the first.
     exchanges : list of Exchange or Flips
         Of the rows of each side.
-    groups : ndarray of int, shape (n_rows,), or None
-        Group of each row of the data.
+    groups, outer : ndarray of int, shape (n_rows,), or None
+        Group of each row of the data, and the outer group that holds it.
     dropped_rows : ndarray of int
         Rows of the data that are left out.
     """
@@ -159,6 +165,7 @@ class Design:
     sides: list[Side]
     exchanges: list[Exchange | Flips]
     groups: np.ndarray | None
+    outer: np.ndarray | None
     dropped_rows: np.ndarray
     options: Options
 
@@ -168,28 +175,31 @@ class Design:
         arrays: Mapping[str, np.ndarray],
         confounds: Sequence[np.ndarray | None],
         groups: np.ndarray | None,
+        outer: np.ndarray | None,
         options: Options,
     ) -> Design:
         """Remove confounds, and check that enough is left to rearrange."""
         names, n_rows = list(arrays), len(next(iter(arrays.values())))
         moved, bases = _bases(names, n_rows, confounds, options)
-        left = {id(Z): _complement_of(Z, n_rows, groups, options) for Z in bases.values()}
+        left = {id(Z): _complement_of(Z, n_rows, (groups, outer), options) for Z in bases.values()}
         sides = _sides(arrays, {name: left[id(Z)] for name, Z in bases.items()}, options)
         if options.sign_flips:
             lengths = lengths_of([side.basis for side in sides])
             left = {id(Z): Weighted.of(Z, lengths) for Z in bases.values() if Z is not None}
             sides = _sides(arrays, {name: left[id(Z)] for name, Z in bases.items()}, options)
-        _check_ranks(sides, options.ridges(names), n_rows, groups if options.within else None)
+        _check_ranks(sides, options.ridges(names), n_rows, groups if options.within else outer)
         if len(sides) == 2:
             first = moved if moved is not None else min(sides, key=lambda side: side.rank).name
             sides.sort(key=lambda side: side.name != first)
-        exchanges = [exchange_of(own.complement, groups, within=options.within) for own in sides]
+        exchanges = [
+            exchange_of(own.complement, groups, outer, within=options.within) for own in sides
+        ]
         for exchange in exchanges:
             exchange.check()
         theirs = [side.complement for side in sides if isinstance(side.complement, Theil)]
         dropped = [np.setdiff1d(np.arange(n_rows), own.kept) for own in theirs]
         lost = np.unique(np.concatenate([[], *dropped])).astype(int)
-        return cls(sides, exchanges, groups, lost, options)
+        return cls(sides, exchanges, groups, outer, lost, options)
 
     @property
     def n_rows(self) -> int:
@@ -216,8 +226,8 @@ class Design:
                 gone = np.hstack([own.Z, gone])
             elif not self.options.within:  # else, groups have lost their means
                 gone = np.hstack([orthonormal_with_ones("", None, n_rows), gone])
-            found = _complement_of(gone, n_rows, self.groups, self.options)
-        return found, exchange_of(found, self.groups, within=self.options.within)
+            found = _complement_of(gone, n_rows, (self.groups, self.outer), self.options)
+        return found, exchange_of(found, self.groups, self.outer, within=self.options.within)
 
 
 def _sides(
@@ -250,15 +260,19 @@ def _bases(
 
 
 def _complement_of(
-    Z: np.ndarray | None, n_rows: int, groups: np.ndarray | None, options: Options
+    Z: np.ndarray | None,
+    n_rows: int,
+    levels: tuple[np.ndarray | None, np.ndarray | None],
+    options: Options,
 ) -> Complement:
-    """What is left of rows without a basis of confounds and ones."""
+    """What is left of rows without a basis of confounds and ones; levels are groups and outer."""
+    groups, outer = levels
     if Z is None:
         return Centred(n_rows)
     if options.sign_flips:
         return Weighted(Z, np.ones((n_rows, 1)))
     if groups is not None and not options.within:
-        return Strata.of(Z, groups)
+        return Strata.of(Z, groups, outer)
     return residuals_of(Z, options.projection, groups)
 
 
@@ -272,13 +286,13 @@ def _basis(name: str, Z: np.ndarray | None, n_rows: int, options: Options) -> np
 def _check_ranks(
     sides: Sequence[Side], reg: Mapping[str, float], n_rows: int, groups: np.ndarray | None
 ) -> None:
-    """Refuse views without a ridge that span all that confounds, and means of groups, leave."""
+    """Refuse views without a ridge that span all that confounds, and means of `groups`, leave."""
     n_left = []
     for side in sides:
         n_means = int(isinstance(side.complement, Centred))
         if isinstance(side.complement, Weighted):
             n_means = side.complement.Z.shape[1]
-        if groups is not None:
+        elif groups is not None and not isinstance(side.complement, Strata):
             n_means = len(np.unique(groups[side.complement.kept]))
         n_left.append(len(side.basis) - n_means)
     free = min(n_left)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from scipy import linalg
@@ -23,7 +24,7 @@ class Exchange:
     Attributes
     ----------
     blocks : tuple of ndarray of int, shape (n_blocks, size)
-        Positions of the rows of each group, groups of equal size together.
+        Positions of the rows of each group; those of a block are of equal size, and are exchanged.
     within : bool
         Whether rows are exchanged within their group; if not, whole groups are.
     """
@@ -32,11 +33,18 @@ class Exchange:
     within: bool
 
     @classmethod
-    def of(cls, n_rows: int, groups: np.ndarray | None, *, within: bool = False) -> Exchange:
-        """Exchange of rows, freely or as their groups allow."""
+    def of(
+        cls,
+        n_rows: int,
+        groups: np.ndarray | None,
+        outer: np.ndarray | None = None,
+        *,
+        within: bool = False,
+    ) -> Exchange:
+        """Exchange of rows, freely or as their groups, and the outer groups of these, allow."""
         if groups is None:
             return cls.in_strata([n_rows])
-        return cls(tuple(groups_by_size(groups)), within)
+        return cls(tuple(chain(*groups_by_size(groups, outer))), within)
 
     @classmethod
     def in_strata(cls, sizes: Sequence[int]) -> Exchange:
@@ -59,8 +67,8 @@ class Exchange:
         remedy = (
             "Use more groups."
             if self.within
-            else "Only groups of equal size are exchanged: use groups of fewer sizes, or pass "
-            "within=True if rows can be exchanged within their groups."
+            else "Only groups of equal size, in the same outer group, are exchanged: use groups of "
+            "fewer sizes, or pass within=True if rows can be exchanged within their groups."
         )
         raise ValueError(_too_few(sizes, self.log_count, "permutations", remedy))
 
@@ -126,7 +134,7 @@ class Flips:
 
 
 def exchange_of(
-    complement: Complement, groups: np.ndarray | None, *, within: bool
+    complement: Complement, groups: np.ndarray | None, outer: np.ndarray | None, *, within: bool
 ) -> Exchange | Flips:
     """What may be done to the rows that are left without confounds."""
     if isinstance(complement, Strata):
@@ -135,7 +143,7 @@ def exchange_of(
     codes = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
     if isinstance(complement, Weighted):
         return Flips(kept if codes is None else codes, complement.Z)
-    return Exchange.of(len(kept), codes, within=within)
+    return Exchange.of(len(kept), codes, outer, within=within)
 
 
 def _too_few(sizes: str, log_count: float, what: str, remedy: str) -> str:

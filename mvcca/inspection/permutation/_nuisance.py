@@ -11,7 +11,7 @@ rejects too often. The rows of QᵀX, of which there are fewer, do not. Q is sem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -142,26 +142,27 @@ class Strata:
     gives a row between groups and m - 1 within them. Errors that are exchangeable within groups
     are independent and of equal variance in each stratum, but not across the two, so that rows are
     exchanged in each stratum only. Groups of each size have a stratum of rows between them, since
-    the variance of these depends on the size, and all groups share the stratum within.
+    the variance of these depends on the size, and all groups share the stratum within. Each outer
+    group has its own strata, which leaves it its mean and its variance.
 
     Attributes
     ----------
     Z : ndarray, shape (n_rows, rank)
         Orthonormal basis of the confounds and ones.
-    members : list of ndarray of int, shape (n_groups, size)
-        Rows of the groups of each size.
+    members : list of lists of ndarray of int, shape (n_groups, size)
+        By outer group, rows of the groups of each size.
     parts : list of HuhJhun
-        What removes the confounds of each stratum, the one within groups last.
+        What removes the confounds of each stratum; in each outer group, the one within groups last.
     """
 
     Z: np.ndarray
-    members: list[np.ndarray]
+    members: list[list[np.ndarray]]
     parts: list[HuhJhun]
 
     @classmethod
-    def of(cls, Z: np.ndarray, groups: np.ndarray) -> Strata:
-        """Strata of groups, numbered from 0."""
-        members = groups_by_size(groups)
+    def of(cls, Z: np.ndarray, groups: np.ndarray, outer: np.ndarray | None = None) -> Strata:
+        """Strata of groups, and of the outer groups that hold them, numbered from 0."""
+        members = groups_by_size(groups, outer)
         rows = _in_strata(Z, members)
         return cls(Z, members, [HuhJhun(_range_of(own)) for own in rows])
 
@@ -180,28 +181,43 @@ class Strata:
         return np.vstack([part.reduce(own) for part, own in zip(self.parts, strata, strict=True)])
 
     def lift(self, U: np.ndarray) -> np.ndarray:
-        ends = np.cumsum(self.sizes)[:-1]
-        strata = [part.lift(own) for part, own in zip(self.parts, np.split(U, ends), strict=True)]
-        *between, within = strata
-        found, start = np.empty((len(self.Z), U.shape[1])), 0
-        for means, rows in zip(between, self.members, strict=True):
-            n_groups, size = rows.shape
-            stop = start + n_groups * (size - 1)
-            rest = within[start:stop].reshape(n_groups, size - 1, U.shape[1])
-            whole = np.concatenate([means[:, None], rest], axis=1)
-            found[rows] = np.einsum("ms,gsd->gmd", linalg.helmert(size, full=True).T, whole)
-            start = stop
+        parts = zip(self.parts, np.split(U, np.cumsum(self.sizes)[:-1]), strict=True)
+        return self._rows(part.lift(own) for part, own in parts)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of the variance that the confounds of all strata leave of each row, (n_rows,)."""
+        removed = linalg.block_diag(*(part.Z for part in self.parts))
+        ends = np.cumsum([len(part.Z) for part in self.parts])[:-1]
+        lifted = self._rows(np.split(removed, ends))
+        return np.maximum(1 - (lifted**2).sum(axis=1), 0)
+
+    def _rows(self, strata: Iterable[np.ndarray]) -> np.ndarray:
+        """The rows of all groups, from those of their strata."""
+        strata = list(strata)
+        found, left = np.empty((len(self.Z), strata[0].shape[1])), iter(strata)
+        for members in self.members:
+            between, within = [next(left) for _ in members], next(left)
+            for means, rows in zip(between, members, strict=True):
+                n_groups, size = rows.shape
+                own, within = np.split(within, [n_groups * (size - 1)])
+                rest = own.reshape(n_groups, size - 1, own.shape[1])
+                whole = np.concatenate([means[:, None], rest], axis=1)
+                found[rows] = np.einsum("ms,gsd->gmd", linalg.helmert(size, full=True).T, whole)
         return found
 
 
-def _in_strata(X: np.ndarray, members: list[np.ndarray]) -> list[np.ndarray]:
-    """Rows between the groups of each size, and rows within all groups."""
-    between, within = [], [np.empty((0, X.shape[1]))]
-    for rows in members:
-        turned = np.einsum("sm,gmd->gsd", linalg.helmert(rows.shape[1], full=True), X[rows])
-        between.append(turned[:, 0])
-        within.append(turned[:, 1:].reshape(rows.size - len(rows), X.shape[1]))
-    return [*between, np.vstack(within)]
+def _in_strata(X: np.ndarray, members: list[list[np.ndarray]]) -> list[np.ndarray]:
+    """By outer group, rows between the groups of each size, and rows within all of them."""
+    found = []
+    for by_size in members:
+        within = []
+        for rows in by_size:
+            turned = np.einsum("sm,gmd->gsd", linalg.helmert(rows.shape[1], full=True), X[rows])
+            found.append(turned[:, 0])
+            within.append(turned[:, 1:].reshape(rows.size - len(rows), X.shape[1]))
+        found.append(np.vstack(within))
+    return found
 
 
 def _range_of(Z: np.ndarray) -> np.ndarray:
@@ -255,13 +271,16 @@ def lengths_of(bases: Sequence[np.ndarray]) -> np.ndarray:
 Complement = Centred | HuhJhun | Theil | Strata | Weighted
 
 
-def groups_by_size(groups: np.ndarray) -> list[np.ndarray]:
-    """Rows of the groups of each size, in the order of the rows: (n_groups, size) by size."""
-    sizes = np.bincount(groups)
-    members = np.split(np.argsort(groups, kind="stable"), np.cumsum(sizes)[:-1])
+def groups_by_size(groups: np.ndarray, outer: np.ndarray | None = None) -> list[list[np.ndarray]]:
+    """By outer group, the rows of the groups of each size, (n_groups, size), in their order."""
+    outer = np.zeros_like(groups) if outer is None else outer
+    members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+    found: dict[int, dict[int, list[np.ndarray]]] = {}
+    for rows in members:
+        if len(rows):
+            found.setdefault(outer[rows[0]], {}).setdefault(len(rows), []).append(rows)
     return [
-        np.array([rows for rows in members if len(rows) == size])
-        for size in np.unique(sizes[sizes > 0])
+        [np.array(own) for _, own in sorted(sizes.items())] for _, sizes in sorted(found.items())
     ]
 
 

@@ -49,6 +49,10 @@ class Side:
         """Number of independent columns."""
         return self.view.rank
 
+    def variables(self, X: np.ndarray) -> np.ndarray:
+        """Other variables of the rows, less confounds, as columns of length 1."""
+        return _unit_columns(self.complement.reduce(X - X.mean(axis=0)), linalg.norm(X, axis=0))
+
     def rearranged(self, basis: np.ndarray) -> Side:
         """The same view with other rows of U."""
         return replace(self, view=replace(self.view, basis=basis))
@@ -58,7 +62,7 @@ class Side:
         return self.basis * self.view.factors(reg)
 
 
-def unit_columns(X: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def _unit_columns(X: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Columns of length 1, or of zeros if little is left of their length before."""
     left = linalg.norm(X, axis=0)
     return np.divide(X, left, out=np.zeros_like(X), where=left > _ROUNDING * lengths)

@@ -9,16 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import linalg
 from sklearn.utils import check_random_state
 
-from mvcca.inspection._rows import GivenRows, common_scale
+from mvcca.inspection._rows import GivenRows, levels_of
 from mvcca.inspection.permutation._design import HELD_OUT, Design, Options
 from mvcca.inspection.permutation._held_out import HeldOutCorrelation, Tuned, folds_of
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
-from mvcca.inspection.permutation._nuisance import Complement
 from mvcca.inspection.permutation._result import PermutationTest, p_values
-from mvcca.inspection.permutation._sides import unit_columns
+from mvcca.inspection.permutation._scale import has_common_scale
 from mvcca.inspection.permutation._statistics import of_correlations
 from mvcca.inspection.permutation._trials import (
     ComponentTest,
@@ -121,10 +119,13 @@ def permutation_test(
         indicators of every level but the first.
     confounds_y : matrix, table, or str, optional
         The same, removed from the second view only.
-    groups : array-like, shape (n_rows,), optional
+    groups : array-like, shape (n_rows,) or (n_rows, 2), optional
         Exchangeability blocks, such as families or subjects. Whole groups of the same size are
         exchanged, row by row in the order in which their rows appear. With confounds, and after the
-        first component, groups are divided into two strata, see Notes.
+        first component, groups are divided into two strata, see Notes. Of two columns, such as site
+        and family, the first holds the groups of the second: the means of sites are removed, and
+        whole families are exchanged within their site (or flipped). Names of families must not
+        repeat in other sites.
     within : bool, default=False
         Exchange rows within groups in place of whole groups. The means of groups are removed from
         views and confounds, since only relations within groups can be tested.
@@ -199,6 +200,12 @@ def permutation_test(
     for normal errors. Permuting residuals of whole groups had 49 % false positives at 5 %
     for 24 groups of 4 rows with 4 confounds and twice 20 features.
 
+    Two levels of groups are PALM's blocks of which the outer ones are not exchanged. With
+    confounds, and after the first component, each outer group has strata of its own, so that sites
+    may differ in variance and in the effect of confounds. Each stratum loses as many rows as there
+    are confounds, so sites should have several times as many families. If they have fewer, and
+    are alike in variance, pass the sites among the confounds, and the families alone as groups.
+
     Flips use residuals u of rows that are divided by √(‖u_i‖² / p + ‖v_i‖² / q), the size of their
     residuals in both views. Each flip divides u by 1 less the leverage of its row, removes the
     confounds again and restores the products of columns. Permutations assume that rows have equal
@@ -226,6 +233,7 @@ def permutation_test(
     """
     options = Options(statistic, n_components, reg, within, sign_flips, projection, loadings)
     _check_number(n_permutations)
+    outer, groups = levels_of(groups)
     rows = GivenRows.of(
         "The permutation test",
         X,
@@ -233,6 +241,7 @@ def permutation_test(
         confounds,
         confounds_y=confounds_y,
         groups=groups,
+        outer=outer,
         sample_weight=sample_weight,
     )
     rows.warn_of_columns()
@@ -240,16 +249,18 @@ def permutation_test(
         raise ValueError('variables are those whose loadings are tested: pass loadings="cross".')
     options.check(
         len(rows.arrays),
-        groups=groups is not None,
+        n_levels=(rows.groups is not None) + (rows.outer is not None),
         confounds=[Z is not None for Z in rows.confounds],
     )
     tested = rows if variables is None else rows.with_variables(variables)
-    if within:
-        rows, tested = rows.within_groups(), tested.within_groups()
+    if rows.outer is not None and sign_flips:
+        rows = rows.with_confounds_of_outer()
+    elif within or rows.outer is not None:
+        rows, tested = rows.within_groups(within), tested.within_groups(within)
     if reg != 0:  # all rows decide, before any permutation
         rows = rows.in_units()
-    design = Design.of(rows.arrays, rows.confounds, rows.groups, options)
-    if not sign_flips and _has_unlike_scale(design, rows.arrays):
+    design = Design.of(rows.arrays, rows.confounds, rows.groups, rows.outer, options)
+    if not sign_flips and has_common_scale(design, rows.arrays):
         warn(_UNLIKE_ROWS)
     rng = check_random_state(random_state)
     trial = _trial(design, rows, tested, options, rng)  # draws folds, whatever the number
@@ -314,9 +325,7 @@ def _stepwise(design: Design, rows: GivenRows, tested: GivenRows, options: Optio
     observed = of_correlations(options.statistic, r)[: options.n_steps].copy()
     loadings = None
     if options.loadings is not None:
-        of_moved, of_fixed = (
-            _variables(side.complement, tested.arrays[side.name]) for side in design.sides
-        )
+        of_moved, of_fixed = (side.variables(tested.arrays[side.name]) for side in design.sides)
         loadings = LoadingNull.of(options.loadings, (of_moved, of_fixed), (first, second))
     rearranged = None
     if all(Z is not None for Z in rows.confounds):
@@ -330,20 +339,6 @@ def _stepwise(design: Design, rows: GivenRows, tested: GivenRows, options: Optio
         steps = later_steps(design, step, second, n_steps)
         observed[1 : 1 + len(steps)] = [one.observed(options.statistic) for one in steps]
     return Stepwise(options.statistic, observed, r, step, steps, rearranged)
-
-
-def _has_unlike_scale(design: Design, arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether large rows of the first two views belong together, more than by chance."""
-    first, second = design.sides[:2]
-    if first.complement is not second.complement:  # rows have different confounds
-        return False
-    views = (_variables(side.complement, arrays[side.name]) for side in (first, second))
-    return common_scale(*map(first.complement.lift, views)) > 1
-
-
-def _variables(complement: Complement, X: np.ndarray) -> np.ndarray:
-    """Variables less confounds, as columns of length 1."""
-    return unit_columns(complement.reduce(X - X.mean(axis=0)), linalg.norm(X, axis=0))
 
 
 def _null(trial: Trial, seeds: np.ndarray, n_jobs: int | None) -> np.ndarray:

@@ -292,6 +292,8 @@ class Study(Result):
         """The rows that the test shuffles."""
         if self.tests_these_rows or self.within:
             return f"in these {self.n_rows} rows"
+        if "outer" in self.exchanged:
+            return f"in {self.test.n_rows} rows less the means of outer groups"
         return f"in the {self.test.n_rows} rows that are shuffled"
 
     def _verdict(self) -> str:
@@ -454,8 +456,8 @@ class Study(Result):
             )
         if self.coding:
             parts.append(
-                f"Confounds ({'; '.join(self.coding)}; rank {self.n_confounds}) were removed from "
-                "both sets by linear regression."
+                f"Confounds ({'; '.join(self.coding)}; rank {self.n_confounds}) were removed by "
+                "linear regression."
             )
         for name, k in self.n_components.items():
             n = len(self.variables[name])

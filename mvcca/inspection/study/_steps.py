@@ -6,7 +6,7 @@ The result is in `_result`, its HTML page in `_page`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -24,8 +24,14 @@ from mvcca.compose import Deconfound, MomentPCA, PerView, RankGaussian
 from mvcca.inspection._correlations import variable_correlations
 from mvcca.inspection._intervals import intervals_of
 from mvcca.inspection._pair import Pair
-from mvcca.inspection._rows import as_matrix, check_no_residuals, numbers_of, paired_views
-from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals
+from mvcca.inspection._rows import (
+    as_matrix,
+    check_no_residuals,
+    levels_of,
+    numbers_of,
+    paired_views,
+)
+from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals_of
 from mvcca.inspection.permutation import permutation_test
 from mvcca.inspection.study._result import Study
 from mvcca.linear import CCA
@@ -40,11 +46,13 @@ from mvcca.views.coding import coded, coding_in_words, coding_of
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 from mvcca.views.validation import named_columns
 
-_CONFOUNDS = "confounds"
+_CONFOUNDS, _CONFOUNDS_Y = "confounds", "confounds_y"
+_STEPS = {_CONFOUNDS: "deconfound", _CONFOUNDS_Y: "deconfound y"}
 _VARIANCE = 0.9  # that the principal components of a view explain, unless rows are too few
 _ROWS_PER_COMPONENT = 10
 _FEW_VARIABLES = 2  # whose loadings have a correlation of 1
 _N_SPLITS = 5  # into halves
+_N_RESAMPLES = 500  # of loadings
 _ROWS_PER_TERM = 10  # from which products of confounds are removed
 _LEAST_SHARE = 1e-12  # of the largest principal variance, below which one is rounding
 _REMEDY = ' Or learn from the cells that are seen: missing="em" or "pairwise".'
@@ -55,6 +63,7 @@ def study(
     y: MatrixLike | None = None,
     *,
     confounds: TableLike | None = None,
+    confounds_y: TableLike | None = None,
     groups: Any = None,
     within: bool = False,
     rank_gaussian: bool = True,
@@ -90,11 +99,16 @@ def study(
     confounds : matrix of shape (n_rows, n_confounds), or table, optional
         Variables to remove from both views, such as age, sex and site. In a DataFrame, a mapping of
         names to columns or an array of texts, categories become indicators of all levels but the
-        first; ``result.coding`` lists them.
-    groups : array-like, shape (n_rows,), optional
+        first; ``result.coding`` lists them. With `confounds_y`, from the first view only.
+    confounds_y : matrix of shape (n_rows, n_confounds), or table, optional
+        The same, removed from the second view only, such as head motion from images alone.
+    groups : array-like, shape (n_rows,) or (n_rows, 2), optional
         Families, sites or other groups of subjects that are not independent. Permutations exchange
         whole groups of the same size, folds keep groups together, and intervals count all subjects
-        as the number of independent ones that they are worth (`correlation_intervals`).
+        as the number of independent ones that they are worth (`correlation_intervals`). Of two
+        columns, such as site and family, the first holds the groups of the second: p-values are of
+        families that are exchanged within their site, whose mean is removed; the other figures are
+        of all subjects, in families.
     within : bool, default=False
         Permute subjects within their groups, not whole groups. The p-values are then those of
         correlations within groups; the other figures are of all subjects, whatever their group.
@@ -172,27 +186,45 @@ def study(
     [True, False]
     """
     views = paired_views(X, y, "A study", only_two=True)
-    if confounds is None:
+    if confounds is None and confounds_y is None:
         check_no_residuals("A study", views)
-    together = None if within else groups
+    if confounds_y is not None and missing != "error":
+        raise ValueError(
+            f'confounds_y needs views without missing values, got missing="{missing}". Fill them '
+            "in first, or remove all confounds from both views: pass them as confounds."
+        )
+    (first, second), (outer, families) = views.names, levels_of(groups)
+    together = None if within else families
     n_groups = len(views) if together is None else len(np.unique(together))
     coding: tuple[str, ...] = ()
-    if confounds is not None:
-        check_same_rows(_CONFOUNDS, row_labels(confounds), "the views", views.ids)
-        levels = coding_of(confounds)
-        table, confounds = confounds, coded(confounds, levels)
-        degree = _degree(degree, as_matrix(confounds).shape[1], n_groups)
-        coding = coding_in_words(table, levels, degree=degree)
-    rows = views if confounds is None else _with_confounds(views, confounds)
-    folds = splits_of(len(views), cv, groups, random_state)
+    of_views = {_CONFOUNDS: confounds, _CONFOUNDS_Y: confounds_y}
+    tables: dict[str, Any] = {name: own for name, own in of_views.items() if own is not None}
+    most_columns = 0
+    for name, view in zip(of_views, views.names, strict=True):
+        if (table := tables.get(name)) is None:
+            continue
+        check_same_rows(name, row_labels(table), "the views", views.ids)
+        levels = coding_of(table, name=name)
+        tables[name] = as_matrix(coded(table, levels, name=name))
+        most_columns = max(most_columns, tables[name].shape[1])
+        degree = _degree(degree, tables[name].shape[1], n_groups)
+        words = coding_in_words(table, levels, degree=degree)
+        if confounds_y is not None:
+            words = tuple(f"{one} ({view})" for one in words)
+        coding += words
+    rows = _with_confounds(views, tables) if tables else views
+    folds = splits_of(len(views), cv, families, random_state)
     holes = _holes(rows, missing)
     parts = [train for train, _ in folds]
-    _check_seen(views, holes, parts, 0 if confounds is None else rows[_CONFOUNDS].shape[1], degree)
-    steps = _preparation(rank_gaussian, confounds is not None, degree, missing)
+    _check_seen(views, holes, parts, most_columns, degree)
+    steps = _preparation(rank_gaussian, [*tables], views.names, degree, missing)
     prepared = steps.fit_transform(rows) if steps.steps else rows
-    Z = None if confounds is None else _removed(steps, rows)
-    n_confounds = 0 if Z is None else steps[-1].rank_
-    confounds_alone = None if Z is None else Z[:, : rows[_CONFOUNDS].shape[1]]
+    removed = {name: _removed(steps, rows, name) for name in tables}
+    Z, Z_y = (removed.get(name) for name in of_views)
+    alone = {name: own[:, : tables[name].shape[1]] for name, own in removed.items()}
+    of_y = _CONFOUNDS if confounds_y is None else _CONFOUNDS_Y
+    linear = {first: alone.get(_CONFOUNDS), second: alone.get(of_y)}
+    n_confounds = max([steps.named_steps[_STEPS[name]].rank_ for name in tables], default=0)
     prepared = _cells(prepared.select(list(views.names)), missing)
     most = max((n_groups - n_confounds) // _ROWS_PER_COMPONENT, 1)
     reduce, explained, decay, limits = _reduction(prepared, n_components, most, missing)
@@ -209,12 +241,12 @@ def study(
         variables=dict(prepared.items()) if missing == "error" else None,
         n_permutations=n_permutations,
         confounds=Z,
+        confounds_y=Z_y,
         groups=groups,
         within=within,
         n_jobs=n_jobs,
         random_state=random_state,
     )
-    first, second = views.names
     own = variable_correlations(prepared, scores)
     crossed = {
         first: variable_correlations(prepared, scores, variates=second)[first],
@@ -222,14 +254,16 @@ def study(
     }
     kept = Views.of(components.blocks, components.seen, components.ids)  # confounds count below
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # notes say the same
-        pair = Pair.of(kept, None, Z, "The interval of correlations", groups=together)
-        of_variables = loading_intervals(
+        pair = Pair.of(
             kept,
-            variables=dict(prepared.items()),
-            level=level,
-            confounds=Z,
+            None,
+            Z if Z_y is None else None,
+            "The interval of correlations",
             groups=together,
-            random_state=random_state,
+            n_removed=n_confounds,
+        )
+        of_variables = loading_intervals_of(
+            pair, dict(prepared.items()), level, _N_RESAMPLES, random_state
         )
     return Study(
         model=model,
@@ -244,33 +278,36 @@ def study(
         loadings=own,
         loading_ends={name: _ends(of_variables, name, own[name]) for name in own},
         cross_loadings=crossed,
-        residual_dependence=_residual_dependence(scores, confounds_alone, folds),
+        residual_dependence=_residual_dependence(scores, linear, folds),
         decay=decay,
-        exchanged=_exchanged(groups, within=within, has_confounds=Z is not None),
+        exchanged=_exchanged(families, outer, within=within, has_confounds=bool(tables)),
         stability=_stability(model, rows, prepared, together, random_state),
         settings={"folds": len(folds), "seed": random_state, "limits": limits},
     )
 
 
-def _exchanged(groups: Any, *, within: bool, has_confounds: bool) -> str:
+def _exchanged(groups: Any, outer: Any, *, within: bool, has_confounds: bool) -> str:
     """What permutations exchange, in words."""
     if groups is None:
         return "rows"
     n_groups = len(np.unique(groups))
+    n_outer = 0 if outer is None else len(np.unique(outer))
     if within:
         return f"rows within {n_groups} groups"
     if has_confounds:
-        return f"rows between and within {n_groups} groups, in two strata"
-    return f"whole groups of equal size ({n_groups} groups)"
+        of = f" of each of {n_outer} outer groups" if n_outer else ""
+        return f"rows between and within {n_groups} groups, in two strata{of}"
+    where = f", within {n_outer} outer groups" if n_outer else ""
+    return f"whole groups of equal size ({n_groups} groups{where})"
 
 
-def _with_confounds(views: Views, confounds: Any) -> Views:
+def _with_confounds(views: Views, tables: Mapping[str, Any]) -> Views:
     """The views and their confounds, of the same rows."""
-    if _CONFOUNDS in views.names:
+    if taken := {*tables} & {*views.names}:
         raise ValueError(
-            f"A view has the name {_CONFOUNDS!r}. Pass two views, and the confounds by themselves."
+            f"A view has the name {taken.pop()!r}. Pass two views, and the confounds by themselves."
         )
-    return Views({**dict(views.items()), _CONFOUNDS: as_matrix(confounds)})
+    return Views({**dict(views.items()), **tables})
 
 
 def _holes(rows: Views, missing: str) -> dict[str, np.ndarray]:
@@ -279,12 +316,12 @@ def _holes(rows: Views, missing: str) -> dict[str, np.ndarray]:
         raise ValueError(f"Expected missing to be 'error', 'pairwise' or 'em', got {missing!r}.")
     found = {}
     for name, block in rows.items():
-        allowed = missing != "error" and name != _CONFOUNDS
+        allowed = missing != "error" and name not in _STEPS
         options = {"ensure_all_finite": "allow-nan"} if allowed else {}
         try:
             found[name] = np.isnan(numbers_of(f"View {name!r}", block, **options))
         except ValueError as error:
-            if name == _CONFOUNDS or "contains NaN" not in str(error):
+            if name in _STEPS or "contains NaN" not in str(error):
                 raise
             raise ValueError(f"{error}{_REMEDY}") from None
     return found
@@ -327,15 +364,22 @@ def _check_seen(
 
 
 def _preparation(
-    rank_gaussian: bool, has_confounds: bool, degree: int | str, missing: str
+    rank_gaussian: bool,
+    confounds: Sequence[str],
+    views: tuple[str, ...],
+    degree: int | str,
+    missing: str,
 ) -> Pipeline:
     """Steps before the principal components; none if there is nothing to do."""
     steps: list[tuple[str, Any]] = []
     if rank_gaussian:
         steps.append(("rank", PerView(RankGaussian())))
-    if has_confounds:
-        drop = missing == "error"  # else they are removed from the scores, too
-        steps.append(("deconfound", Deconfound(_CONFOUNDS, degree=degree, drop=drop)))
+    drop = missing == "error"  # else they are removed from the scores, too
+    for name in confounds:
+        own = None
+        if _CONFOUNDS_Y in confounds:
+            own = [views[name == _CONFOUNDS_Y]]
+        steps.append((_STEPS[name], Deconfound(name, views=own, degree=degree, drop=drop)))
     return Pipeline(steps)
 
 
@@ -362,10 +406,10 @@ def _n_terms(n_confounds: int, degree: int | str) -> int:
     return n_confounds * (1 + (degree != 1)) + n_products * (degree == 2)
 
 
-def _removed(steps: Pipeline, rows: Views) -> np.ndarray:
-    """The variables that the step "deconfound" removes."""
-    before = steps[:-1].transform(rows) if len(steps) > 1 else rows
-    Z, degree = np.asarray(before[_CONFOUNDS], dtype=float), steps[-1].degree
+def _removed(steps: Pipeline, rows: Views, name: str) -> np.ndarray:
+    """The variables that the step of these confounds removes."""
+    before = steps[:1].transform(rows) if steps.steps[0][0] == "rank" else rows
+    Z, degree = np.asarray(before[name], dtype=float), steps.named_steps[_STEPS[name]].degree
     if degree == 1:
         return Z
     return np.hstack([Z, second_degree(Z, Z.mean(axis=0), products=degree == 2)])
@@ -400,15 +444,17 @@ def _stability(
     return {name: np.array(of_splits) for name, of_splits in found.items()}
 
 
-def _residual_dependence(scores: Views, Z: np.ndarray | None, cv: Any) -> dict[str, float]:
-    """Share of each view's first variate that a smooth regression on confounds predicts."""
-    if Z is None:
-        return {}
-    spread = Z.std(axis=0)
-    rows = (Z - Z.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    model = KernelRidge(kernel="rbf", gamma=1 / rows.shape[1])
+def _residual_dependence(
+    scores: Views, confounds: Mapping[str, np.ndarray | None], cv: Any
+) -> dict[str, float]:
+    """Share of each view's first variate that a smooth regression on its confounds predicts."""
     found = {}
     for name, block in scores.items():
+        if (Z := confounds[name]) is None:
+            continue
+        spread = Z.std(axis=0)
+        rows = (Z - Z.mean(axis=0)) / np.where(spread > 0, spread, 1)
+        model = KernelRidge(kernel="rbf", gamma=1 / rows.shape[1])
         u = block[:, 0] / block[:, 0].std()
         found[name] = max(
             1 - float(np.mean((u - cross_val_predict(model, rows, u, cv=cv)) ** 2)), 0

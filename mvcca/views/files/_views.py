@@ -39,7 +39,7 @@ def open_tables(
     *,
     holes: bool = False,
     say: Say = silent,
-    confounds: str | None = None,
+    confounds: Collection[str] = (),
 ) -> dict[str, FileRows]:
     """Open the rows of views, with their ids if their files have some.
 
@@ -55,8 +55,8 @@ def open_tables(
         Whether values may be missing; else they are refused.
     say : callable, optional
         Takes what each file was read as.
-    confounds : str, optional
-        A view that may have columns of text: its matrix then holds the cells, as they are written.
+    confounds : collection of str, optional
+        Views that may have columns of text: their matrices then hold the cells as they are written.
 
     Returns
     -------
@@ -68,11 +68,13 @@ def open_tables(
         If a file cannot be read, or holds what is neither numbers nor texts.
     """
     known = {name: _reading_of(reading, name) for name in files}
-    tables = {name: read_table(files[name], known[name]) for name in files if name != confounds}
-    if confounds is not None and confounds in files:
-        n_rows = len(next(iter(tables.values()))) if tables else None
-        read = _confounds(files[confounds], replace(known[confounds], n_rows=n_rows))
-        tables = {name: tables.get(name, read) for name in files}
+    of_views = [name for name in files if name not in confounds]
+    tables = {name: read_table(files[name], known[name]) for name in of_views}
+    n_rows = len(tables[of_views[0]]) if of_views else None
+    for name in files:
+        if name in confounds:
+            tables[name] = _confounds(files[name], replace(known[name], n_rows=n_rows))
+    tables = {name: tables[name] for name in files}
     for name, table in tables.items():
         others = [tables[other] for other in tables if other != name]
         wish = known[name].transpose
@@ -87,7 +89,7 @@ def open_tables(
         block = as_block(table.matrix)
         if table.missing is not None and not holes:
             raise SourceError(f"{table.file}: {table.missing}. {FILL_IN}")
-        if block.holds_texts() and name != confounds:
+        if block.holds_texts() and name not in confounds:
             table.check_texts()
         elif block.holds_numbers():
             if table.source is not None:
@@ -172,7 +174,7 @@ def read_views(
     check_finite: bool = False,
     holes: bool = False,
     say: Say = silent,
-    confounds: str | None = None,
+    confounds: Collection[str] = (),
 ) -> tuple[Views, Any]:
     """Open the views in files, and read the labels of their objects.
 
@@ -195,8 +197,8 @@ def read_views(
         Whether values may be missing.
     say : callable, optional
         Takes what each file was read as.
-    confounds : str, optional
-        As for `open_tables`.
+    confounds : collection of str, optional
+        Views that may have columns of text, as for `open_tables`.
 
     Returns
     -------
