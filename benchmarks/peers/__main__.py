@@ -7,6 +7,9 @@ skipped.
 
     python -m benchmarks.peers [--tasks a c] [--packages mvcca floor] [--repeats 3] [--limit 60]
     python -m benchmarks.peers --install
+
+With --together, mvcca and its floor take turns in this process instead: minima of CPU time, which
+other jobs on the machine change least.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ import os
 import statistics
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +30,7 @@ from typing import Any
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--install", action="store_true", help="make the peers' environments")
+    parser.add_argument("--together", action="store_true", help="mvcca and the floor, in turns")
     parser.add_argument("--tasks", nargs="+", help="all by default")
     parser.add_argument("--packages", nargs="+", help="all by default")
     parser.add_argument("--repeats", type=int, default=3)
@@ -35,12 +41,14 @@ def arguments() -> argparse.Namespace:
 
 if __name__ == "__main__":
     OPTIONS = arguments()  # before imports that take seconds
+    if OPTIONS.together:
+        os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 from benchmarks._arguments import names_in
-from benchmarks._measure import machine
+from benchmarks._measure import in_turns, machine
 from benchmarks.peers.environments import install, interpreter
 from benchmarks.peers.packages import PACKAGES, TWO_VIEWS_ONLY
-from benchmarks.peers.tasks import TASKS, Task, write
+from benchmarks.peers.tasks import TASKS, Task, views_of, write
 
 SLOW = 10  # seconds, above which a fit is not repeated
 MEASURE = "benchmarks.peers.measure"  # needs nothing but the package and NumPy
@@ -53,6 +61,9 @@ def main(options: argparse.Namespace) -> None:
     options.packages = names_in(options.packages, PACKAGES)
     if options.install:
         install(options.packages)
+        return
+    if options.together:
+        _take_turns(options)
         return
     missing = [package for package in options.packages if interpreter(package) is None]
     if missing:
@@ -72,6 +83,19 @@ def main(options: argparse.Namespace) -> None:
             runs = _in_turns(contestants, Path(folder), options.repeats, options.limit)
         print(f"\n({name}) {task.title}\n")
         print("\n".join(_table(runs)), flush=True)
+
+
+def _take_turns(options: argparse.Namespace) -> None:
+    """Print CPU seconds of mvcca and of the floor for each task, and their ratio."""
+    print(machine(1))
+    warnings.simplefilter("ignore")
+    for name in options.tasks:
+        task = TASKS[name].shrunk() if options.small else TASKS[name]
+        views, _ = views_of(task)
+        sides = {package: partial(PACKAGES[package], views, task) for package in ("mvcca", "floor")}
+        cpu = {side: min(own.cpu) for side, own in in_turns(sides, options.repeats).items()}
+        shown = f"mvcca {cpu['mvcca']:.3f} s, floor {cpu['floor']:.3f} s"
+        print(f"({name}) {shown}, ratio {cpu['mvcca'] / cpu['floor']:.2f}", flush=True)
 
 
 def _contestants(task: Task, packages: list[str]) -> dict[str, tuple[str, int]]:

@@ -65,11 +65,15 @@ TASKS = {
 
 def write(task: Task, folder: Path) -> None:
     """Write the task, its views and held-out rows to a directory."""
-    train, test = _mnist(task) if task.source == "mnist" else _latent(task)
-    for part, views in (("train", train), ("test", test)):
+    for part, views in zip(("train", "test"), views_of(task), strict=True):
         for i, view in enumerate(views):
             np.save(folder / f"{part}{i}.npy", view)
     (folder / "task.json").write_text(json.dumps(asdict(task)))
+
+
+def views_of(task: Task) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The views of the task, and held-out rows."""
+    return _mnist(task) if task.source == "mnist" else _latent(task)
 
 
 def read_task(folder: Path) -> Task:

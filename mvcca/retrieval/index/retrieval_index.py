@@ -62,7 +62,7 @@ class RetrievalIndex(ShownAsTables):
         The first search from a view to another one multiplies all rows with the bank, and so takes
         as long as a search for as many queries as the bank has rows; it keeps a copy of the gallery
         with the results. Later searches only add those of rows added since. Search once before
-        serving queries.
+        serving queries, also after loading an index.
     bank : Views, mapping or list, optional
         Rows that the correction compares with, for the estimator's `transform`: training rows, or
         rows of the gallery that have the views of the queries, too. Only their projections are
