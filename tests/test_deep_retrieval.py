@@ -16,9 +16,9 @@ from torch import nn  # noqa: E402
 
 from mvcca import config_context, evaluate_retrieval, load, save  # noqa: E402
 from mvcca.deep import MSDS, SAM, CorrAE  # noqa: E402
-from mvcca.deep._losses.scheduled_margins import ScheduledMarginLoss  # noqa: E402
 from mvcca.deep._methods.corr_ae import CorrespondenceLoss  # noqa: E402
 from mvcca.deep._methods.msds import OneVersusMoreLoss  # noqa: E402
+from mvcca.deep._methods.sam import ScheduledMarginLoss  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.functional import other_rows  # noqa: E402
 from mvcca.deep.objectives import Batch  # noqa: E402

@@ -59,8 +59,8 @@ from torch.nn.functional import normalize
 from benchmarks._arguments import names_in
 from benchmarks.peers.environments import interpreter
 from mvcca import Views
-from mvcca.deep._losses.scheduled_margins import Centroids, ScheduledMarginLoss
 from mvcca.deep._methods.msds import OneVersusMoreLoss
+from mvcca.deep._methods.sam import Centroids, ScheduledMarginLoss
 from mvcca.deep._training.rows import Sample
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.functional import cosines

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from mvcca.deep._losses.batch import summed
 from mvcca.deep.encoders import Encoders
 from mvcca.machine.on_access import on_access
 
@@ -22,7 +23,7 @@ Loss: TypeAlias = Tensor | Mapping[str, Tensor]
 
 def total(loss: Loss) -> Tensor:
     """The sum of the terms of a loss."""
-    return torch.stack(list(loss.values())).sum() if isinstance(loss, Mapping) else loss
+    return summed(loss.values()) if isinstance(loss, Mapping) else loss
 
 
 def descend(optimizer: torch.optim.Optimizer, loss: Tensor, device: torch.device) -> Tensor:

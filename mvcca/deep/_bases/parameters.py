@@ -63,6 +63,6 @@ def with_constructor(cls: C) -> C:
     cls.__init__.__signature__ = own.replace(parameters=parameters)
     own_fields = [f for f in fields(cls) if f.name in vars(cls).get("__annotations__", {})]
     known = [vars(base).get("_parameter_constraints", {}) for base in reversed(cls.__mro__)]
-    known.append({f.name: f.metadata["valid"] for f in own_fields if f.metadata})
+    known.append({f.name: f.metadata["valid"] for f in own_fields if "valid" in f.metadata})
     cls._parameter_constraints = reduce(or_, known)
     return cls
