@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,14 +55,16 @@ class Schedule:
         Returns the methods on all folds, by name, and whether this was not interrupted.
         """
         n_folds, is_complete = len(self.conditions.folds), True
-        n_fits = len(self.candidates) * n_folds
+        n_fits, n_threads = len(self.candidates) * n_folds, self._n_threads()
+        here = self.n_processes == 1  # where the limit is set once, which takes milliseconds
         try:
             with (
+                threadpool_limits(n_threads) if here else nullcontext(),
                 told(progress, n_fits) as self.tell,
                 processes(self.n_processes, self.conditions.data) as submit,
             ):
                 for number in range(1, n_folds + 1):
-                    self._advance(number, submit)
+                    self._advance(number, submit, None if here else n_threads)
                     if number == LEAST_FOLDS < n_folds:
                         self._drop()
         except (KeyboardInterrupt, BrokenProcessPool) as error:
@@ -78,10 +81,10 @@ class Schedule:
         is_fitted = not run.failure and not run.is_dropped
         return is_fitted and len(run.folds) == n_folds - 1
 
-    def _advance(self, n_folds: int, submit: Any) -> None:
+    def _advance(self, n_folds: int, submit: Any, n_threads: int | None) -> None:
         """Measure methods on a fold; none begins after the deadline."""
         waiting = deque(own for own in self.candidates if self._goes_on(own, n_folds))
-        running, n_threads, report = dict[Future[Any], str](), self._n_threads(), None
+        running, report = dict[Future[Any], str](), None
         if self.n_processes == 1 and self.tell is not None:
             report = self._report  # of epochs, too
         conditions = replace(self.conditions, data=None)  # each process has them
@@ -146,5 +149,5 @@ class Schedule:
 def _advanced(
     data: Data, conditions: Conditions, n_threads: int | None, task: tuple[Any, ...]
 ) -> MethodRun:
-    with threadpool_limits(n_threads):
+    with nullcontext() if n_threads is None else threadpool_limits(n_threads):
         return replace(conditions, data=data).advance(*task)
