@@ -18,7 +18,7 @@ from mvcca.plotting._drawing import (
     point_size,
 )
 from mvcca.plotting._groups import check_groups, draw_groups, group_keys, group_styles, groups_of
-from mvcca.plotting._variables import Variables, column_names, largest, rows_with_names
+from mvcca.plotting._variables import Variables, column_names, largest
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.views.typing import LabelsLike, ViewsLike
 
@@ -150,11 +150,6 @@ class BiplotDisplay(ScoresDisplay):
             groups_of(groups, scores, common),
             (chosen[0], chosen[1]),
         ).plot(ax, **kwargs)
-
-    @classmethod
-    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Projected rows, the rows themselves, and their column names."""
-        return rows_with_names(estimator, X, y)
 
     def plot(self, ax: Axes | None = None, *, n_top: int = 12, **kwargs: Any) -> Self:
         """Draw the display.

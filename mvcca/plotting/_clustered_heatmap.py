@@ -12,7 +12,7 @@ from mvcca.plotting._display import ScoresDisplay, data_frame, pair_of
 from mvcca.plotting._drawing import draw_title
 from mvcca.plotting._geometry import tree
 from mvcca.plotting._heatmap import draw_heatmap, name_sides, width_beside
-from mvcca.plotting._variables import column_names, rows_with_names, variable_names
+from mvcca.plotting._variables import column_names, variable_names
 from mvcca.plotting.style import DIVERGING, GREY, literal
 from mvcca.views import as_views
 from mvcca.views.typing import ViewsLike
@@ -152,11 +152,6 @@ class ClusteredHeatmapDisplay(ScoresDisplay):
         kept = [np.sort(np.argsort(-sizes.max(axis=axis))[:n_top]) for axis in (1, 0)]
         shown = names[0][kept[0]].tolist(), names[1][kept[1]].tolist()
         return cls(values[np.ix_(*kept)], shown, pair).plot(ax, **kwargs)
-
-    @classmethod
-    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Projected rows, the rows themselves, and their column names."""
-        return rows_with_names(estimator, X, y)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the display.

@@ -14,7 +14,7 @@ from mvcca.inspection import projected
 from mvcca.machine.optional import optional
 from mvcca.measures.correlation import standard_columns
 from mvcca.plotting._drawing import check_component
-from mvcca.plotting._variables import only_selected
+from mvcca.plotting._variables import only_selected, rows_with_names
 from mvcca.views import Views, as_views, holds_views
 
 if TYPE_CHECKING:
@@ -121,20 +121,22 @@ class ScoresDisplay(Display):
         -------
         Display
         """
-        takes_groups = "groups" in signature(cls.from_scores).parameters
-        if y is not None and holds_views(X) and takes_groups:
+        takes = signature(cls.from_scores).parameters
+        if y is not None and holds_views(X) and "groups" in takes:
             raise ValueError("y is the second view of a single matrix; pass labels as groups=y.")
         inputs = cls._inputs_of(estimator, X, y)
-        if "feature_names" in inputs and "feature_names" not in options:
+        if "feature_names" in takes and "feature_names" not in options:
             inputs = only_selected(estimator, inputs)
         return cls.from_scores(**{**inputs, **options}, ax=ax)
 
     @classmethod
     def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Arguments of `from_scores` that an estimator and rows give: the projected rows.
-
-        A display overrides this if it needs more, such as the rows or the labels y.
-        """
+        """Arguments of `from_scores` that an estimator and rows give."""
+        takes = signature(cls.from_scores).parameters
+        if "estimator" in takes:  # which ranks the rows
+            return {"scores": X, "y": y, "estimator": estimator}
+        if "feature_names" in takes:
+            return rows_with_names(estimator, X, y)
         return {"scores": projected(estimator, X, y)[1]}
 
 

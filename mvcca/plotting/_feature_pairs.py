@@ -11,7 +11,7 @@ import numpy as np
 from mvcca.inspection import pairwise_associations
 from mvcca.plotting._display import ScoresDisplay, data_frame
 from mvcca.plotting._drawing import line_key
-from mvcca.plotting._variables import column_names, rows_with_names, variable_names
+from mvcca.plotting._variables import column_names, variable_names
 from mvcca.plotting.style import NEGATIVE, POSITIVE
 from mvcca.views import as_views
 from mvcca.views.typing import ViewsLike
@@ -94,11 +94,6 @@ class FeaturePairsDisplay(ScoresDisplay):
         for i in used:
             names[views[i]].append(named[i])
         return cls(names, numbers.reshape(-1, 2), values).plot(ax, **kwargs)
-
-    @classmethod
-    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Projected rows, the rows themselves, and their column names."""
-        return rows_with_names(estimator, X, y)
 
     @abstractmethod
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:

@@ -20,7 +20,7 @@ from mvcca.plotting._drawing import (
     styled,
 )
 from mvcca.plotting._heatmap import draw_heatmap, width_beside
-from mvcca.plotting._variables import Variables, column_names, largest, rows_with_names
+from mvcca.plotting._variables import Variables, column_names, largest
 from mvcca.plotting.style import DIVERGING, FAINT, GREY, color, literal, tidy_axes
 from mvcca.views import as_views
 from mvcca.views.typing import ViewsLike
@@ -115,11 +115,6 @@ class LoadingsDisplay(ScoresDisplay):
         values = variable_correlations(X, scores, variates=variates)
         names = feature_names or column_names(X, as_views(scores).names)
         return cls(values, names).plot(ax, **kwargs)
-
-    @classmethod
-    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Projected rows, the rows themselves, and their column names."""
-        return rows_with_names(estimator, X, y)
 
     def plot(
         self,

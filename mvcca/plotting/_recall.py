@@ -116,11 +116,6 @@ class RecallCurveDisplay(ScoresDisplay):
         }
         return cls(curves).plot(ax, **kwargs)
 
-    @classmethod
-    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """The rows and labels, and the estimator that ranks them."""
-        return {"scores": X, "y": y, "estimator": estimator}
-
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the display.
 
