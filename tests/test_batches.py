@@ -144,6 +144,13 @@ def test_fit_keeps_no_statistic():
     assert not hasattr(CCA(), "statistic_")
 
 
+def test_sums_of_rows_that_were_divided_by_powers_of_two_are_not_handed_out():
+    model = CCA(reg=0.1).partial_fit({**TWO, "text": TWO["text"] * 1e160})
+    with pytest.raises(AttributeError, match=r"divided the views \['text'\] by powers of two"):
+        model.statistic_  # noqa: B018
+    assert np.isfinite(model.score({**TWO, "text": TWO["text"] * 1e160}))
+
+
 def test_batches_are_not_held_until_a_result_is_read():
     X, Y = TWO["image"].copy(), TWO["text"].copy()
     model, held = CCA().partial_fit({"image": X, "text": Y}), weakref.ref(X)

@@ -382,3 +382,13 @@ def test_estimated_tau_needs_all_rows():
         RGCCA(tau="auto").partial_fit(planted())
     with pytest.raises(ValueError, match='tau="auto" looks at single rows'):
         RGCCA(tau="auto").fit_statistic(Moments.of(Views(planted())))
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.5, 1.0])
+def test_a_view_of_one_column_has_one_component(tau):
+    views = planted()
+    name = next(iter(views))
+    views[name] = views[name][:, :1]
+    with pytest.warns(UserWarning, match="n_components=2 is more than"):
+        model = RGCCA(2, tau=tau).fit(views)
+    assert model.n_components_ == 1

@@ -326,11 +326,18 @@ class StatisticEstimator(LinearEstimator):
     def statistic_(self) -> Any:
         """The sum over the rows so far, which adds to those of other parts for `fit_statistic`.
 
-        After `partial_fit` and `fit_statistic` only: `fit` does not keep it.
+        After `partial_fit` and `fit_statistic` only: `fit` does not keep it. None of rows whose
+        squares are beyond floats, which are divided by powers of two before they are added up.
         """
         if getattr(self, "_statistic", None) is None:
             raise AttributeError(
                 f"{type(self).__name__} keeps no sum over rows: partial_fit does, fit does not."
+            )
+        if getattr(self, "_exponents", None):
+            raise AttributeError(
+                f"{type(self).__name__} divided the views {list(self._exponents)} by powers of "
+                "two, since squares of their columns are not floats, and such sums do not add to "
+                "those of other rows. Rescale these views."
             )
         return self._statistic
 

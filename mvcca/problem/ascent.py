@@ -203,6 +203,8 @@ class Blocks:
             return Scaling(np.ones(size))
         if ("whitener", name, tau) not in known:
             M = (1 - tau) * self.covariances.matrix(name, name)
+            if not M.diagonal().any():  # earlier components took all of a view
+                raise NothingShared(name)
             M[np.diag_indices(size)] += tau * (M.diagonal() > 0)
             known["whitener", name, tau] = Whitener.of(M)
         return known["whitener", name, tau]
