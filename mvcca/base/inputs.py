@@ -1,8 +1,9 @@
 """Containers and matrices in, checked `Views` out.
 
 The rows of a fit are noted on the estimator: the names, widths and columns of its views, and how
-its confounds are encoded. Further rows are checked against these notes. What an estimator asks of
-any rows is in its ``requires`` and in its parameters `confounds` and `missing`.
+its confounds are encoded. `mvcca.base.fitted_views` checks further rows against these notes. What
+an estimator asks of any rows is in its ``requires`` and in its parameters `confounds` and
+`missing`.
 """
 
 from __future__ import annotations

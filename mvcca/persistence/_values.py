@@ -148,11 +148,10 @@ class Writer:
 
 
 class Reader:
-    """Decode trees whose classes are in the table. `kinds` collects the names of classes."""
+    """Decode trees whose classes are in the table."""
 
     def __init__(self, classes: Any, arrays: Mapping[str, np.ndarray]) -> None:
         self._classes = classes
-        self.kinds: set[str] = set()
         self._arrays = arrays
         self._made: list[Any] = []
         self._depth = 0
@@ -205,7 +204,6 @@ class Reader:
                 return sparse_of(parts, tuple(node["shape"]), _SPARSE[kind])
         known = self._classes[kind]
         made = known.make({name: self.decode(part) for name, part in node["parts"].items()})
-        self.kinds.add(kind)
         self._made.append(made)
         return made
 
