@@ -469,6 +469,23 @@ def test_a_ridge_is_that_of_refitted_models(n, p):
     np.testing.assert_allclose(wilks.observed, [-np.log(1 - found.correlations**2).sum()])
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"groups": np.repeat(np.arange(4), 6), "within": True},
+        {"confounds": np.arange(24.0), "projection": "theil"},
+    ],
+    ids=["within", "theil"],
+)
+def test_a_ridge_tests_as_many_components_as_there_are_rows(options):
+    X, Y = draw(0, 24, 40, 40, 0.99)
+    test = permutation_test(
+        X, Y, statistic="roy", reg=0.1, n_permutations=N, random_state=0, **options
+    )
+    assert len(test.p_values) > 15
+    assert np.isfinite(test.permuted).all()
+
+
 def test_three_views_are_tested_by_the_whole_correlation_matrix():
     views = make_gaussian_views(60, n_features=(3, 4, 2), correlations=(0.5,), random_state=0).views
     X = [centred(block) for _, block in views.items()]

@@ -96,7 +96,22 @@ class Stepwise:
         return np.concatenate([found, np.max(maxima, axis=0)]) if maxima else found
 
 
-def later_step(design: Design, first: ComponentTest, second: np.ndarray, i: int) -> ComponentTest:
+def later_steps(
+    design: Design, first: ComponentTest, second: np.ndarray, n_steps: int
+) -> list[ComponentTest]:
+    """Tests of components 2, 3, ...; with a ridge, as long as rows are left to rearrange."""
+    steps: list[ComponentTest] = []
+    for i in range(1, n_steps):
+        try:
+            steps.append(_later_step(design, first, second, i))
+        except ValueError:
+            if not design.options.has_ridge:  # which allows as many components as there are rows
+                raise
+            break
+    return steps
+
+
+def _later_step(design: Design, first: ComponentTest, second: np.ndarray, i: int) -> ComponentTest:
     """The test of component i, from 0, in rows that have lost the moved view's variates before.
 
     Of rows that keep these, permuted ones have correlations that are too small: earlier variates
