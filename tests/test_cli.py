@@ -292,7 +292,7 @@ def test_groups_of_objects_stay_together(capsys):
     assert (code, "--groups of the views text are missing" in err) == (2, True)
     np.save("pairs.npy", pairs[:7])
     code, _, err = compare(capsys, *options, "--groups", "pairs.npy", labels=None)
-    assert (code, err) == (1, "mvcca: error: pairs.npy: it contains 7 rows, expected 120\n")
+    assert (code, err) == (1, "mvcca: error: pairs.npy: expected 120 rows, got 7\n")
 
 
 @pytest.mark.parametrize(
@@ -615,7 +615,7 @@ def test_a_bad_file_is_one_line_that_names_it_and_says_what_was_expected(capsys,
 @pytest.mark.parametrize(
     ("name", "make", "message"),
     [
-        ("few.npy", lambda: np.save("few.npy", CLASSES[:9]), "it contains 9 rows, expected 120"),
+        ("few.npy", lambda: np.save("few.npy", CLASSES[:9]), "expected 120 rows, got 9"),
         ("nan.npy", lambda: np.save("nan.npy", np.full(N, np.nan)), "NaN or infinity"),
         ("cube.npy", lambda: np.save("cube.npy", np.ones((N, 2, 2))), "expected a class per row"),
         ("none.txt", lambda: Path("none.txt").write_text("\n" * N), "it is empty"),
@@ -923,7 +923,7 @@ def test_the_report_names_objects_by_their_ids(capsys):
     Path("names.txt").write_text("one\ntwo")
     code, _, err = compare(capsys, *arguments, "--ids", "names.txt")
     assert code == 1
-    assert f"names.txt: it contains 2 rows, expected {N}" in err
+    assert f"names.txt: expected {N} rows, got 2" in err
 
 
 def test_a_report_that_cannot_be_written_leaves_the_old_one_and_no_rest(capsys, monkeypatch):

@@ -96,7 +96,7 @@ MISTAKES = {
     "no labels": (fit("a=a.npy", "b=b.npy", method="mlcca"), "learns from labels; give --labels"),
     "labels of other length": (
         fit("a=a.npy", "b=b.npy", method="mlcca", more=["--labels", "y40.npy"]),
-        "y40.npy: it contains labels of 40 objects, but the views have 60 rows",
+        "y40.npy: expected 60 rows, got 40",
     ),
     "one view": (fit("a=a.npy"), "--view must be given at least twice"),
     "an unknown method": (fit("a=a.npy", "b=b.npy", method="ccaa"), "did you mean 'cca'"),

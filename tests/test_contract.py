@@ -763,6 +763,7 @@ def test_batches_without_a_label_in_common_warn_until_one_comes(estimator):
     apart = {"image": LABELS.sum(axis=1), "text": LABELS.sum(axis=1) + 9}
     with pytest.warns(UserWarning, match="labels of view 'image' .* nothing in common"):
         model = clone(estimator).partial_fit(blocks, apart)
+        model.transform(blocks)  # which solves for the batch
     model.partial_fit(blocks, LABELS.sum(axis=1))
     assert model.n_label_vectors_ == 8
 

@@ -21,6 +21,7 @@ from mvcca.machine.deadline import (
     tick,
 )
 from mvcca.machine.progress import counting, steps
+from mvcca.model_selection.tuning import tunable
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def test_a_search_that_skips_failures_is_stopped(clock):
 def test_a_tuned_fit_has_ticks(name):
     y, views = np.arange(150) % 3, planted()
     model = mvcca.methods()[name].build({"random_state": 0})
-    model.set_params(**mvcca.model_selection.tunable(model))
+    model.set_params(**tunable(model))
     with Deadline(0.0, lambda: 1.0).enforced(), pytest.raises(OutOfTime):
         model.fit(views, y)
 

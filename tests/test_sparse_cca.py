@@ -11,8 +11,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from mvcca import RGCCA, SparseCCA, Views
-from mvcca.model_selection import InnerFolds, feature_counts
+from mvcca.model_selection import feature_counts
 from mvcca.model_selection.feature_counts import counts_up_to
+from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.statistics import Moments
 
 

@@ -291,7 +291,7 @@ def test_lists_and_ids_are_read_back(tmp_path, capsys):
     capsys.readouterr()
     (tmp_path / "ids.txt").write_text("one")
     assert command([*base, *named, "-o", output]) == 1
-    assert "1 ids for the 50 rows of view 'text'" in capsys.readouterr().err
+    assert "ids.txt: expected 50 rows, got 1" in capsys.readouterr().err
     (tmp_path / "ids.txt").write_text("\n".join(IDS[:50]) + "\n")
     assert command([*base, *named, "-o", str(tmp_path / "out.npy")]) == 0
     assert "a .npy file holds no ids" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from mvcca import CCA, MVCCA, RetrievalIndex
-from mvcca.model_selection import _tuning
+from mvcca.model_selection import tuning
 from mvcca.problem import _route as routing
 from mvcca.problem import components_to_search
 from mvcca.problem._rows import Rows
@@ -35,12 +35,12 @@ def by_products(monkeypatch):
     monkeypatch.setattr(routing, "WIDE", 0)
     monkeypatch.setattr("mvcca.base.statistic_estimator.WIDE", 0)
     monkeypatch.setattr(routing, "cheapest", lambda found: found["operator"])
-    monkeypatch.setattr(_tuning, "components_to_search", lambda rows, _: rows.n_components or K)
+    monkeypatch.setattr(tuning, "components_to_search", lambda rows, _: rows.n_components or K)
 
 
 @pytest.fixture(autouse=True)
 def _few_ridges(monkeypatch):
-    monkeypatch.setattr(_tuning, "RIDGES", RIDGES)
+    monkeypatch.setattr(tuning, "RIDGES", RIDGES)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def labels_and_ids(
             f"of shape {matrix.shape}"
         )
     if n_rows not in (None, len(table)):
-        raise SourceError(f"{file}: it contains {len(table):,} rows, expected {n_rows:,}")
+        raise SourceError(f"{file}: expected {n_rows:,} rows, got {len(table):,}")
     try:
         return Labels.of(_sets_of_lines(table) or _sets_of_integers(table) or matrix), table
     except ValueError as error:
@@ -176,7 +176,7 @@ def read_ids(
     if len(table.cells) != 1:
         raise SourceError(f"{file}: expected one column, got {len(table.cells)}")
     if n_rows not in (None, len(table)):
-        raise SourceError(f"{file}: it contains {len(table):,} rows, expected {n_rows:,}")
+        raise SourceError(f"{file}: expected {n_rows:,} rows, got {len(table):,}")
     return next(iter(table.cells.values()))
 
 
