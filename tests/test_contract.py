@@ -761,8 +761,8 @@ def test_batches_of_labels_with_other_classes_add_up(estimator):
 def test_batches_without_a_label_in_common_warn_until_one_comes(estimator):
     blocks = dict(list(blocks_for(estimator).items())[:2])
     apart = {"image": LABELS.sum(axis=1), "text": LABELS.sum(axis=1) + 9}
+    model = clone(estimator).partial_fit(blocks, apart)
     with pytest.warns(UserWarning, match="labels of view 'image' .* nothing in common"):
-        model = clone(estimator).partial_fit(blocks, apart)
         model.transform(blocks)  # which solves for the batch
     model.partial_fit(blocks, LABELS.sum(axis=1))
     assert model.n_label_vectors_ == 8
