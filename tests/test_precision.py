@@ -269,6 +269,25 @@ def test_columns_that_are_copies_share_weights_as_by_a_decomposition_of_the_rows
     assert_allclose(found.expected_correlations_, slow.expected_correlations_, atol=tol)
 
 
+@pytest.mark.parametrize("case", COPYING)
+def test_rows_with_copies_and_other_collinear_columns_are_decomposed_in_fewer_columns(
+    case, monkeypatch
+):
+    X, Y, Z = correlated(400, (8, 6, 5), seed=3)
+    X, Y = X + 50, Y - 20
+    views = {"X": np.c_[X, X[:, 0], X[:, 1] + X[:, 2]], "Y": Y}
+    views |= {"Z": Z} if case == "confounds" else {}
+    y, model = np.digitize(X[:, 0] + Y[:, 0], [29, 30, 31]), COPYING[case]
+    with warnings.catch_warnings(action="ignore"):
+        found = clone(model).fit(views, y)
+        monkeypatch.setattr(_precision, "first_copies", lambda _: None)
+        slow = clone(model).fit(views, y)
+    for name in found.view_names_:
+        assert_allclose(found.means_[name], slow.means_[name], atol=1e-10)
+        scores, expected = (one.transform(views)[name] for one in (found, slow))
+        assert_allclose(scores, expected, atol=1e-8 * np.abs(expected).max())
+
+
 def test_copies_cost_one_more_pass_and_no_decomposition(products, decomposed):
     X, Y = (view.astype(np.float32) for view in correlated(2000, (12, 9)))
     CCA(2, reg=0).fit(np.c_[X, X[:, :2]], Y)

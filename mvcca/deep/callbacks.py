@@ -162,10 +162,11 @@ class ValidationScore(Callback):
         scores = valid if maps is None else maps.transform(valid)
         labels: Any = validation.labels or None
         if labels is not None and self.labels is not None:
-            labels = {name: self.labels[codes] for name, codes in labels.items()}
+            # Functions of users get a vector for each row.
+            found = self.labels if isinstance(self.score, str) else self.labels.vectors
+            labels = {name: found[codes] for name, codes in labels.items()}
         if not isinstance(self.score, str):
-            vectors = labels and {n: getattr(own, "vectors", own) for n, own in labels.items()}
-            return float(self.score(scores, vectors))
+            return float(self.score(scores, labels))
         similarity: Any = self.ending.retrieval_ranking[1]
         if maps is not None and maps.expected is not None:
             rho, similarity = maps.expected.mean, "inner"

@@ -109,8 +109,9 @@ class Explicit:
         return np.maximum(product.sum(axis=0), 0)
 
     def then(self, other: Basis) -> Basis:
-        matrix = self.lift(other.lift(np.eye(self.matrix.shape[1])))
-        return Explicit(self.mean, matrix, other.inverse @ self.inverse, self.known)
+        mean = self.mean + self.back(other.mean)
+        matrix = self.lift(other.lift(np.eye(len(other.inverse))))
+        return Explicit(mean, matrix, other.inverse @ self.inverse, self.known)
 
 
 @dataclass(frozen=True, eq=False)
