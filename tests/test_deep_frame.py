@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 torch = pytest.importorskip("torch")
 
@@ -295,6 +296,20 @@ def test_mean_average_precision_of_labels_is_that_of_the_model():
     best = model.history_["valid_map"][model.best_epoch_ - 1]
     table = evaluate_retrieval(blocks(40), y[:40], estimator=model, measures="map")
     assert table.mean()["map"] == pytest.approx(best, abs=1e-4)
+
+
+def test_functions_that_monitor_get_the_label_vector_of_each_validation_row():
+    y, y_val, seen = np.eye(3, dtype=int)[np.arange(90) % 3], np.eye(3, dtype=int)[[0, 2] * 20], []
+
+    def score(scores, labels):
+        seen.append({name: csr_array(own).toarray() for name, own in labels.items()})
+        return float(len(scores))
+
+    DCCA(monitor=score, **SMALL, start="random").fit(blocks(), y, X_val=blocks(40), y_val=y_val)
+    assert seen
+    for labels in seen:
+        for name in ("image", "text"):
+            np.testing.assert_array_equal(labels[name], y_val)
 
 
 # ---- checkpoints and integers --------------------------------------------------------------------
