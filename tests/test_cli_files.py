@@ -1348,7 +1348,7 @@ def test_every_command_that_reads_csv_takes_the_users_word_for_a_header(capsys):
     with open("s.csv", newline="") as file:
         assert [row["id"] for row in csv.DictReader(file)] == [f"row {i}" for i in range(N)]
     succeed(capsys, *commands[3], "--header", "no")
-    assert f"{N + 1} rows" in fail(capsys, *commands[2][:3], "image=image.npy", *commands[2][4:-2],
+    assert f"got {N + 1}" in fail(capsys, *commands[2][:3], "image=image.npy", *commands[2][4:-2],
                                   "-o", "new.csv", "--header", "no")  # fmt: skip
 
 
