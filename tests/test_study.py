@@ -648,6 +648,15 @@ def test_from_tables_to_a_report(capsys):
 
 
 @pytest.mark.usefixtures("files")
+def test_columns_of_a_view_called_confounds_are_no_groups(capsys):
+    pd.read_csv("confounds.csv")[["subject", "age"]].to_csv("confounds.csv", index=False)
+    command = ["test", "confounds.csv", "brain.csv", "--id", "subject"]
+    with pytest.raises(SystemExit):
+        main([*command, "--groups", "age"])
+    assert "--groups: 'age' is no file\n" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("files")
 def test_groups_are_a_column_of_the_confounds_or_a_file(capsys):
     arguments = ["test", "brain.csv", "behaviour.csv", "--confounds", "confounds.csv"]
     arguments += ["--id", "subject", "--permutations", "49"]

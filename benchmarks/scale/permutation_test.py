@@ -3,7 +3,7 @@
 500 rows of 50 and 20 features and 10 confounds by default. The refit is one QR decomposition per
 view and one SVD in every permutation, which is the first of 20 steps; with all steps it is what
 PermCCA does. The floor is the bare product U_πᵀV. Lines "in groups" have the same confounds and
-groups of 4 rows; "after 3" has three components of .9 before, each of which is a test of its own.
+groups of 4 rows; "after 3" has three components of .9 before, each tested separately.
 
     python -m benchmarks.scale.permutation_test [--rows 500 --widths 50 20 --permutations 1000]
 """

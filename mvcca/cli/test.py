@@ -163,7 +163,7 @@ def _level(
     rows: Mapping[str, np.ndarray],
 ) -> tuple[np.ndarray, Views]:
     """The group of each subject, from a column of the confounds or a file, and the other views."""
-    beside = [view for view in _BESIDE if view in views.names and view in tables]
+    beside = [view for view in _BESIDE if getattr(options, view) and view in views.names]
     for view in beside:
         columns = _columns(views, view, tables[view].file)
         if name not in columns:

@@ -50,7 +50,7 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         indicators of every level but the first; levels that were not fitted are refused.
     views : list of str, optional
         Views to remove them from, by default all others. The other views stay as they are, such as
-        one that has confounds of its own, which another step removes.
+        one with other confounds, which another step removes.
     degree : {1, 2, "squares"}, default=1
         What to remove beside the confounds: nothing, their squares and the products of all pairs,
         or their squares only. Age × sex can act on both views when age and sex are removed.

@@ -96,7 +96,7 @@ class Pair:
     ) -> Pair:
         """Check the rows of two views; `who` begins the error messages.
 
-        Views that have lost confounds of their own already have no `confounds`, but `n_removed`.
+        Views that have already lost different confounds have no `confounds`, but `n_removed`.
         """
         options = {"groups": groups, "sample_weight": sample_weight}
         rows = GivenRows.of(who, X, y, confounds, only_two=True, **options)

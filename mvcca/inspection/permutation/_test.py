@@ -201,7 +201,7 @@ def permutation_test(
     for 24 groups of 4 rows with 4 confounds and twice 20 features.
 
     Two levels of groups are PALM's blocks of which the outer ones are not exchanged. With
-    confounds, and after the first component, each outer group has strata of its own, so that sites
+    confounds, and after the first component, each outer group has separate strata, so that sites
     may differ in variance and in the effect of confounds. Each stratum loses as many rows as there
     are confounds, so sites should have several times as many families. If they have fewer, and
     are alike in variance, pass the sites among the confounds, and the families alone as groups.
