@@ -8,7 +8,8 @@ import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.sources._arrow import TableFile, features_of, index_columns, opened
-from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, as_ids
+from mvcca.blocks.sources._dialect import ReadOptions
+from mvcca.blocks.sources._file_rows import FileRows, as_ids
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._text import as_strings
 

@@ -1,8 +1,8 @@
-"""What is read of a file: `ReadOptions` says how, `FileRows` holds rows and what names them."""
+"""`FileRows`: what is read of a file, and what names its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,64 +10,11 @@ import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.places import row_in_words
+from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
 
-__all__ = ["FileRows", "ReadOptions", "as_ids"]
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How to read a table, where its file does not tell.
-
-    Attributes
-    ----------
-    id : str or None
-        Column of ids: its name, its number from 1, or "index" for a first column without a name;
-        or the array of ids beside a matrix.
-    columns : sequence of str
-        The columns to read; by default all others.
-    drop : sequence of str
-        Columns to leave out.
-    header : bool or None
-        Whether the first line is a header.
-    sheet : str or None
-        Of a workbook.
-    decimal, thousands : str or None
-        What separates decimals, and groups of digits.
-    skip_lines : int
-        Lines above the table.
-    encoding : str or None
-        Of a text, such as "cp1252"; UTF-8 and UTF-16 are recognized.
-    kind : {"table", "texts", "vectors"} or None
-        What a text holds; vectors follow their word, which may hold spaces.
-    n_rows : int or None
-        Expected number of rows: a text with one more has a header.
-    transpose : bool or None
-        Whether columns are the objects; `mvcca.views.files` asks the ids of other files.
-    match_ids : str
-        What may differ between the ids of two files, as for `Views.aligned`.
-    """
-
-    id: str | None = None
-    columns: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    header: bool | None = None
-    sheet: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    skip_lines: int = 0
-    encoding: str | None = None
-    kind: str | None = None
-    n_rows: int | None = None
-    transpose: bool | None = None
-    match_ids: str = ""
-
-    @property
-    def named(self) -> set[str]:
-        """Columns that are named, and must be in a header."""
-        given = [self.id, *self.columns, *self.drop]
-        return {one for one in given if one is not None and not one.isdecimal()}
+__all__ = ["FileRows", "as_ids"]
 
 
 @dataclass(frozen=True, eq=False)

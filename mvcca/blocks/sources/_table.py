@@ -20,13 +20,14 @@ from scipy.sparse import issparse
 from mvcca.blocks.sources._annotated import ids_of_h5ad
 from mvcca.blocks.sources._arrow_rows import cells_in_arrow, table_in_arrow
 from mvcca.blocks.sources._binary import read_npy
+from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._file import reason_of
-from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, as_ids
+from mvcca.blocks.sources._file_rows import FileRows, as_ids
 from mvcca.blocks.sources._npz import beside_npz, kind_of_sparse, names_of_members, read_npz
 from mvcca.blocks.sources._open import OPEN
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import content_of
-from mvcca.blocks.sources._text_rows import cells_in_text, folder_of_texts, table_in_text
+from mvcca.blocks.sources._text_rows import folder_of_texts, table_in_text
 
 __all__ = [
     "open_matrix",
@@ -238,7 +239,7 @@ def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
             columns = np.asarray(table.matrix).reshape(len(table), -1).T
             named = {f"{path.stem} {j}": as_ids(column) for j, column in enumerate(columns)}
             return replace(table, matrix=None, cells=named)
-        return cells_in_text(file, reading).chosen(reading)
+        return table_in_text(file, reading, as_cells=True).chosen(reading)
 
 
 def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> FileRows:
