@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
 
-__all__ = ["FileRows", "as_ids"]
+__all__ = ["FileRows", "as_ids", "no_column"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +86,7 @@ class FileRows:
         wanted = reading.columns or tuple(self.cells)
         for one in (*wanted, *reading.drop):
             if one not in self.cells and one != reading.id:
-                raise SourceError(
-                    f"{self.file}: there is no column {one!r}; its columns are {few(self.cells)}"
-                )
+                raise no_column(self.file, one, self.cells)
         return self.without([one for one in self.cells if one not in wanted or one in reading.drop])
 
     def check_texts(self) -> None:
@@ -132,6 +130,14 @@ class FileRows:
         if self.ids is not None:
             matrix = NamedColumns.of(matrix, tuple(self.ids.tolist()))
         return replace(self, matrix=matrix, ids=as_strings(list(self.columns)), source=None)
+
+
+def no_column(
+    file: str, name: str | None, columns: Iterable[str] | None, remedy: str = ""
+) -> SourceError:
+    """The error that a table has no such column; None for `columns` if it has no header."""
+    have = "it has no header" if columns is None else f"its columns are {few(columns)}"
+    return SourceError(f"{file}: there is no column {name!r}; {have}{remedy}")
 
 
 def as_ids(ids: Any, matrix: Any = None) -> np.ndarray:

@@ -17,7 +17,7 @@ from mvcca.blocks.sources._dialect import (
     dialect_of,
     table_in,
 )
-from mvcca.blocks.sources._file_rows import FileRows
+from mvcca.blocks.sources._file_rows import FileRows, no_column
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._stream import Text, is_workbook, text_of
 from mvcca.blocks.sources._text import (
@@ -138,10 +138,7 @@ def _place_of_ids(file: str, dialect: Dialect, reading: ReadOptions) -> int | No
         return 0
     if reading.id is None:
         return None
-    found = "it has no header" if names is None else f"its columns are {few(names)}"
-    raise SourceError(
-        f"{file}: there is no column {reading.id!r}; {found}. Give id='COLUMN', a name or a number"
-    )
+    raise no_column(file, reading.id, names, ". Give id='COLUMN', a name or a number")
 
 
 def _reject_twice(file: str, names: Sequence[str]) -> None:
@@ -155,19 +152,16 @@ def _reject_twice(file: str, names: Sequence[str]) -> None:
 
 def _places(file: str, dialect: Dialect, reading: ReadOptions, ids: int | None) -> list[int]:
     """The columns to read."""
-    names, width = dialect.names, dialect.width
-    found: dict[str, list[int]] = {}
-    known = None if names is None else {name: place for place, name in enumerate(names)}
+    names, found = dialect.names, {}
+    known = {name: place for place, name in enumerate(names or ())}
     for what, wanted in (("columns", reading.columns), ("drop", reading.drop)):
-        found[what] = []
-        for one in wanted:
-            place = (known or {}).get(one, column_place(one, None, width))
+        places = {one: known.get(one, column_place(one, None, dialect.width)) for one in wanted}
+        for one, place in places.items():
             if place is None:
-                have = "it has no header" if names is None else f"its columns are {few(names)}"
-                raise SourceError(f"{file}: there is no column {one!r} ({what}); {have}")
-            found[what].append(place)
+                raise no_column(file, one, names)
+        found[what] = list(places.values())
     left = {*found["drop"], ids}
-    rest = [place for place in found["columns"] or range(width) if place not in left]
+    rest = [place for place in found["columns"] or range(dialect.width) if place not in left]
     if not rest:
         raise SourceError(f"{file}: expected columns of numbers beside the ids")
     return sorted(rest)
