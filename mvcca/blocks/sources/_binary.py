@@ -23,7 +23,7 @@ from mvcca.blocks.sources._file import FileSource, reason_of
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.machine.memory import memory_bytes
 
-__all__ = ["BinaryFile", "from_memmap", "open_npy", "read_header", "read_npy"]
+__all__ = ["BinaryFile", "check_claim", "from_memmap", "open_npy", "read_header", "read_npy"]
 
 _COLUMNS_AT_ONCE = 16
 _PIECE_BYTES = 2**20
@@ -155,12 +155,18 @@ def read_npy(path: str | os.PathLike[str]) -> np.ndarray:
     """Any array of numbers or text in a `.npy` file, whole."""
     with open(path, "rb") as file:
         shape, _, dtype = read_header(file)
-        n_bytes, room = prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell()
-    if dtype.hasobject:
-        raise ValueError("it holds pickled objects, which are never loaded")
-    if min(shape, default=0) < 0 or n_bytes > room:
-        raise ValueError(f"it claims {dtype} {shape}, {n_bytes:,} bytes, and has {room:,}")
+        check_claim("it", shape, dtype, os.fstat(file.fileno()).st_size - file.tell())
     return np.load(path, allow_pickle=False)
+
+
+def check_claim(what: str, shape: tuple[int, ...], dtype: np.dtype, room: int) -> None:
+    """Raise unless an array holds real numbers or text, for which there is room."""
+    if dtype.kind not in "biufUS":
+        kind = "pickled objects, which are never loaded" if dtype.hasobject else dtype
+        raise ValueError(f"{what} holds {kind}; expected real numbers or text")
+    n_bytes = prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or n_bytes > room:
+        raise ValueError(f"{what} claims {dtype} {shape}, {n_bytes:,} bytes, and has {room:,}")
 
 
 def read_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:

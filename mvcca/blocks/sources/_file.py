@@ -44,7 +44,7 @@ class FileSource(RowSource):
     def __init__(self, path: str | os.PathLike[str], key: str | None = None) -> None:
         self.shown = os.fspath(path)  # in messages
         self.path = os.path.abspath(path)  # a worker may run in another directory
-        self.key = key
+        self.key = key or None
         self._stamp = self._current_stamp()
         with self._errors_named("cannot be opened"):
             self._open()

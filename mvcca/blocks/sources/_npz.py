@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
-from mvcca.blocks.sources._binary import read_header
+from mvcca.blocks.sources._binary import check_claim, read_header
 from mvcca.blocks.sources._file import CsrFile, PerThread, checked_offsets
 from mvcca.blocks.sources._row_source import SourceError
 
-__all__ = ["SparseNpz", "beside_npz", "kind_of_sparse", "read_npz", "read_sparse"]
+__all__ = ["SparseNpz", "kind_of_sparse", "read_npz", "read_sparse"]
 
 _PIECE_BYTES = 2**20
 _MOST_DEFLATED = 1032  # bytes per compressed byte that deflate can reach
@@ -46,19 +46,13 @@ class Member:
             info = archive.getinfo(f"{name}.npy")
             self._file: Any = archive.open(info)
         self.shape, self._is_fortran, self._stored = read_header(self._file)
-        if self._stored.hasobject:
-            raise ValueError(f"{name!r} holds pickled objects, which are never loaded")
         self.size, self.dtype = prod(self.shape), self._stored.newbyteorder("=")
         self._begin = self._file.tell()
-        end = self._begin + self.size * self._stored.itemsize
         ratio = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: _MOST_DEFLATED}
         room = min(
             info.file_size, info.compress_size * ratio.get(info.compress_type, info.file_size)
         )
-        if min(self.shape, default=0) < 0 or end > room:
-            raise ValueError(
-                f"{name!r} claims {self._stored} {self.shape}, more than the archive holds"
-            )
+        check_claim(repr(name), self.shape, self._stored, room - self._begin)
 
     def array(self) -> np.ndarray:
         """The whole array."""
@@ -79,30 +73,18 @@ class Member:
         return found.astype(self.dtype, copy=False)
 
 
-def read_npz(path: Path, key: str | None) -> Any:
-    """An array of an archive, or the sparse matrix that it holds."""
-    if key is None and kind_of_sparse(path) is not None:
+def read_npz(path: Path, key: str | None, ids: str | None = None) -> Any:
+    """An array of an archive, or its sparse matrix; by default the only one beside the ids."""
+    if key is None and ids is None and kind_of_sparse(path) is not None:
         return read_sparse(path)
-    return _member(path, names_of_members(path), key).array()
-
-
-def beside_npz(path: Path, ids: str, key: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """An array of an archive, by default the only one beside the ids; and the ids."""
     names = names_of_members(path)
-    if ids not in names:
-        raise ValueError(f"it has no array {ids!r} of ids; it contains {names}")
-    return _member(path, names, key, ids).array(), Member(path, ids).array()
-
-
-def _member(path: Path, names: list[str], key: str | None, ids: str | None = None) -> Member:
-    """The array of this name; by default the only one, except ids."""
     rest = [name for name in names if name != ids]
     if key is None and len(rest) != 1:
         raise ValueError(f"it contains the arrays {rest}; name one, as in {path.name}:KEY")
     key = rest[0] if key is None else key
     if key not in rest:
         raise ValueError(f"it has no array {key!r}; it contains {names}")
-    return Member(path, key)
+    return Member(path, key).array()
 
 
 def kind_of_sparse(path: str | os.PathLike[str]) -> str | None:
