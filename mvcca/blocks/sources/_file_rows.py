@@ -16,6 +16,8 @@ from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
 
 __all__ = ["FileRows", "as_ids", "no_column"]
 
+_MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
+
 
 @dataclass(frozen=True, eq=False)
 class FileRows:
@@ -126,6 +128,12 @@ class FileRows:
         """The table whose rows are the columns of this one."""
         if self.columns is None:
             raise SourceError(f"{self.file}: its columns have no names, so it cannot be turned")
+        n_bytes = 8 * self.matrix.shape[0] * self.matrix.shape[1]
+        if n_bytes > _MOST_TURNED:
+            raise SourceError(
+                f"{self.file}: its columns are the objects; to turn it would take {n_bytes:,} "
+                "bytes. Write it with a row for each object, such as frame.T.to_parquet(...)"
+            )
         matrix = np.asarray(self.matrix).T
         if self.ids is not None:
             matrix = NamedColumns.of(matrix, tuple(self.ids.tolist()))

@@ -61,9 +61,9 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     places = [] if as_cells else _places(file, dialect, reading, place)
     if len(places) > 1 and all(dialect.textual[one] for one in places):
         raise SourceError(
-            f"{file}: its columns hold texts, such as {dialect.first_cells[0]!r}; name one of them, "
-            f"as in columns='{places[-1] + 1}'. Label sets are a .txt file with a line for each row, "
-            "its labels separated by commas"
+            f"{file}: its columns hold texts, such as {dialect.first_cells[0]!r}; name one of "
+            f"them, as in columns='{places[-1] + 1}'. Label sets are a .txt file with a line for "
+            "each row, its labels separated by commas"
         )
     is_text = len(places) == 1 and dialect.textual[places[0]]
     if is_text and dialect.delimiter == "\t" and place == 0 and suffix == ".txt":

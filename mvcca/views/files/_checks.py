@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,12 +17,11 @@ def check_block(
     start: int = 0,
     *,
     ids: Sequence[str] | np.ndarray | None = None,
-    lines: Sequence[int] | np.ndarray | None = None,
     holes: bool = False,
 ) -> None:
     """Raise SourceError unless a block is a matrix, and if it is in memory, of finite numbers.
 
-    Rows of the file are numbered from `start`; `ids` and `lines` are those of the rows. NaN is
+    Rows of the file are numbered from `start`; `ids` are those of the rows. NaN is
     allowed with `holes`. Numbers that are not in memory are checked as they are read.
     """
     if len(block.shape) != 2:
@@ -41,13 +39,12 @@ def check_block(
     if block.is_lazy or block.is_finite():
         return
     matrix = block.matrix
-    if not block.is_sparse and not (np.isinf if holes else _is_bad)(matrix).any():
+    if not block.is_sparse and not (np.isinf(matrix) if holes else ~np.isfinite(matrix)).any():
         return  # only their sum is infinite, or there are holes
     found = not_finite(
         matrix,
         numbers=range(start, start + block.shape[0]),
         ids=ids,
-        lines=lines,
         columns=column_labels(matrix),
         allows_nan=holes,
     )
@@ -61,7 +58,3 @@ def check_numbers(name: str, file: str, block: Block, ids: np.ndarray | None = N
         own = None if ids is None else ids[start : start + part.shape[0]]
         check_block(name, file, part, start, ids=own)
         start += part.shape[0]
-
-
-def _is_bad(matrix: Any) -> Any:
-    return ~np.isfinite(matrix)

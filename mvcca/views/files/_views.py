@@ -30,7 +30,6 @@ from mvcca.views.files._labels import Say, labels_and_ids, silent
 from mvcca.views.shared_ids import agreeing, unmatched, why_unmatched
 
 _FEW_ROWS = 1000  # which tell whether a column holds ids
-_MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
 
 
 def open_tables(
@@ -68,19 +67,17 @@ def open_tables(
         If a file cannot be read, or holds what is neither numbers nor texts.
     """
     known = {name: _reading_of(reading, name) for name in files}
-    of_views = [name for name in files if name not in confounds]
-    tables = {name: read_table(files[name], known[name]) for name in of_views}
-    n_rows = len(tables[of_views[0]]) if of_views else None
-    for name in files:
-        if name in confounds:
-            tables[name] = _confounds(files[name], replace(known[name], n_rows=n_rows))
+    tables = {name: read_table(files[name], known[name]) for name in files if name not in confounds}
+    n_rows = next((len(table) for table in tables.values()), None)
+    for name in tables.keys() ^ files.keys():
+        tables[name] = _confounds(files[name], replace(known[name], n_rows=n_rows))
     tables = {name: tables[name] for name in files}
     for name, table in tables.items():
         others = [tables[other] for other in tables if other != name]
         wish = known[name].transpose
         why = next((found for other in others if (found := _why_turned(table, other))), "")
         if wish or (wish is None and why):
-            tables[name] = _turned(table)
+            tables[name] = table.turned()
         say(table.took)
         if wish is None and why:
             say(f"{why} (transpose=False: keep it)")
@@ -154,16 +151,6 @@ def _why_turned(table: FileRows, other: FileRows) -> str:
         f"{table.file}: {n_named:,} of its {len(table.columns):,} column names are ids of "
         f"{other.file}: it is turned, columns are the objects"
     )
-
-
-def _turned(table: FileRows) -> FileRows:
-    n_bytes = 8 * table.matrix.shape[0] * table.matrix.shape[1]
-    if n_bytes > _MOST_TURNED:
-        raise SourceError(
-            f"{table.file}: its columns are the objects; to turn it would take {n_bytes:,} bytes. "
-            "Write it with a row for each object, such as frame.T.to_parquet(...)"
-        )
-    return table.turned()
 
 
 def read_views(
@@ -280,35 +267,28 @@ def in_order(tables: Mapping[str, FileRows]) -> Views:
 
 def check_same_order(tables: Sequence[FileRows]) -> None:
     """Raise unless the ids of all tables that have some are the same, in the same order."""
-    named = [table for table in tables if table.ids is not None]
-    for other in named[1:]:
-        first = named[0]
-        assert first.ids is not None
-        assert other.ids is not None
-        if len(first.ids) != len(other.ids) or (first.ids != other.ids).any():
-            row = next(
-                (k for k, pair in enumerate(zip(first.ids, other.ids, strict=False))
-                 if pair[0] != pair[1]), 0
-            )  # fmt: skip
+    named = [(table, table.ids) for table in tables if table.ids is not None]
+    for other, theirs in named[1:]:
+        first, ids = named[0]
+        differ = ids != theirs
+        if differ.any():
+            row = int(differ.argmax())
             raise SourceError(
-                f"row {row + 1} is {str(first.ids[row])!r} in {first.file}, and "
-                f"{str(other.ids[row])!r} in {other.file}: match rows by their ids, "
-                f"id={first.id_name!r}, or leave the ids out, drop={first.id_name!r}"
+                f"row {row + 1} is {str(ids[row])!r} in {first.file}, and {str(theirs[row])!r} in "
+                f"{other.file}: match rows by their ids, id={first.id_name!r}, or leave the ids "
+                f"out, drop={first.id_name!r}"
             )
 
 
 def paired(tables: Mapping[str, FileRows]) -> Views:
     """Views of the objects of all tables, in order of first occurrence, with their ids."""
-    ids = _ids_of(tables)
-    every = np.concatenate(list(ids.values()))
+    ids = list(_ids_of(tables).values())
+    every = np.concatenate(ids)
     _, first, codes = np.unique(every, return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=int)
-    place[np.argsort(first)] = np.arange(len(first))
+    objects = np.argsort(np.argsort(first))[codes]  # of the rows of all tables
     index = np.full((len(first), len(ids)), -1)
-    start = 0
-    for view, own in enumerate(ids.values()):
-        index[place[codes[start : start + len(own)]], view] = np.arange(len(own))
-        start += len(own)
+    for view, own in enumerate(np.split(objects, np.cumsum(list(map(len, ids)))[:-1])):
+        index[own, view] = np.arange(len(own))
     views = Views({name: table.matrix for name, table in tables.items()}, index)
     return views.with_ids(every[np.sort(first)])
 
@@ -354,12 +334,17 @@ def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: 
     SourceError
         If one of them is not in the table; `what` says what it lacks.
     """
-    cells = identified(read_cells(file, reading), reading)
+    cells = read_cells(file, reading)
+    if cells.ids is None:
+        has = f"its columns are {few(cells.cells)}"
+        raise SourceError(f"{file}: there is no column {reading.id!r}; {has}")
+    cells.check_ids()
+    if not cells.cells:
+        raise SourceError(f"{file}: expected columns beside {reading.id!r}")
     asked = np.asarray(wanted).astype(str)
     if reading.match_ids:
         own = FileRows("the views", None, asked)
         cells = with_agreeing_ids({"the views": own, file: cells}, reading.match_ids)[file]
-    assert cells.ids is not None
     lacks = ~np.isin(asked, cells.ids)
     if lacks.any():
         cause = why_unmatched({"the views": asked.tolist(), file: cells.ids.tolist()})
@@ -369,18 +354,6 @@ def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: 
             + (cause or "add them to the file, or leave out these rows of the views")
         )
     return cells.take(places_of(cells.ids, asked))
-
-
-def identified(cells: FileRows, reading: ReadOptions) -> FileRows:
-    """FileRows whose ids are known, and name every row by another one."""
-    if cells.ids is None:
-        raise SourceError(
-            f"{cells.file}: there is no column {reading.id!r}; its columns are {few(cells.cells)}"
-        )
-    cells.check_ids()
-    if not cells.cells:
-        raise SourceError(f"{cells.file}: expected columns beside {reading.id!r}")
-    return cells
 
 
 def _labels_of_ids(file: str, reading: ReadOptions, wanted: np.ndarray, say: Say) -> Labels:
