@@ -227,14 +227,13 @@ def not_finite(
     *,
     numbers: Sequence[int] | np.ndarray | None = None,
     ids: Sequence[Any] | np.ndarray | None = None,
-    lines: Sequence[int] | np.ndarray | None = None,
     columns: Sequence[str | int] | None = None,
     file: str | None = None,
     allows_nan: bool = False,
 ) -> str:
     """Say where a matrix of floats has NaN or infinity, and what to do, as in "contains NaN: ...".
 
-    `numbers`, `ids` and `lines`, in a text file, are those of the rows, and `file` is theirs.
+    `numbers` and `ids` are those of the rows, and `file` is theirs.
     """
     is_bad = np.isinf if allows_nan else _is_not_finite
     if issparse(matrix):
@@ -253,7 +252,6 @@ def not_finite(
         row if numbers is None else int(numbers[row]),
         str(columns[column]) if columns is not None and has_names else column,
         name=None if ids is None else ids[row],
-        line=None if lines is None else int(lines[row]),
     )
     where += "" if file is None else f" of {file}"
     what = "NaN" if missing.any() else f"infinity or a value too large for {matrix.dtype}"

@@ -66,11 +66,10 @@ def readings_of(options: Namespace, names: Iterable[str]) -> dict[str, ReadOptio
     files = [pair for own in _VIEWS for pair in getattr(options, own, None) or ()]
     known = {*names, *(name for name, _ in files), *_BESIDE}
     for flag in ("--id", *_TEXTS):
-        for text in getattr(options, _dest(flag), None) or ():
-            name, mark, _ = text.partition("=")
-            if (mark or flag == "--transpose") and name not in known:
+        for name in _given(options, flag):
+            if name not in ("", *known):
                 raise UsageError(
-                    f"{flag} {text}: there is no view {name!r}; the views are {', '.join(names)}"
+                    f"{flag} {name}: there is no view {name!r}; the views are {', '.join(names)}"
                 )
     return {name: reading_of(options, name) for name in names}
 
@@ -80,14 +79,8 @@ def reading_of(options: Namespace, name: str) -> ReadOptions:
     from mvcca.blocks.sources import ReadOptions  # after --help
 
     def value(flag: str) -> str | None:
-        found = None
-        for text in getattr(options, _dest(flag), None) or ():
-            first, mark, rest = text.partition("=")
-            if not mark and flag != "--transpose":
-                found = text
-            elif first == name:
-                return rest or "yes"
-        return found
+        given = _given(options, flag)
+        return given.get(name, given.get(""))
 
     def words(flag: str) -> tuple[str, ...]:
         return tuple(word for word in (value(flag) or "").split(",") if word)
@@ -115,6 +108,15 @@ def reading_of(options: Namespace, name: str) -> ReadOptions:
         transpose=None if turned is None else turned != "no",
         match_ids=",".join(getattr(options, "match_ids", None) or ()),
     )
+
+
+def _given(options: Namespace, flag: str) -> dict[str, str]:
+    """The values of an option by the name of their file; that for all files by ""."""
+    found: dict[str, str] = {}
+    for text in getattr(options, _dest(flag), None) or ():
+        name, mark, value = text.partition("=")
+        found |= {name: value or "yes"} if mark or flag == "--transpose" else {"": text}
+    return found
 
 
 def reading_words(options: Namespace) -> list[str]:

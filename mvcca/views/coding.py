@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, time, timedelta
 from numbers import Number
 from typing import Any
@@ -63,13 +64,14 @@ def coded(table: Any, coding: Coding | None = None, *, name: str = "confounds") 
         return table
     found: dict[str, np.ndarray] = {}
     for column, levels in coding.items():
+        what = _what(name, column)
         if column not in columns:
-            raise ValueError(f"{name}: column {column!r} is missing; it was there before.")
-        cells = columns[column][0]
+            raise ValueError(f"{what} is missing; it was there before.")
+        cells, _ = columns[column]
         if levels is None:
-            found[column] = _as_numbers(name, column, cells)
-            continue
-        found |= _indicators(name, column, cells, levels)
+            found[column] = _as_numbers(what, cells)
+        else:
+            found |= _indicators(what, column, cells, levels)
     if not found:
         raise ValueError(f"{name} do not vary: all their rows are equal. Omit them.")
     return NamedColumns.of(np.column_stack([*found.values()]), tuple(found))
@@ -83,19 +85,26 @@ def coding_of(
     The reference is the first level in the order of a category type, otherwise alphabetically. It
     warns of columns that look like ids or families. Errors call a row as `place` does.
     """
-    columns = _columns(table, name)
     coding: Coding = {}
-    for column, (cells, order) in (columns or {}).items():
-        _refuse_dates(name, column, cells, is_category=order is not None)
-        if order is None and _is_numeric(name, column, cells, place):
+    for column, (cells, order) in (_columns(table, name) or {}).items():
+        what = _what(name, column)
+        _refuse_dates(what, cells, is_category=order is not None)
+        if order is None and _is_numeric(what, cells, place):
             coding[column] = None
-            _warn_of_numbers(name, column, cells)
+            if _NAME_OF_IDS.search(column):
+                _warn_of_numbers(what, _as_numbers(what, cells))
             continue
-        texts = _texts(name, column, cells, place)
-        levels = sorted(set(texts)) if order is None else _present(order, texts)
-        _check_levels(name, column, levels, len(texts))
-        coding[column] = levels
+        texts = _texts(what, cells, place)
+        known = set(texts)
+        every = sorted(known) if order is None else [str(one).strip() for one in order]
+        coding[column] = levels = [one for one in every if one in known]
+        _check_levels(what, levels, len(texts))
     return coding
+
+
+def _what(name: str, column: str) -> str:
+    """A column of a table in errors."""
+    return f"{name}: column {column!r}"
 
 
 def coded_view(views: Views, name: str, coding: Coding | None = None) -> tuple[Views, Coding]:
@@ -215,14 +224,12 @@ def _plain(cell: Any) -> Any:
 
 
 def _is_text_of_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):
+        return float(cell) is not None
+    return False
 
 
-def _is_numeric(name: str, column: str, cells: np.ndarray, place: Callable[[int], str]) -> bool:
+def _is_numeric(what: str, cells: np.ndarray, place: Callable[[int], str]) -> bool:
     """Whether a column holds numbers; refuse it if most cells are numbers and some are not."""
     if cells.dtype.kind not in "OUS":
         return True
@@ -234,48 +241,46 @@ def _is_numeric(name: str, column: str, cells: np.ndarray, place: Callable[[int]
     only_texts = cells.dtype.kind in "US"  # a container of texts, such as a file
     if not words and not only_texts and len(texts) == len(known):
         raise ValueError(
-            f"{name}: column {column!r} holds numbers as text. Convert it with pandas.to_numeric, "
+            f"{what} holds numbers as text. Convert it with pandas.to_numeric, "
             "or with astype('category') if it names categories."
         )
     if words and len(words) < len(known) / 2:
         row, one = words[0]
         raise ValueError(
-            f"{name}: column {column!r} holds numbers, but {one!r} in {place(row)}. Expected "
-            "only numbers, or a category type."
+            f"{what} holds numbers, but {one!r} in {place(row)}. Expected only numbers, or a "
+            "category type."
         )
     return not words
 
 
-def _as_numbers(name: str, column: str, cells: np.ndarray) -> np.ndarray:
+def _as_numbers(what: str, cells: np.ndarray) -> np.ndarray:
     plain = cells if cells.dtype.kind in "biuf" else [_plain(one) for one in cells]
     try:
         return np.array([np.nan if one is None else float(one) for one in plain])
     except (TypeError, ValueError):
-        raise ValueError(f"{name}: expected numbers in column {column!r}, as before.") from None
+        raise ValueError(f"{what} must hold numbers, as before.") from None
 
 
-def _texts(
-    name: str, column: str, cells: np.ndarray, place: Callable[[int], str] = row_in_words
-) -> list[str]:
+def _texts(what: str, cells: np.ndarray, place: Callable[[int], str] = row_in_words) -> list[str]:
     """Cells of a category as texts; refuse missing ones."""
     plain = [_plain(one) for one in cells]
     if missing := [row for row, one in enumerate(plain) if one is None]:
         raise ValueError(
-            f"{name}: column {column!r} misses {len(missing)} of {len(plain)} values, first in "
-            f"{place(missing[0])}. Leave out the column or these rows, or name a level for them."
+            f"{what} misses {len(missing)} of {len(plain)} values, first in {place(missing[0])}. "
+            "Leave out the column or these rows, or name a level for them."
         )
     return list(map(str, plain))
 
 
 def _indicators(
-    name: str, column: str, cells: np.ndarray, levels: Sequence[Any]
+    what: str, column: str, cells: np.ndarray, levels: Sequence[Any]
 ) -> dict[str, np.ndarray]:
     """Columns of 0 and 1, by name, of all levels but the first."""
-    texts = _texts(name, column, cells)
+    texts = _texts(what, cells)
     if unknown := sorted({*texts} - {*map(str, levels)}):
         raise ValueError(
-            f"{name}: column {column!r} has levels that were not fitted: {few(unknown)}. The "
-            f"fitted ones are {few(levels)}."
+            f"{what} has levels that were not fitted: {few(unknown)}. The fitted ones are "
+            f"{few(levels)}."
         )
     return {
         f"{column}={level}": np.array([one == str(level) for one in texts], dtype=float)
@@ -283,56 +288,44 @@ def _indicators(
     }
 
 
-def _present(order: Sequence[Any], texts: list[str]) -> list[Any]:
-    """Levels of a category type that occur, in its order."""
-    known = set(texts)
-    return [str(one).strip() for one in order if str(one).strip() in known]
-
-
 # ---- columns that are no confounds --------------------------------------------------------------
 
 
-def _refuse_dates(name: str, column: str, cells: np.ndarray, *, is_category: bool) -> None:
-    if cells.dtype.kind in "Mm":
-        are_dates = True
-    elif cells.dtype.kind in "OUS":
-        known = [one for cell in cells if (one := _plain(cell)) is not None]
-        are_dates = bool(known) and (
+def _refuse_dates(what: str, cells: np.ndarray, *, is_category: bool) -> None:
+    are_dates = cells.dtype.kind in "Mm"
+    if cells.dtype.kind in "OUS" and (
+        known := [one for one in map(_plain, cells) if one is not None]
+    ):
+        are_dates = (
             all(isinstance(one, date | time | timedelta | np.datetime64) for one in known)
             or all(hasattr(one, "strftime") for one in known)
             or (not is_category and all(isinstance(x, str) and _DATE.fullmatch(x) for x in known))
         )
-    else:
-        are_dates = False
     if are_dates:
         raise ValueError(
-            f"{name}: column {column!r} holds dates or times. Convert it to a number, such as days "
-            "since the first one, or leave it out."
+            f"{what} holds dates or times. Convert it to a number, such as days since the first "
+            "one, or leave it out."
         )
 
 
-def _check_levels(name: str, column: str, levels: Sequence[Any], n_rows: int) -> None:
+def _check_levels(what: str, levels: Sequence[Any], n_rows: int) -> None:
     """Refuse a column that names rows, and warn of one that may name families."""
     if len(levels) > max(2, _MOST * n_rows):
         raise ValueError(
-            f"{name}: column {column!r} has {len(levels)} levels in {n_rows} rows, such as "
-            f"{few(levels[:2])}. Leave it out if it names the rows; if it names families or other "
-            "groups, pass it as groups."
+            f"{what} has {len(levels)} levels in {n_rows} rows, such as {few(levels[:2])}. Leave "
+            "it out if it names the rows; if it names families or other groups, pass it as groups."
         )
     if len(levels) > max(_FEWEST, _MANY * n_rows):
         warn(
-            f"{name}: column {column!r} becomes {len(levels) - 1} columns of 0 and 1 for {n_rows} "
-            "rows. If it names families or other groups, pass it as groups in place of a confound."
+            f"{what} becomes {len(levels) - 1} columns of 0 and 1 for {n_rows} rows. If it names "
+            "families or other groups, pass it as groups in place of a confound."
         )
 
 
-def _warn_of_numbers(name: str, column: str, cells: np.ndarray) -> None:
+def _warn_of_numbers(what: str, numbers: np.ndarray) -> None:
     """Warn of whole numbers in a column that is called like ids or families."""
-    if not _NAME_OF_IDS.search(column):
-        return
-    numbers = _as_numbers(name, column, cells)
     if (numbers == np.floor(numbers)).all() and len(np.unique(numbers)) > _FEWEST:
         warn(
-            f"{name}: column {column!r} is used as a number. Leave it out if it names rows; if it "
-            "names families or other groups, pass it as groups."
+            f"{what} is used as a number. Leave it out if it names rows; if it names families or "
+            "other groups, pass it as groups."
         )

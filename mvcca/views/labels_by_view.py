@@ -63,16 +63,13 @@ class LabelsByView:
 
     def used(self) -> LabelsByView:
         """Leave out label vectors without rows, and named labels that are in none of the others."""
-        distinct = self.distinct
-        whole = Labels(
-            distinct.vectors, distinct.vocabulary, np.concatenate(list(self.codes.values()))
-        )
+        codes = list(self.codes.values())
+        whole = replace(self.distinct, codes=np.concatenate(codes))
         used = whole.used()
         if used is whole:
             return self
-        ends = np.cumsum([len(code) for code in self.codes.values()])[:-1]
-        parts = zip(self.codes, np.split(used.codes, ends), strict=True)
-        return LabelsByView(used.distinct, dict(parts))
+        parts = np.split(used.codes, np.cumsum(list(map(len, codes)))[:-1])
+        return LabelsByView(used.distinct, dict(zip(self.codes, parts, strict=True)))
 
     def per_object(self, views: Views) -> Labels:
         """One label vector per object."""

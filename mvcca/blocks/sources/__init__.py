@@ -6,8 +6,8 @@ imports its library when a file is opened. Callers choose the height of the bloc
 opens the rows of any file, with their ids.
 """
 
-from mvcca.blocks.sources._dialect import is_missing, is_number, table_in
-from mvcca.blocks.sources._file_rows import FileRows, ReadOptions
+from mvcca.blocks.sources._dialect import ReadOptions, is_missing, is_number, table_in
+from mvcca.blocks.sources._file_rows import FileRows
 from mvcca.blocks.sources._open import as_source, is_source
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._table import (

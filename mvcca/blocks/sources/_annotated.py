@@ -7,23 +7,21 @@ Names of columns come from the index of ``var`` beside the matrix.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from mvcca.blocks.sources._file import CsrFile, library, reason_of
 from mvcca.blocks.sources._hdf5 import Hdf5Dataset, reject_links, reject_other_files
-from mvcca.blocks.sources._npz import check_offsets
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 
 __all__ = ["from_sparse_dataset", "ids_of_h5ad", "open_h5ad"]
 
 
 class SparseHdf5(CsrFile):
-    """A CSR matrix in a group of an HDF5 file; its row offsets are read with each block."""
+    """A CSR matrix in a group of an HDF5 file."""
 
     def _open(self) -> None:
         with _file(self.path) as file:
@@ -35,36 +33,15 @@ class SparseHdf5(CsrFile):
             for part in ("data", "indices", "indptr"):
                 reject_links(self.name, group, part)
                 reject_other_files(self.name, group[part])
+                if len(group[part]) and not group[part].id.get_storage_size():
+                    raise SourceError(f"{self.name}: its numbers were never written.")
             self.columns = _names_of_columns(file, self.key)
-            self.describe(group.attrs["shape"], group["data"].dtype)
-            self._n_entries = len(group["data"])
-            self._check(group["data"], group["indices"], group["indptr"])
+            self._describe(group.attrs["shape"], group)
 
-    def _check(self, data: Any, indices: Any, indptr: Any) -> None:
-        """Raise unless the arrays belong together and are stored."""
-        if data.shape != indices.shape or data.ndim != 1 or indices.dtype.kind not in "iu":
-            raise SourceError(
-                f"{self.name} is damaged: its data have the shape {data.shape}, its indices "
-                f"{indices.shape} of {indices.dtype}."
-            )
-        if self._n_entries and not all(part.id.get_storage_size() for part in (data, indices)):
-            raise SourceError(f"{self.name}: its numbers were never written.")
-        if indptr.shape != (len(self) + 1,) or indptr.dtype.kind not in "iu":
-            raise SourceError(
-                f"{self.name} is damaged: its row offsets are {indptr.dtype} {indptr.shape}, "
-                f"expected {len(self) + 1} integers."
-            )
-        check_offsets(indptr[:], self._n_entries)
-
-    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[csr_array]:
+    @contextmanager
+    def _arrays(self) -> Iterator[Any]:
         with _file(self.path) as file:
-            group = file[self.key]
-            for start, stop in ranges:
-                ends = group["indptr"][start : stop + 1].astype(np.int64)
-                entries = slice(int(ends[0]), int(ends[-1]))
-                columns = group["indices"][entries]
-                data = group["data"][entries].astype(self.dtype, copy=False)
-                yield self._csr(start, columns, data, (ends - ends[0]).astype(columns.dtype))
+            yield file[self.key]
 
 
 def open_h5ad(path: str | os.PathLike[str], key: str | None = None) -> RowSource:

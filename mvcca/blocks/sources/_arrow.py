@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -96,16 +96,16 @@ class ArrowRows(RowSource):
             numbers = column if width is None else column.flatten()
             # pandas writes NaN as a missing value, which becomes NaN again: estimators name it.
             if column.null_count and not (width is None and self.dtype.kind == "f"):
-                raise self._misses(name, start + _first(column.is_null()))
+                raise self._misses(name, start + np.argmax(column.is_null()))
             if width is not None and len(numbers) != width * len(table):
                 lengths = np.asarray(column.value_lengths())
-                row = int(np.flatnonzero(lengths != width)[0])
+                row = int((lengths != width).argmax())
                 raise SourceError(
                     f"{self.name}: expected lists of {width} numbers in column {name!r}, as in "
                     f"row 0; row {start + row} has {lengths[row]}; shorten it, or leave it out."
                 )
             if width is not None and numbers.null_count:
-                raise self._misses(name, start + _first(numbers.is_null()) // width)
+                raise self._misses(name, start + np.argmax(numbers.is_null()) // width)
             values = numbers.to_numpy(zero_copy_only=False).reshape(len(table), width or 1)
             block[:, at : at + values.shape[1]] = values
             at += values.shape[1]
@@ -116,11 +116,6 @@ class ArrowRows(RowSource):
             f"{self.name}: values are missing in column {name!r}, first in row {row}. Fill them "
             "in, or leave out these rows."
         )
-
-
-def _first(mask: Any) -> int:
-    """The place of the first true value of an Arrow array."""
-    return int(np.flatnonzero(mask.to_numpy(zero_copy_only=False))[0])
 
 
 class ArrowTable(ArrowRows):
@@ -166,66 +161,42 @@ class HuggingFaceRows(ArrowTable):
 # ---- files ---------------------------------------------------------------------------------------
 
 
-class _OpenFile(NamedTuple):
-    """What is read of an open table.
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """An open Parquet file, or an Arrow file in its words."""
+    with open(path, "rb") as file:
+        is_parquet = file.read(4) == b"PAR1"
+    if is_parquet:
+        with library("pyarrow.parquet", ".parquet").ParquetFile(
+            path,
+            buffer_size=_BUFFER_BYTES,
+            pre_buffer=False,
+            page_checksum_verification=True,  # where pages have checksums
+        ) as file:
+            yield file
+    else:
+        pyarrow = library("pyarrow", ".arrow")
+        with pyarrow.memory_map(os.fspath(path)) as mapped, pyarrow.ipc.open_file(mapped) as file:
+            yield _IpcFile(file)
 
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    heights : callable
-        Rows of each row group.
-    batches : callable
-        A row group in record batches of at most about so many rows, of some columns.
-    read : callable
-        All rows of some columns, or of all, as a table.
+
+class _IpcFile:
+    """An Arrow IPC file, also known as Feather, in the words of a Parquet file.
+
+    Its record batches are row groups.
     """
 
-    schema: Any
-    heights: Callable[[], list[int]]
-    batches: Callable[[int, int, Sequence[str]], Iterator[Any]]
-    read: Callable[[list[str] | None], Any]
+    def __init__(self, file: Any) -> None:
+        self._file, self.schema_arrow = file, file.schema
+        self.metadata, self.row_group = self, file.get_batch
+        self.num_row_groups = file.num_record_batches
 
+    def iter_batches(self, height: int, groups: list[int], *_: Any, **__: Any) -> Iterator[Any]:
+        batch = self._file.get_batch(groups[0])  # decompressed whole, if it is compressed
+        return (batch.slice(start, height) for start in range(0, batch.num_rows, height))
 
-@contextmanager
-def _parquet(path: str | os.PathLike[str]) -> Iterator[_OpenFile]:
-    with library("pyarrow.parquet", ".parquet").ParquetFile(
-        path,
-        buffer_size=_BUFFER_BYTES,
-        pre_buffer=False,
-        page_checksum_verification=True,  # where pages have checksums
-    ) as file:
-        groups = range(file.num_row_groups)
-        yield _OpenFile(
-            file.schema_arrow,
-            lambda: [file.metadata.row_group(number).num_rows for number in groups],
-            lambda group, height, names: file.iter_batches(
-                height, [group], list(names), use_threads=False
-            ),
-            file.read,
-        )
-
-
-@contextmanager
-def _ipc(path: str | os.PathLike[str]) -> Iterator[_OpenFile]:
-    """An Arrow IPC file, also known as Feather; its record batches are row groups."""
-    pyarrow = library("pyarrow", ".arrow")
-    with pyarrow.memory_map(os.fspath(path)) as mapped, pyarrow.ipc.open_file(mapped) as file:
-
-        def batches(group: int, height: int, _: Sequence[str]) -> Iterator[Any]:
-            batch = file.get_batch(group)  # decompressed whole, if it is compressed
-            return (batch.slice(start, height) for start in range(0, batch.num_rows, height))
-
-        yield _OpenFile(
-            file.schema,
-            lambda: [file.get_batch(n).num_rows for n in range(file.num_record_batches)],
-            batches,
-            lambda names: file.read_all().select(names or file.schema.names),
-        )
-
-
-def opened(path: str | os.PathLike[str]) -> AbstractContextManager[_OpenFile]:
-    """An open Parquet or Arrow file."""
-    return (_parquet if os.fspath(path).lower().endswith(".parquet") else _ipc)(path)
+    def read(self, names: list[str] | None) -> Any:
+        return self._file.read_all().select(names or self.schema_arrow.names)
 
 
 class TableFile(FileSource, ArrowRows):
@@ -237,23 +208,20 @@ class TableFile(FileSource, ArrowRows):
 
     def _open(self) -> None:
         with opened(self.path) as file:
-            schema, heights = file.schema, file.heights()
-        self._check_widths(schema)
-        self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
-        self._describe_columns(schema, self._fields, self._edges[-1])
-        self._check_claim(len(self) * self.row_bytes)
-        self.starts = tuple(sorted({*self._edges[:-1]} - {self._edges[-1]}))
-        self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
-
-    def _check_widths(self, schema: Any) -> None:
-        """Check the widths that lists of fixed length claim, before their features are named."""
-        for name in self._fields:
+            schema, groups = file.schema_arrow, range(file.num_row_groups)
+            heights = [file.metadata.row_group(number).num_rows for number in groups]
+        for name in self._fields:  # before the features of lists of a fixed length are named
             width = getattr(schema.field(name).type, "list_size", 0)
             if width > max(_MOST_FEATURES, self._stamp[0]):
                 raise SourceError(
                     f"{self.shown}: column {name!r} claims lists of {width:,} numbers in a file of "
                     f"{self._stamp[0]:,} bytes; it is damaged."
                 )
+        self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
+        self._describe_columns(schema, self._fields, self._edges[-1])
+        self._check_claim(len(self) * self.row_bytes)
+        self.starts = tuple(sorted({*self._edges[:-1]} - {self._edges[-1]}))
+        self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
 
     def identity(self) -> tuple[Any, ...]:
         return (*super().identity(), *self._fields)
@@ -262,7 +230,11 @@ class TableFile(FileSource, ArrowRows):
         if not self._edges[-1]:
             return ()
         with opened(self.path) as file:
-            return next(file.batches(bisect_right(self._edges, 0) - 1, 1, self._fields))
+            return next(self._batches_in(file, bisect_right(self._edges, 0) - 1, 1))
+
+    def _batches_in(self, file: Any, group: int, height: int) -> Iterator[Any]:
+        """A row group in record batches of at most about so many rows."""
+        return file.iter_batches(height, [group], list(self._fields), use_threads=False)
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         return in_order(self._here, self._edges, self, ranges, self._batches)
@@ -273,7 +245,7 @@ class TableFile(FileSource, ArrowRows):
         for number in range(group, len(self._edges) - 1):
             height, start = max(1, min(n_rows, most)), self._edges[number]
             with opened(self.path) as file:
-                for batch in file.batches(number, height, self._fields):
+                for batch in self._batches_in(file, number, height):
                     yield self._matrix(batch, start)
                     start += len(batch)
             n_rows = most

@@ -8,7 +8,8 @@ import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.sources._arrow import TableFile, features_of, index_columns, opened
-from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, as_ids
+from mvcca.blocks.sources._dialect import ReadOptions
+from mvcca.blocks.sources._file_rows import FileRows, as_ids, no_column
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._text import as_strings
 
@@ -18,7 +19,7 @@ __all__ = ["cells_in_arrow", "table_in_arrow"]
 def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) -> FileRows:
     """The rows of a file with their ids; a list column stands for all others."""
     with opened(path) as table:
-        schema, names = table.schema, features_of(table.schema)
+        schema, names = table.schema_arrow, features_of(table.schema_arrow)
         column = _column_of_ids(schema, reading.id)
         ids = None if column is None else as_ids(table.read([column]).column(column).to_pylist())
         # Texts that repeat are categories, unless they are named as ids.
@@ -27,9 +28,7 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
         wanted = [key] if key is not None else list(reading.columns)
         for one in [*wanted, *reading.drop]:
             if one not in names and one != column:
-                raise SourceError(
-                    f"{file}: there is no column {one!r}; its columns are {few(names)}"
-                )
+                raise no_column(file, one, names)
         rest = wanted or [name for name in names if name not in {*reading.drop, column}]
         lists = [name for name in rest if hasattr(schema.field(name).type, "value_field")]
         unread = []
@@ -61,7 +60,7 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
 def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
     """All columns as texts, an unnamed index of pandas as ""; a missing value is empty."""
     with opened(path) as table:
-        features_of(table.schema)
+        features_of(table.schema_arrow)
         rows = table.read(None)
     if lists := [field.name for field in rows.schema if hasattr(field.type, "value_type")]:
         raise ValueError(f"columns {few(lists)} hold lists, expected numbers and texts")

@@ -23,7 +23,7 @@ from mvcca.blocks.sources._file import FileSource, reason_of
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.machine.memory import memory_bytes
 
-__all__ = ["BinaryFile", "from_memmap", "open_npy", "read_header", "read_npy"]
+__all__ = ["BinaryFile", "check_claim", "from_memmap", "open_npy", "read_header", "read_npy"]
 
 _COLUMNS_AT_ONCE = 16
 _PIECE_BYTES = 2**20
@@ -78,13 +78,13 @@ class BinaryFile(FileSource):
                 for start, stop in ranges:  # scattered rows are read from the disk side by side
                     offset, end = self._extent(range(start, stop), range(self.shape[1]))
                     os.posix_fadvise(file.fileno(), offset, end - offset, os.POSIX_FADV_WILLNEED)
-            keep = _fits_in_cache(self._stamp[0])
+            fits = self._stamp[0] <= _CACHED_SHARE * memory_bytes()
+            keep = fits or not hasattr(os, "posix_fadvise")  # in the page cache
             yield from (self._read_rows(file, start, stop, keep) for start, stop in ranges)
 
     def _read_rows(self, file: Any, start: int, stop: int, keep: bool) -> np.ndarray:
-        block = np.empty((stop - start, self.shape[1]), dtype=self._stored)
         offset = self._offset + start * self._strides[0]
-        _fill(block, file, offset)
+        block = _numbers(file, self._stored, (stop - start, self.shape[1]), offset)
         if not keep:
             # Copies from a full cache cost three times the CPU time, and evict other files.
             os.posix_fadvise(file.fileno(), offset, block.nbytes, os.POSIX_FADV_DONTNEED)
@@ -111,29 +111,20 @@ class BinaryFile(FileSource):
     def _piece(self, file: Any, rows: range, columns: range) -> np.ndarray:
         """Some rows and columns, read with the bytes between them."""
         first, end = self._extent(rows, columns)
-        content = np.empty(end - first, dtype=np.uint8)
-        _fill(content, file, first)
+        content = _numbers(file, np.uint8, (end - first,), first)
         origin = self._offset - first
         if content.size:
             origin += rows[0] * self._strides[0] + columns[0] * self._strides[1]
-        shape = len(rows), len(columns)
-        return np.ndarray(shape, self._stored, content, origin, self._strides)
+        return np.ndarray((len(rows), len(columns)), self._stored, content, origin, self._strides)
 
 
-def _fits_in_cache(n_bytes: int) -> bool:
-    """Whether a file may stay in the page cache until it is read again."""
-    return not hasattr(os, "posix_fadvise") or n_bytes <= _CACHED_SHARE * memory_bytes()
-
-
-def _fill(block: np.ndarray, file: Any, offset: int) -> None:
-    """Fill a block with the bytes of a file from an offset on."""
-    rest = block.reshape(-1).view(np.uint8).data
+def _numbers(file: Any, dtype: Any, shape: tuple[int, ...], offset: int) -> np.ndarray:
+    """An array in a file, from an offset on."""
     file.seek(offset)
-    while rest.nbytes:  # a call may read less, and at most 2 GiB
-        n_bytes = file.readinto(rest)
-        if not n_bytes:
-            raise EOFError("it ends before its last row")
-        rest = rest[n_bytes:]
+    found = np.fromfile(file, dtype, prod(shape))
+    if len(found) < prod(shape):
+        raise EOFError("it ends before its last row")
+    return found.reshape(shape)
 
 
 def open_npy(path: str | os.PathLike[str]) -> BinaryFile:
@@ -155,12 +146,18 @@ def read_npy(path: str | os.PathLike[str]) -> np.ndarray:
     """Any array of numbers or text in a `.npy` file, whole."""
     with open(path, "rb") as file:
         shape, _, dtype = read_header(file)
-        n_bytes, room = prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell()
-    if dtype.hasobject:
-        raise ValueError("it holds pickled objects, which are never loaded")
-    if min(shape, default=0) < 0 or n_bytes > room:
-        raise ValueError(f"it claims {dtype} {shape}, {n_bytes:,} bytes, and has {room:,}")
+        check_claim("it", shape, dtype, os.fstat(file.fileno()).st_size - file.tell())
     return np.load(path, allow_pickle=False)
+
+
+def check_claim(what: str, shape: tuple[int, ...], dtype: np.dtype, room: int) -> None:
+    """Raise unless an array holds real numbers or text, for which there is room."""
+    if dtype.kind not in "biufUS":
+        kind = "pickled objects, which are never loaded" if dtype.hasobject else dtype
+        raise ValueError(f"{what} holds {kind}; expected real numbers or text")
+    n_bytes = prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or n_bytes > room:
+        raise ValueError(f"{what} claims {dtype} {shape}, {n_bytes:,} bytes, and has {room:,}")
 
 
 def read_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:

@@ -7,7 +7,6 @@ look the same; HDF5 lacks only chunks that were never written. A warning tells t
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,9 +34,6 @@ class ChunkedArray(FileSource):
     """An array of a file, by its name in the file; without a name, the only matrix."""
 
     _row_axis = 0
-
-    def __init__(self, path: str | os.PathLike[str], key: str | None = None) -> None:
-        super().__init__(path, key or None)
 
     @abstractmethod
     def _arrays(self) -> AbstractContextManager[Mapping[str | None, Any]]:

@@ -20,6 +20,7 @@ __all__ = [
     "BLANKS",
     "MISSING",
     "Dialect",
+    "ReadOptions",
     "cells_of",
     "column_place",
     "dialect_of",
@@ -42,6 +43,60 @@ _ALL_NUMBERS = re.compile(rf"(?:{_NUMBER.pattern}\x1f)+", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*", re.ASCII)
 _SIGNS = {*"+-0123456789"}  # that begin an integer in any spelling
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a table, where its file does not tell.
+
+    Attributes
+    ----------
+    id : str or None
+        Column of ids: its name, its number from 1, or "index" for a first column without a name;
+        or the array of ids beside a matrix.
+    columns : sequence of str
+        The columns to read; by default all others.
+    drop : sequence of str
+        Columns to leave out.
+    header : bool or None
+        Whether the first line is a header.
+    sheet : str or None
+        Of a workbook.
+    decimal, thousands : str or None
+        What separates decimals, and groups of digits.
+    skip_lines : int
+        Lines above the table.
+    encoding : str or None
+        Of a text, such as "cp1252"; UTF-8 and UTF-16 are recognized.
+    kind : {"table", "texts", "vectors"} or None
+        What a text holds; vectors follow their word, which may hold spaces.
+    n_rows : int or None
+        Expected number of rows: a text with one more has a header.
+    transpose : bool or None
+        Whether columns are the objects; `mvcca.views.files` asks the ids of other files.
+    match_ids : str
+        What may differ between the ids of two files, as for `Views.aligned`.
+    """
+
+    id: str | None = None
+    columns: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    header: bool | None = None
+    sheet: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    skip_lines: int = 0
+    encoding: str | None = None
+    kind: str | None = None
+    n_rows: int | None = None
+    transpose: bool | None = None
+    match_ids: str = ""
+
+    @property
+    def named(self) -> set[str]:
+        """Columns that are named, and must be in a header."""
+        given = [self.id, *self.columns, *self.drop]
+        return {one for one in given if one is not None and not one.isdecimal()}
 
 
 @dataclass(frozen=True)
@@ -104,48 +159,26 @@ def cells_of(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
     return csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
 
 
-def dialect_of(
-    lines: Sequence[str],
-    *,
-    suffix: str = "",
-    skip: int = 0,
-    header: bool | None = None,
-    named: Collection[str] = (),
-    decimal: str | None = None,
-    thousands: str | None = None,
-    kind: str | None = None,
-) -> Dialect | None:
+def dialect_of(lines: Sequence[str], suffix: str, reading: ReadOptions) -> Dialect | None:
     """The layout of a table by its first lines; None if these are texts.
 
-    Parameters
-    ----------
-    lines : sequence of str
-        From the beginning of the file.
-    suffix : str, optional
-        Ending of the file's name: .csv and .tsv files are tables.
-    skip : int, default=0
-        Lines to leave out.
-    header : bool, optional
-        Whether the first line of the table is a header; by default, it tells.
-    named : collection of str, optional
-        Names of columns that the user gave: a line that holds one is a header.
-    decimal, thousands : str, optional
-        As in `Dialect`, if the user gave them.
-    kind : {"table", "vectors"}, optional
-        As in `ReadOptions`, if the user said so. A .vec file holds vectors.
+    Files that end in .csv or .tsv are tables, those in .vec hold vectors.
 
     Raises
     ------
     ValueError
         If the layout is ambiguous.
     """
-    begin = _begin_of(lines, skip)
+    header = reading.header
+    begin = _begin_of(lines, reading.skip_lines)
     rest = _sample(lines[begin:])
-    if rest and (kind == "vectors" or suffix == ".vec"):
+    if not rest or reading.kind == "texts":
+        return None
+    if reading.kind == "vectors" or suffix == ".vec":
         return _vectors([line.split() for line in rest], begin)
-    is_table = kind == "table" or suffix in (".csv", ".tsv") or header is not None
+    is_table = reading.kind == "table" or suffix in (".csv", ".tsv") or header is not None
     delimiter = _delimiter(rest, is_table)
-    if not rest or delimiter is None:
+    if delimiter is None:
         return None
     rows = list(islice(cells_of(rest, delimiter), _RECORDS)) if delimiter else [[x] for x in rest]
     delimiter = delimiter or "\x1f"
@@ -159,19 +192,20 @@ def dialect_of(
         width -= 1
     regular = [row[:width] for row in below if len(row) >= width]
     textual = _textual(regular, width)
-    has_header = _has_header(first, regular, textual, width, named) if header is None else header
+    if header is None:
+        header = _has_header(first, regular, textual, width, reading.named)
     names = None
-    if has_header:
+    if header:
         short = [""] * (width - len(first))
         names = tuple(name.strip() for name in [*short, *first][:width])
     else:
         regular = [first[:width], *regular]
         if len(first) >= width:
             textual = _textual(regular, width)
-    marks = (decimal, thousands)
-    if decimal is None and thousands is None:
+    marks = (reading.decimal, reading.thousands)
+    if marks == (None, None):
         marks = _marks([cell for row in regular for cell in row])
-    begin += 1 + "".join(first).count("\n") if has_header else 0
+    begin += 1 + "".join(first).count("\n") if header else 0
     column = tuple(row[0].strip() for row in regular)
     return Dialect(delimiter, width, begin, names, marks[0] or ".", marks[1] or "", textual, column)
 

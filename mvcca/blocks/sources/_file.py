@@ -8,7 +8,7 @@ import threading
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain, pairwise
@@ -24,6 +24,7 @@ __all__ = [
     "CsrFile",
     "FileSource",
     "PerThread",
+    "checked_offsets",
     "cut_tall",
     "in_order",
     "library",
@@ -43,7 +44,7 @@ class FileSource(RowSource):
     def __init__(self, path: str | os.PathLike[str], key: str | None = None) -> None:
         self.shown = os.fspath(path)  # in messages
         self.path = os.path.abspath(path)  # a worker may run in another directory
-        self.key = key
+        self.key = key or None
         self._stamp = self._current_stamp()
         with self._errors_named("cannot be opened"):
             self._open()
@@ -144,27 +145,56 @@ class FileSource(RowSource):
 
 
 class CsrFile(FileSource):
-    """A sparse matrix whose rows are stored one after the other."""
+    """A sparse matrix by rows, in the arrays `data`, `indices` and `indptr` of a file.
+
+    Row offsets stay in memory, 4 or 8 bytes per row.
+    """
 
     is_sparse = True
-    _n_entries: int
+    _row_starts: np.ndarray | None
+
+    @abstractmethod
+    def _arrays(self) -> AbstractContextManager[Mapping[str, Any]]:
+        """The arrays by name, of which slices are read."""
+
+    def _describe(self, shape: Sequence[int], arrays: Mapping[str, Any]) -> None:
+        """Describe the matrix of some arrays, unless they do not belong together."""
+        data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
+        self.describe(shape, data.dtype)
+        if data.shape != indices.shape or len(data.shape) != 1 or indices.dtype.kind not in "iu":
+            raise SourceError(
+                f"{self.name} is damaged: its data have the shape {data.shape}, its indices "
+                f"{indices.shape} of {indices.dtype}."
+            )
+        self._n_entries = data.shape[0]
+        try:
+            self._row_starts = checked_offsets(indptr, len(self), self._n_entries)
+        except ValueError as error:
+            raise SourceError(f"{self.name} is damaged: {error}.") from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_row_starts": None}
 
     @property
     def row_bytes(self) -> int:
         entries = self._n_entries // max(1, len(self)) + 1
         return entries * (self.dtype.itemsize + 4) + 4
 
-    def _csr(
-        self, start: int, columns: np.ndarray, data: np.ndarray, ends: np.ndarray
-    ) -> csr_array:
-        """Rows from `start` on, from their entries and the offsets of these from the first."""
-        n_rows = len(ends) - 1
-        if columns.size and not 0 <= columns.min() <= columns.max() < self.shape[1]:
-            raise SourceError(
-                f"{self.name} is damaged: rows {start} to {start + n_rows} name columns "
-                f"{columns.min()} to {columns.max()} of {self.shape[1]}."
-            )
-        return csr_array((data, columns, ends), shape=(n_rows, self.shape[1]))
+    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[csr_array]:
+        with self._arrays() as arrays:
+            if self._row_starts is None:
+                self._row_starts = arrays["indptr"][:]
+            for start, stop in ranges:
+                ends = self._row_starts[start : stop + 1]
+                entries = slice(int(ends[0]), int(ends[-1]))
+                columns, data = arrays["indices"][entries], arrays["data"][entries]
+                if columns.size and not 0 <= columns.min() <= columns.max() < self.shape[1]:
+                    raise SourceError(
+                        f"{self.name} is damaged: rows {start} to {stop} name columns "
+                        f"{columns.min()} to {columns.max()} of {self.shape[1]}."
+                    )
+                parts = data.astype(self.dtype, copy=False), columns, ends - ends[0]
+                yield csr_array(parts, shape=(stop - start, self.shape[1]))
 
 
 class PerThread(threading.local):
@@ -200,6 +230,19 @@ def in_order(
             row = end
         yield block
     vars(here)["place"] = stream, first, rows  # not reached after an error
+
+
+def checked_offsets(indptr: Any, n_lines: int, n_entries: int) -> np.ndarray:
+    """Offsets of rows, or of columns, which must rise from 0 to the number of entries."""
+    if indptr.shape != (n_lines + 1,) or indptr.dtype.kind not in "iu":
+        raise ValueError(
+            f"its row offsets are {indptr.dtype} {indptr.shape}, expected {n_lines + 1} integers"
+        )
+    offsets: np.ndarray = indptr[:]
+    ends_meet = offsets[0] == 0 and offsets[-1] == offsets.max() == n_entries
+    if not ends_meet or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError("its row offsets are inconsistent")
+    return offsets
 
 
 def stamp(path: str) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
-"""What is read of a file: `ReadOptions` says how, `FileRows` holds rows and what names them."""
+"""`FileRows`: what is read of a file, and what names its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,64 +10,13 @@ import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.places import row_in_words
+from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
 
-__all__ = ["FileRows", "ReadOptions", "as_ids"]
+__all__ = ["FileRows", "as_ids", "no_column"]
 
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How to read a table, where its file does not tell.
-
-    Attributes
-    ----------
-    id : str or None
-        Column of ids: its name, its number from 1, or "index" for a first column without a name;
-        or the array of ids beside a matrix.
-    columns : sequence of str
-        The columns to read; by default all others.
-    drop : sequence of str
-        Columns to leave out.
-    header : bool or None
-        Whether the first line is a header.
-    sheet : str or None
-        Of a workbook.
-    decimal, thousands : str or None
-        What separates decimals, and groups of digits.
-    skip_lines : int
-        Lines above the table.
-    encoding : str or None
-        Of a text, such as "cp1252"; UTF-8 and UTF-16 are recognized.
-    kind : {"table", "texts", "vectors"} or None
-        What a text holds; vectors follow their word, which may hold spaces.
-    n_rows : int or None
-        Expected number of rows: a text with one more has a header.
-    transpose : bool or None
-        Whether columns are the objects; `mvcca.views.files` asks the ids of other files.
-    match_ids : str
-        What may differ between the ids of two files, as for `Views.aligned`.
-    """
-
-    id: str | None = None
-    columns: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    header: bool | None = None
-    sheet: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    skip_lines: int = 0
-    encoding: str | None = None
-    kind: str | None = None
-    n_rows: int | None = None
-    transpose: bool | None = None
-    match_ids: str = ""
-
-    @property
-    def named(self) -> set[str]:
-        """Columns that are named, and must be in a header."""
-        given = [self.id, *self.columns, *self.drop]
-        return {one for one in given if one is not None and not one.isdecimal()}
+_MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +88,7 @@ class FileRows:
         wanted = reading.columns or tuple(self.cells)
         for one in (*wanted, *reading.drop):
             if one not in self.cells and one != reading.id:
-                raise SourceError(
-                    f"{self.file}: there is no column {one!r}; its columns are {few(self.cells)}"
-                )
+                raise no_column(self.file, one, self.cells)
         return self.without([one for one in self.cells if one not in wanted or one in reading.drop])
 
     def check_texts(self) -> None:
@@ -181,10 +128,24 @@ class FileRows:
         """The table whose rows are the columns of this one."""
         if self.columns is None:
             raise SourceError(f"{self.file}: its columns have no names, so it cannot be turned")
+        n_bytes = 8 * self.matrix.shape[0] * self.matrix.shape[1]
+        if n_bytes > _MOST_TURNED:
+            raise SourceError(
+                f"{self.file}: its columns are the objects; to turn it would take {n_bytes:,} "
+                "bytes. Write it with a row for each object, such as frame.T.to_parquet(...)"
+            )
         matrix = np.asarray(self.matrix).T
         if self.ids is not None:
             matrix = NamedColumns.of(matrix, tuple(self.ids.tolist()))
         return replace(self, matrix=matrix, ids=as_strings(list(self.columns)), source=None)
+
+
+def no_column(
+    file: str, name: str | None, columns: Iterable[str] | None, remedy: str = ""
+) -> SourceError:
+    """The error that a table has no such column; None for `columns` if it has no header."""
+    have = "it has no header" if columns is None else f"its columns are {few(columns)}"
+    return SourceError(f"{file}: there is no column {name!r}; {have}{remedy}")
 
 
 def as_ids(ids: Any, matrix: Any = None) -> np.ndarray:

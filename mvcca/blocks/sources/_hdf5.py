@@ -86,23 +86,23 @@ def from_dataset(dataset: Any) -> Hdf5Dataset:
 
 def _links_in_words(file: Any) -> str:
     """What the links of a file lead to, as sentences that follow an error; "" without links."""
-    groups = {"": file}
-    file.visititems(lambda name, item: groups.update({f"{name}/": item}))
-    found = [
-        f" {_link_in_words(prefix + name, link, file)}"
-        for prefix, group in groups.items()
-        for name, link in _links_of(group)
+    found: dict[str, Any] = {}
+    file.visititems_links(lambda name, link: found.update({name: link}))
+    said = [
+        f" {_link_in_words(name, link, file)}"
+        for name, link in found.items()
+        if hasattr(link, "path")
     ]
-    return "".join(found[:3]) + (f" There are {len(found)} links." if len(found) > 3 else "")
+    return "".join(said[:3]) + (f" There are {len(said)} links." if len(said) > 3 else "")
 
 
 def reject_links(name: str, group: Any, key: str) -> None:
     """Raise if a path in a group leads into another file or to nothing; `name` names the file."""
     parts = key.strip("/").split("/")
     for number, part in enumerate(parts, start=1):
-        link = dict(_links_of(group)).get(part)
-        inner = None if link is not None and _is_external(link) else group.get(part)
-        if inner is None and link is not None:
+        link = group.get(part, getlink=True)
+        inner = None if hasattr(link, "filename") else group.get(part)
+        if inner is None and hasattr(link, "path"):
             message = _link_in_words("/".join(parts[:number]), link, group.file)
             raise SourceError(f"{name}: {message}")
         if not hasattr(inner, "keys"):
@@ -118,20 +118,8 @@ def reject_other_files(name: str, array: Any) -> None:
         )
 
 
-def _links_of(group: Any) -> Iterator[tuple[str, Any]]:
-    """Soft and external links of a group; none of a data set."""
-    for name in group if hasattr(group, "keys") else ():
-        link = group.get(name, getlink=True)
-        if hasattr(link, "path"):
-            yield name, link
-
-
-def _is_external(link: Any) -> bool:
-    return hasattr(link, "filename")
-
-
 def _link_in_words(name: str, link: Any, file: Any) -> str:
-    if _is_external(link):
+    if hasattr(link, "filename"):
         return (
             f"{name!r} is a link to {link.path!r} in {link.filename!r}; links to other files are "
             f"not followed. {_COPY}"

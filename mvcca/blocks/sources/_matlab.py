@@ -57,9 +57,8 @@ class MatlabMatrix(FileSource):
         self._matrix: Any = self._loaded()  # not pickled
         self.is_sparse = issparse(self._matrix)
         self.describe(self._matrix.shape, self._matrix.dtype)
-        held = self._matrix.data.nbytes
-        if self.is_sparse:
-            held += self._matrix.indices.nbytes + self._matrix.indptr.nbytes
+        parts = ("data", "indices", "indptr") if self.is_sparse else ("data",)
+        held = sum(getattr(self._matrix, part).nbytes for part in parts)
         self._row_bytes = held // max(1, len(self))
 
     def _loaded(self) -> Any:
@@ -72,12 +71,9 @@ class MatlabMatrix(FileSource):
         numbers = shape[:1] if kind == "sparse" else shape  # row offsets
         self._check_claim(prod(numbers) * _NUMBERS[kind].itemsize)
         matrix: Any = loadmat(self.path, variable_names=[self.key])[self.key]
-        if issparse(matrix):
-            if hasattr(matrix, "check_format"):  # before compiled loops follow its indices
-                matrix.check_format(full_check=True)
-            matrix = csr_array(matrix)
-        else:
-            matrix = np.ascontiguousarray(matrix)
+        if hasattr(matrix, "check_format"):  # before compiled loops follow its indices
+            matrix.check_format(full_check=True)
+        matrix = csr_array(matrix) if issparse(matrix) else np.ascontiguousarray(matrix)
         # MATLAB stores doubles that are small whole numbers as integers.
         dtype = _NUMBERS[kind] if matrix.dtype.kind in "biu" else matrix.dtype
         return matrix.astype(dtype, copy=False)

@@ -10,13 +10,13 @@ import bz2
 import codecs
 import csv
 import gzip
-import io
 import lzma
 import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -81,10 +81,7 @@ def is_packed(text: Text) -> bool:
 def open_text(text: Text, place: int = 0) -> tuple[Any, bytes]:
     """A text in UTF-8 as a binary file from about a place on, and what was read beyond it."""
     path, shown, encoding, sheet = text
-    if is_workbook(path):
-        file: Any = _sheet_as_csv(path, shown, sheet)
-    else:
-        file = _bytes_of(path)
+    file: Any = _sheet_as_csv(path, shown, sheet) if is_workbook(path) else _bytes_of(path)
     if not encoding.startswith("utf-8"):
         file = codecs.EncodedFile(file, "utf-8", encoding)
     if not is_packed(text):
@@ -120,7 +117,7 @@ def content_of(path: str) -> str:
         begin = file.read(_PROBE)
     if holds_word_vectors(begin):
         return ".word2vec"
-    found = next((kind for mark, kind in _MAGIC.items() if begin.startswith(mark)), None)
+    found = _magic(_MAGIC, begin)
     if found == ".npz" and is_workbook(path):
         return ".xlsx"
     if found == ".h5":
@@ -133,8 +130,8 @@ def content_of(path: str) -> str:
         return suffix  # whose reader says what is wrong
     if _opener(path) is not None:
         with _bytes_of(path) as file:
-            inner = file.read(16)
-        if kind := next((kind for mark, kind in _MAGIC.items() if inner.startswith(mark)), None):
+            kind = _magic(_MAGIC, file.read(16))
+        if kind is not None:
             raise SourceError(f"{path}: it is a compressed {kind} file; unpack it")
     if suffix == ".xlsx":
         raise SourceError(f"{path}: cannot be read as .xlsx: it is no workbook, or cut off")
@@ -150,12 +147,17 @@ def _kind_of_hdf5(path: str) -> str:
 def _opener(path: str) -> Callable[[str], Any] | None:
     with open(path, "rb") as file:
         begin = file.read(8)
-    return next((opened for mark, opened in _PACKED.items() if begin.startswith(mark)), None)
+    return _magic(_PACKED, begin)
+
+
+def _magic(known: Mapping[bytes, Any], begin: bytes) -> Any:
+    """What the first bytes of a file stand for; None if they are unknown."""
+    return next((found for mark, found in known.items() if begin.startswith(mark)), None)
 
 
 def _encoding_of(begin: bytes) -> str:
     """The encoding that a byte-order mark names, or UTF-16 by its zero bytes; else UTF-8."""
-    if marked := next((name for mark, name in _MARKS.items() if begin.startswith(mark)), None):
+    if marked := _magic(_MARKS, begin):
         return marked
     even, odd = (part.count(0) / max(1, len(part)) for part in (begin[::2], begin[1::2]))
     if max(even, odd) < 0.8 or min(even, odd) > 0.2:  # every other byte of Latin letters is zero
@@ -184,31 +186,22 @@ def _sheet_as_csv(path: str, shown: str, name: str | None) -> BinaryIO:
         sizes = {one.filename: one.file_size for one in archive.infolist()}
     if sizes.get("xl/sharedStrings.xml", 0) > max(_MOST_STRINGS, 100 * os.path.getsize(path)):
         raise SourceError(f"{shown}: its strings claim {sizes['xl/sharedStrings.xml']:,} bytes")
-    opened = open(path, "rb")  # noqa: SIM115
-    book = openpyxl.load_workbook(opened, read_only=True, data_only=True)
-    try:
-        rows = _rows_of(shown, _sheet(shown, book, name))
-        with tempfile.TemporaryFile() as kept:
-            width = 0
-            text = io.TextIOWrapper(kept, "utf-8", newline="")
-            writer = csv.writer(text, lineterminator="\n")
-            for row in rows:
-                width = max(width, len(row))
-                writer.writerow(row)
-            text.seek(0)
-            found: Any = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
-            full = io.TextIOWrapper(found, "utf-8", newline="")
-            writer = csv.writer(full, lineterminator="\n")
-            for row in csv.reader(text):
-                writer.writerow([*row, *[""] * (width - len(row))] if row else [])
-            full.flush()
-            full.detach()
-            text.detach()
-        found.seek(0)
-        return found
-    finally:
-        book.close()
-        opened.close()
+    with (
+        open(path, "rb") as opened,
+        closing(openpyxl.load_workbook(opened, read_only=True, data_only=True)) as book,
+        tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as narrow,
+    ):
+        write, widths = csv.writer(narrow, lineterminator="\n").writerow, []
+        for row in _rows_of(shown, _sheet(shown, book, name)):
+            write(row)
+            widths.append(len(row))
+        narrow.seek(0)
+        width = max(widths, default=0)
+        found: Any = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        for line, own in zip(narrow, widths, strict=True):  # no cell holds the end of a line
+            found.write(f"{line[:-1]}{',' * (width - own) * (own > 0)}\n".encode())
+    found.seek(0)
+    return found
 
 
 def _sheet(path: str, book: Any, name: str | None) -> Any:

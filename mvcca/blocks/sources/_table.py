@@ -20,13 +20,14 @@ from scipy.sparse import issparse
 from mvcca.blocks.sources._annotated import ids_of_h5ad
 from mvcca.blocks.sources._arrow_rows import cells_in_arrow, table_in_arrow
 from mvcca.blocks.sources._binary import read_npy
+from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._file import reason_of
-from mvcca.blocks.sources._file_rows import FileRows, ReadOptions, as_ids
-from mvcca.blocks.sources._npz import beside_npz, kind_of_sparse, names_of_members, read_npz
+from mvcca.blocks.sources._file_rows import FileRows, as_ids
+from mvcca.blocks.sources._npz import kind_of_sparse, names_of_members, read_npz
 from mvcca.blocks.sources._open import OPEN
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import content_of
-from mvcca.blocks.sources._text_rows import cells_in_text, folder_of_texts, table_in_text
+from mvcca.blocks.sources._text_rows import folder_of_texts, table_in_text
 
 __all__ = [
     "open_matrix",
@@ -149,11 +150,7 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
             if not isinstance(source, RowSource) or not source.shape[1]:
                 raise SourceError(f"{path}: expected columns of numbers, found texts")
             return source
-        if kind not in (".npy", ".npz"):
-            return OPEN[kind](path, key)
-        if key is not None:
-            raise SourceError(f"{path}: a {kind} file holds one matrix; it has no {key!r}.")
-        return OPEN[kind](path)
+        return _opened(kind, path, key)
 
 
 # ---- other formats -------------------------------------------------------------------------------
@@ -165,38 +162,41 @@ def _matrix_and_ids(
     """A matrix of a file of arrays, and an array of ids beside it."""
     if reading.columns or reading.drop:
         raise SourceError(f"{file}: a {kind} file has no columns to choose or to leave out by name")
-    if kind == ".word2vec":
-        vectors: Any = OPEN[kind](path)
-        took = f"{file}: read as a matrix of word vectors: {_size(vectors)}, ids are words"
-        return FileRows(file, vectors, as_ids(vectors.words), took, "word")
-    name = _name_of_ids(kind, path, reading.id)
-    matrix: Any
-    found: Any = None
-    if kind == ".npz" and name is not None:
-        matrix, found = beside_npz(Path(path), name, key)
-    elif kind == ".npz" and (key is not None or not _is_csr(path)):
-        matrix = read_whole(file).matrix
+    name, found = _name_of_ids(kind, path, reading.id), None
+    if kind == ".npz" and not (name is None and key is None and _is_csr(path)):
+        found = None if name is None else read_npz(Path(path), name)
+        matrix = read_npz(Path(path), key, name)
     else:
-        matrix = OPEN[kind](path) if kind in (".npy", ".npz") else OPEN[kind](path, key)
-    if kind == ".h5ad":
-        found = ids_of_h5ad(path, reading.id)
-    elif name is not None and found is None:
-        if not hasattr(matrix, "beside"):
+        matrix = _opened(kind, path, key)
+        if kind == ".h5ad":
+            found = ids_of_h5ad(path, reading.id)
+        elif name is not None and not hasattr(matrix, "beside"):
             raise SourceError(
                 f"{file}: it has no ids {name!r} of its rows; a .npz file may have, as "
                 "np.savez('rows.npz', rows=X, ids=names) writes it"
             )
-        found = matrix.beside(name)
+        elif name is not None:
+            found = matrix.beside(name)
     ids = None if found is None else as_ids(found, matrix=matrix)
-    took = f"{file}: read as a matrix: {_size(matrix)}"
+    what = "a matrix of word vectors" if kind == ".word2vec" else "a matrix"
+    took = f"{file}: read as {what}: {_size(matrix)}"
     took += "" if ids is None else f", ids in {name!r}"
     return FileRows(file, matrix, ids, took, name or "id")
 
 
+def _opened(kind: str, path: str, key: str | None) -> Any:
+    """The source of a matrix that can be read in blocks."""
+    if kind not in (".npy", ".npz", ".word2vec"):
+        return OPEN[kind](path, key)
+    if key is not None:
+        raise SourceError(f"{path}: a {kind} file holds one matrix; it has no {key!r}.")
+    return OPEN[kind](path)
+
+
 def _name_of_ids(kind: str, path: str, given: str | None) -> str | None:
     """The array of ids beside a matrix: the named one, else one that has such a name."""
-    if kind == ".h5ad":
-        return given or "index"
+    if kind in (".h5ad", ".word2vec"):
+        return given or ("index" if kind == ".h5ad" else "word")
     names = names_of_members(path) if kind == ".npz" else []
     known = [one for one in (given, *_ID_NAMES) if one in names]
     return known[0] if known and len(names) > 1 else given
@@ -238,7 +238,7 @@ def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
             columns = np.asarray(table.matrix).reshape(len(table), -1).T
             named = {f"{path.stem} {j}": as_ids(column) for j, column in enumerate(columns)}
             return replace(table, matrix=None, cells=named)
-        return cells_in_text(file, reading).chosen(reading)
+        return table_in_text(file, reading, as_cells=True).chosen(reading)
 
 
 def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> FileRows:
@@ -262,8 +262,6 @@ def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> F
                 matrix = matrix.read(0, len(matrix))
             return replace(table, matrix=matrix)
         array = read_npy(path) if kind == ".npy" else read_npz(path, key)
-    if not issparse(array) and array.dtype.kind not in "biufUS":
-        raise SourceError(f"{file}: expected real numbers or text, got {array.dtype}")
     return FileRows(file, array, took=f"{file}: read as an array: {_size(array)}")
 
 

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -96,10 +97,9 @@ class TextTable(FileSource):
                 f"{self.shown}: it is packed or in {self._text[2]}, so that blocks are read "
                 "from its beginning again; unpack it, or convert it to UTF-8 or .parquet"
             )
-        starts: list[tuple[int, int, int]] = []  # of chunks: row, place and line
         kept: list[np.ndarray] = []
-        ids, n_rows, holes, first = [], 0, 0, None
-        for chunk in self._chunks():
+        starts, ids, n_rows, holes, first = [], [], 0, 0, None
+        for chunk in chunks_of(self._text, *_after_lines(self._text, self.dialect.begin)):
             lines, mark, own = self._records(chunk)
             block = self._numbers(chunk, lines, mark)
             starts.append((n_rows, *chunk[:2]))
@@ -112,8 +112,8 @@ class TextTable(FileSource):
             kept = [*kept, block] if n_rows * block.shape[1] * 8 <= _KEPT_BYTES else []
         if not n_rows:
             raise SourceError(f"{self.shown}: it has no rows under its header")
-        self._edges, self._offsets, self._lines = map(list, zip(*starts, strict=True))
-        self._edges.append(n_rows)
+        self._edges = [*(row for row, *_ in starts), n_rows]
+        self._begins = [place for _, *place in starts]  # and their lines
         self.boundaries = tuple(dict.fromkeys(self._edges))
         self.describe((n_rows, len(self._places)), np.float64)
         self.ids = np.concatenate(ids) if self._id_place is not None else None
@@ -138,23 +138,9 @@ class TextTable(FileSource):
         for chunk in self._chunks(number):
             yield self._numbers(chunk, *self._records(chunk)[:2])
 
-    def _chunks(self, number: int | None = None) -> Generator[Chunk]:
-        """The chunks from a number on, as the scan has cut them; None scans the file."""
-        if number is None:
-            yield from chunks_of(self._text, self.dialect.begin)
-            return
-        stream, rest = open_text(self._text, self._offsets[number])
-        with closing(stream):
-            for place in range(number, len(self._offsets)):
-                ends = self._offsets[place + 1 : place + 2]
-                size = ends[0] - self._offsets[place] if ends else None
-                while size is None or len(rest) < size:
-                    if not (piece := stream.read(_CHUNK if size is None else size - len(rest))):
-                        break
-                    rest += piece
-                offset, line = self._offsets[place], self._lines[place]
-                yield offset, line, _decoded(rest[:size], self._text, line, offset == 0)
-                rest = b"" if size is None else rest[size:]
+    def _chunks(self, number: int = 0) -> Generator[Chunk]:
+        """The chunks from a number on, as the scan has cut them."""
+        return chunks_of(self._text, *self._begins[number])
 
     def _records(self, chunk: Chunk) -> tuple[list[str], str, list[str]]:
         """Records without quotation marks, what separates their cells, and their ids."""
@@ -198,16 +184,12 @@ class TextTable(FileSource):
             if len(row) == width + 1 and not row[-1].strip():
                 row = row[:width]
             if len(row) != width:
-                n_cells = f"{len(row)} cell{'s' * (len(row) > 1)}"
+                joined = self.dialect.delimiter == "," and len(row) > width
                 raise SourceError(
-                    f"{self.shown}: line {line} has {n_cells}, the others have {width}"
-                    f"{self._advice(row)}"
+                    f"{self.shown}: line {line} has {len(row)} cell{'s' * (len(row) > 1)}, the "
+                    f"others have {width}" + "; quote cells that hold commas" * joined
                 )
             yield line, row
-
-    def _advice(self, row: list[str]) -> str:
-        joined = self.dialect.delimiter == "," and len(row) > self.dialect.width
-        return "; quote cells that hold commas" if joined else ""
 
     def _numbers(self, chunk: Chunk, lines: list[str], mark: str) -> np.ndarray:
         """The columns of numbers of a chunk, with NaN for what is missing."""
@@ -245,9 +227,9 @@ class TextTable(FileSource):
                 if is_missing(plain) or (is_number(plain) and abs(float(plain)) < np.inf):
                     continue
                 own = "" if self._id_place is None else f" ({row[self._id_place].strip()})"
-                raise SourceError(
-                    f"{self.shown}: {_said(row[place], line, own, self._column(place))}"
-                )
+                column = self._column(place)
+                where = f"in line {line}{own}, {column}"
+                raise SourceError(f"{self.shown}: {_said(row[place], where, column)}")
 
     def _column(self, place: int) -> str:
         names = self.dialect.names
@@ -270,22 +252,16 @@ class TextTable(FileSource):
         return cells.reshape(len(found), -1), np.array([line for line, _ in found])
 
 
-def _said(cell: str, line: int, own: str, column: str) -> str:
+def _said(cell: str, where: str, column: str) -> str:
     """What is wrong with a cell, and what to do."""
-    shown = cell if len(cell) <= 40 else f"{cell[:40]}..."
     if re.fullmatch(r"\s*[+-]?\d{1,3},\d{3}\s*", cell):
         plain = cell.replace(",", "").strip()
-        return (
-            f"{cell!r} in line {line}{own}, {column} may be {plain} or a decimal comma; give "
-            "thousands=',' or decimal=','"
-        )
+        what = f"may be {plain} or a decimal comma; give thousands=',' or decimal=','"
+        return f"{cell!r} {where} {what}"
     if re.fullmatch(r"\s*[+-]?\d*,\d+\s*", cell):
-        return f"{cell!r} in line {line}{own}, {column} has a decimal comma; give decimal=','"
-    name = column.removeprefix("column ").strip("'")
-    return (
-        f"expected a number in line {line}{own}, {column}, got {shown!r}; correct it, or give "
-        f"drop={name!r}"
-    )
+        return f"{cell!r} {where} has a decimal comma; give decimal=','"
+    shown, name = cell[:40] + "..." * (len(cell) > 40), column.removeprefix("column ").strip("'")
+    return f"expected a number {where}, got {shown!r}; correct it, or give drop={name!r}"
 
 
 def _with_nan(lines: list[str], mark: str) -> list[str]:
@@ -331,47 +307,51 @@ def first_lines(text: Text) -> list[str]:
 
 
 def chunks_of(
-    text: Text, n_skipped: int = 0, *, quoted: bool = True, size: int = 0
+    text: Text, place: int = 0, line: int = 1, *, quoted: bool = True, size: int = 0
 ) -> Generator[Chunk]:
-    """Whole records of a text, after some lines.
+    """Whole records of a text, from a place on, where this line begins.
 
-    A record ends with its line, unless it is `quoted`, where a quoted cell goes on.
+    A record ends with its line, unless it is `quoted`, where a quoted cell goes on. The ends of
+    chunks depend only on where the first one begins.
     """
-    stream, rest = open_text(text)
-    offset, line, is_last = 0, 1, False
+    stream, rest = open_text(text, place)
     with closing(stream):
-        while not is_last:
-            whole, rest, is_last = _cut(stream, rest, line, text, quoted, size or _CHUNK)
-            decoded = _decoded(whole, text, line, offset == 0)
-            n_lines = decoded.count("\n")
-            if n_skipped > n_lines:
-                decoded, n_skipped = "", n_skipped - n_lines
-            elif n_skipped:
-                at = _nth_end(whole, n_skipped)
-                decoded = decoded.split("\n", n_skipped)[n_skipped]
-                line, offset, n_lines = line + n_skipped, offset + at, n_lines - n_skipped
-                whole, n_skipped = whole[at:], 0
-            if decoded:
-                yield offset, line, decoded
-            offset, line = offset + len(whole), line + n_lines
+        while True:
+            rest, end = _to_end_of_records(stream, rest, quoted, size or _CHUNK)
+            if end < 0:
+                raise SourceError(
+                    f"{text[1]}: line {line} is longer than {_LONGEST // 2**20} MiB, or its "
+                    "quotation mark is never closed"
+                )
+            if not end:
+                return
+            decoded = _decoded(rest[:end], text, line, place == 0)
+            yield place, line, decoded
+            place, line, rest = place + end, line + decoded.count("\n"), rest[end:]
 
 
-def _cut(
-    stream: Any, rest: bytes, line: int, text: Text, quoted: bool, size: int
-) -> tuple[bytes, bytes, bool]:
-    """The next whole records of a stream, what follows them, and whether they are the last."""
-    while True:
-        more = stream.read(size)
-        rest += more
-        if not more and not (quoted and rest.count(b'"') % 2 and len(rest) > size):
-            return rest, b"", True
-        if cut := _end_of_records(rest, quoted):
-            return rest[:cut], rest[cut:], False
-        if not more or len(rest) > _LONGEST:
-            raise SourceError(
-                f"{text[1]}: line {line} is longer than {_LONGEST // 2**20} MiB, or its "
-                "quotation mark is never closed"
-            )
+def _to_end_of_records(stream: Any, rest: bytes, quoted: bool, size: int) -> tuple[bytes, int]:
+    """What follows in a stream, and where the last whole record ends in it; -1 if it does not."""
+    for n_bytes in range(size, _LONGEST + size, size):
+        while len(rest) < n_bytes and (more := stream.read(n_bytes - len(rest))):
+            rest += more
+        if len(rest) < n_bytes:  # the stream ends
+            is_open = quoted and rest.count(b'"') % 2 and len(rest) > size
+            return rest, -1 if is_open else len(rest)
+        if end := _end_of_records(rest[:n_bytes], quoted):
+            return rest, end
+    return rest, -1
+
+
+def _after_lines(text: Text, n_lines: int) -> tuple[int, int]:
+    """The place after some lines of a text, and the number of the next one."""
+    (stream, piece), end = open_text(text), 0
+    with closing(stream):
+        while n_lines and end in (0, len(piece)) and (more := stream.read(_CHUNK)):
+            piece += more
+            ends = islice(re.finditer(rb"\r\n|\n|\r", piece), n_lines - 1, None)
+            end = next((one.end() for one in ends), 0)
+    return end or len(piece), n_lines + 1
 
 
 def _end_of_records(piece: bytes, quoted: bool) -> int:
@@ -383,12 +363,6 @@ def _end_of_records(piece: bytes, quoted: bool) -> int:
             return cut + 1
         end = cut
     return piece.rfind(b"\r", 0, len(piece) - 1) + 1 if b"\n" not in piece else 0
-
-
-def _nth_end(piece: bytes, n_lines: int) -> int:
-    """Where the n-th line of a piece ends, whatever ends its lines."""
-    ends = re.finditer(rb"\r\n|\n|\r", piece)
-    return next(match.end() for number, match in enumerate(ends, start=1) if number == n_lines)
 
 
 def _decoded(piece: bytes, text: Text, line: int, is_first: bool) -> str:

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mvcca.blocks.checks import few
-from mvcca.blocks.sources._dialect import Dialect, column_place, dialect_of, table_in
-from mvcca.blocks.sources._file_rows import FileRows, ReadOptions
+from mvcca.blocks.sources._dialect import (
+    Dialect,
+    ReadOptions,
+    column_place,
+    dialect_of,
+    table_in,
+)
+from mvcca.blocks.sources._file_rows import FileRows, no_column
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._stream import Text, is_workbook, text_of
 from mvcca.blocks.sources._text import (
@@ -24,61 +29,66 @@ from mvcca.blocks.sources._text import (
 )
 from mvcca.machine.warnings import warn
 
-__all__ = ["cells_in_text", "folder_of_texts", "table_in_text"]
+__all__ = ["folder_of_texts", "table_in_text"]
 
 
-def _dialect_in(text: Text, reading: ReadOptions, lines: list[str] | None = None) -> Dialect | None:
-    """The layout of the table in a text; None if it holds texts."""
-    if reading.kind == "texts":
-        return None
-    suffix = ".csv" if is_workbook(text[0]) else Path(text[0]).suffix.lower()
-    return dialect_of(
-        first_lines(text) if lines is None else lines,
-        suffix=suffix,
-        skip=reading.skip_lines,
-        header=reading.header,
-        named=reading.named,
-        decimal=reading.decimal,
-        thousands=reading.thousands,
-        kind=reading.kind,
-    )
+def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) -> FileRows:
+    """The rows of a table, or of texts, in a text or a worksheet.
 
-
-def table_in_text(file: str, reading: ReadOptions) -> FileRows:
-    """The rows of a table, or of texts, in a text or a worksheet."""
+    Columns are texts `as_cells`, with ids only if `reading` names them.
+    """
     text = text_of(file, reading.encoding, reading.sheet)
-    lines = first_lines(text)
+    lines, stem = first_lines(text), Path(file).stem
     if not any(map(str.strip, lines)):
         raise SourceError(f"{file}: it is empty")
-    dialect = _dialect_in(text, reading, lines)
+    suffix = ".csv" if is_workbook(text[0]) else Path(text[0]).suffix.lower()
+    dialect = dialect_of(lines, suffix, reading)
     if dialect is None:
-        return _texts(file, text)
+        table = _texts(file, text)
+        if not as_cells:
+            return table
+        texts = np.char.strip(as_strings(table.matrix[:, 0].tolist()))
+        return replace(table, matrix=None, cells={stem: texts})
+    names, width = dialect.names, dialect.width
+    if names is not None:
+        _reject_twice(file, names)
     _reject_title(file, lines, dialect, reading)
     n_first = len(dialect.first_cells)
-    if dialect.width > 1 and (n_first == 0 or (n_first == 1 and all(dialect.textual))):
+    is_header = n_first == 1 and all(dialect.textual) and not as_cells
+    if width > 1 and (n_first == 0 or is_header):
         raise SourceError(f"{file}: it has no rows under its header")
-    place = _place_of_ids(file, dialect, reading)
-    places = _places(file, dialect, reading, place)
+    place = None if as_cells and reading.id is None else _place_of_ids(file, dialect, reading)
+    places = [] if as_cells else _places(file, dialect, reading, place)
+    if len(places) > 1 and all(dialect.textual[one] for one in places):
+        raise SourceError(
+            f"{file}: its columns hold texts, such as {dialect.first_cells[0]!r}; name one of "
+            f"them, as in columns='{places[-1] + 1}'. Label sets are a .txt file with a line for "
+            "each row, its labels separated by commas"
+        )
     is_text = len(places) == 1 and dialect.textual[places[0]]
-    if is_text and dialect.delimiter == "\t" and place == 0 and text[0].lower().endswith(".txt"):
+    if is_text and dialect.delimiter == "\t" and place == 0 and suffix == ".txt":
         return _texts(file, text, named=True)  # quotation marks are part of them
-    source = TextTable(text, dialect, () if is_text else places, place)
+    source = TextTable(text, dialect, [] if is_text else places, place)
     if other := _by_height(source, reading):
-        return table_in_text(file, other)
-    if is_text:
-        cells, numbers = source.cells()
-        matrix: Any = cells[:, places].astype(object)
-        took = _took(file, dialect, len(source), f"texts in column {places[0] + 1}", place)
-    else:
-        matrix, numbers = source, None
-        if source.kept is not None:
-            matrix = source.kept
-            matrix = matrix if source.columns is None else NamedColumns.of(matrix, source.columns)
-        what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
-        took = _took(file, dialect, len(source), what, place)
-    named = (dialect.names[place] if dialect.names and place is not None else "") or "id"
+        return table_in_text(file, other, as_cells=as_cells)
+    cells, lines_of_rows, matrix = {}, None, source if source.kept is None else source.kept
+    what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
+    if as_cells or is_text:
+        rows, lines_of_rows = source.cells()
+        matrix = None if as_cells else rows[:, places].astype(object)
+    if as_cells:
+        own = names or [f"{stem} {j}" for j in range(width)]
+        cells = {name: np.char.strip(rows[:, j]) for j, name in enumerate(own) if j != place}
+        what = f"{len(cells):,} columns"
+    elif is_text:
+        what = f"texts in column {places[0] + 1}"
+    elif matrix is source.kept and source.columns is not None:
+        matrix = NamedColumns.of(matrix, source.columns)
+    took = _took(file, dialect, len(source), what, place)
+    name = (names[place] if names and place is not None else "") or "id"
     missing = None if source.holes is None else source.missing_in_words()
-    return FileRows(file, matrix, source.ids, took, named, missing, source, lines=numbers)
+    of_numbers = None if as_cells else source
+    return FileRows(file, matrix, source.ids, took, name, missing, of_numbers, cells, lines_of_rows)
 
 
 def _by_height(source: TextTable, reading: ReadOptions) -> ReadOptions | None:
@@ -122,8 +132,6 @@ def _reject_title(file: str, lines: list[str], dialect: Dialect, reading: ReadOp
 def _place_of_ids(file: str, dialect: Dialect, reading: ReadOptions) -> int | None:
     """The column of ids: the named one, else a first without name, or of distinct texts."""
     names, width = dialect.names, dialect.width
-    if names is not None:
-        _reject_twice(file, names)
     if reading.id is not None:
         place = column_place(reading.id, names, width)
         if place is not None:
@@ -136,10 +144,7 @@ def _place_of_ids(file: str, dialect: Dialect, reading: ReadOptions) -> int | No
         return 0
     if reading.id is None:
         return None
-    found = "it has no header" if names is None else f"its columns are {few(names)}"
-    raise SourceError(
-        f"{file}: there is no column {reading.id!r}; {found}. Give id='COLUMN', a name or a number"
-    )
+    raise no_column(file, reading.id, names, ". Give id='COLUMN', a name or a number")
 
 
 def _reject_twice(file: str, names: Sequence[str]) -> None:
@@ -153,19 +158,16 @@ def _reject_twice(file: str, names: Sequence[str]) -> None:
 
 def _places(file: str, dialect: Dialect, reading: ReadOptions, ids: int | None) -> list[int]:
     """The columns to read."""
-    names, width = dialect.names, dialect.width
-    found: dict[str, list[int]] = {}
-    known = None if names is None else {name: place for place, name in enumerate(names)}
+    names, found = dialect.names, {}
+    known = {name: place for place, name in enumerate(names or ())}
     for what, wanted in (("columns", reading.columns), ("drop", reading.drop)):
-        found[what] = []
-        for one in wanted:
-            place = (known or {}).get(one, column_place(one, None, width))
+        places = {one: known.get(one, column_place(one, None, dialect.width)) for one in wanted}
+        for one, place in places.items():
             if place is None:
-                have = "it has no header" if names is None else f"its columns are {few(names)}"
-                raise SourceError(f"{file}: there is no column {one!r} ({what}); {have}")
-            found[what].append(place)
+                raise no_column(file, one, names)
+        found[what] = list(places.values())
     left = {*found["drop"], ids}
-    rest = [place for place in found["columns"] or range(width) if place not in left]
+    rest = [place for place in found["columns"] or range(dialect.width) if place not in left]
     if not rest:
         raise SourceError(f"{file}: expected columns of numbers beside the ids")
     return sorted(rest)
@@ -210,24 +212,3 @@ def folder_of_texts(path: Path) -> FileRows:
     took = f"{path}: read as texts: {len(files):,} files, their names are ids"
     ids = as_strings([one.stem for one in files])
     return FileRows(str(path), np.array(texts, dtype=object)[:, None], ids, took)
-
-
-def cells_in_text(file: str, reading: ReadOptions) -> FileRows:
-    """The columns of a table in text as texts, with ids only if `reading` names them."""
-    text = text_of(file, reading.encoding, reading.sheet)
-    dialect = _dialect_in(text, reading)
-    if dialect is None:
-        table = _texts(file, text)
-        texts = np.char.strip(as_strings(table.matrix[:, 0].tolist()))
-        return replace(table, matrix=None, cells={Path(file).stem: texts})
-    place = None if reading.id is None else _place_of_ids(file, dialect, reading)
-    if dialect.names is not None:
-        _reject_twice(file, dialect.names)
-    source = TextTable(text, dialect, (), place)
-    if other := _by_height(source, reading):
-        return cells_in_text(file, other)
-    rows, lines = source.cells()
-    names = dialect.names or [f"{Path(file).stem} {j}" for j in range(dialect.width)]
-    found = {name: np.char.strip(rows[:, j]) for j, name in enumerate(names) if j != place}
-    took = _took(file, dialect, len(rows), f"{len(found):,} columns", place)
-    return FileRows(file, None, source.ids, took, cells=found, lines=lines)

@@ -64,6 +64,10 @@ class WordVectors(FileSource):
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "words": None}
 
+    def beside(self, _: str) -> np.ndarray:
+        """The words, whatever their name."""
+        return np.array(self.words, dtype=object)
+
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         width = self.shape[1]
         with open(self.path, "rb") as file, _mapped(file) as content:

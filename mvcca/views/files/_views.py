@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import SourceError, as_block
-from mvcca.blocks.checks import FILL_IN, are_positions, few
+from mvcca.blocks import Block, SourceError, as_block
+from mvcca.blocks.checks import FILL_IN, are_positions, column_labels, few, not_finite
 from mvcca.blocks.sources import (
     FileRows,
     NamedColumns,
@@ -25,12 +25,10 @@ from mvcca.blocks.sources import (
 )
 from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
-from mvcca.views.files._checks import check_block, check_numbers
 from mvcca.views.files._labels import Say, labels_and_ids, silent
 from mvcca.views.shared_ids import agreeing, unmatched, why_unmatched
 
 _FEW_ROWS = 1000  # which tell whether a column holds ids
-_MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
 
 
 def open_tables(
@@ -68,19 +66,17 @@ def open_tables(
         If a file cannot be read, or holds what is neither numbers nor texts.
     """
     known = {name: _reading_of(reading, name) for name in files}
-    of_views = [name for name in files if name not in confounds]
-    tables = {name: read_table(files[name], known[name]) for name in of_views}
-    n_rows = len(tables[of_views[0]]) if of_views else None
-    for name in files:
-        if name in confounds:
-            tables[name] = _confounds(files[name], replace(known[name], n_rows=n_rows))
+    tables = {name: read_table(files[name], known[name]) for name in files if name not in confounds}
+    n_rows = next((len(table) for table in tables.values()), None)
+    for name in tables.keys() ^ files.keys():
+        tables[name] = _confounds(files[name], replace(known[name], n_rows=n_rows))
     tables = {name: tables[name] for name in files}
     for name, table in tables.items():
         others = [tables[other] for other in tables if other != name]
         wish = known[name].transpose
         why = next((found for other in others if (found := _why_turned(table, other))), "")
         if wish or (wish is None and why):
-            tables[name] = _turned(table)
+            tables[name] = table.turned()
         say(table.took)
         if wish is None and why:
             say(f"{why} (transpose=False: keep it)")
@@ -94,9 +90,59 @@ def open_tables(
         elif block.holds_numbers():
             if table.source is not None:
                 _warn_of_ids(table)
-            check_block(name, table.file, block, ids=table.ids, holes=holes)
+            _check_block(name, table.file, block, ids=table.ids, holes=holes)
     how = next((one.match_ids for one in known.values() if one.match_ids), "")
     return with_agreeing_ids(tables, how) if how else tables
+
+
+def _check_block(
+    name: str,
+    file: str,
+    block: Block,
+    start: int = 0,
+    *,
+    ids: Sequence[str] | np.ndarray | None = None,
+    holes: bool = False,
+) -> None:
+    """Raise SourceError unless a block is a matrix, and if it is in memory, of finite numbers.
+
+    Rows of the file are numbered from `start`; `ids` are those of the rows. NaN is
+    allowed with `holes`. Numbers that are not in memory are checked as they are read.
+    """
+    if len(block.shape) != 2:
+        raise SourceError(
+            f"{file}: view {name!r} must be a matrix with one row per object, got an array of "
+            f"shape {block.shape}"
+        )
+    if block.dtype.kind in "US":
+        raise SourceError(
+            f"{file}: view {name!r} must contain numbers, got text; if a column names the rows, "
+            "give id='COLUMN'; save texts in a .txt file, one per line"
+        )
+    if not min(block.shape):
+        raise SourceError(f"{file}: view {name!r} is empty: its shape is {block.shape}")
+    if block.is_lazy or block.is_finite():
+        return
+    matrix = block.matrix
+    if not block.is_sparse and not (np.isinf(matrix) if holes else ~np.isfinite(matrix)).any():
+        return  # only their sum is infinite, or there are holes
+    found = not_finite(
+        matrix,
+        numbers=range(start, start + block.shape[0]),
+        ids=ids,
+        columns=column_labels(matrix),
+        allows_nan=holes,
+    )
+    raise SourceError(f"{file}: view {name!r} {found}")
+
+
+def _check_numbers(name: str, file: str, block: Block, ids: np.ndarray | None = None) -> None:
+    """Read rows that are not in memory once, and raise SourceError unless all are finite."""
+    start = 0
+    for part in block.row_blocks() if block.is_lazy else ():
+        own = None if ids is None else ids[start : start + part.shape[0]]
+        _check_block(name, file, part, start, ids=own)
+        start += part.shape[0]
 
 
 def _confounds(file: str, reading: ReadOptions) -> FileRows:
@@ -154,16 +200,6 @@ def _why_turned(table: FileRows, other: FileRows) -> str:
         f"{table.file}: {n_named:,} of its {len(table.columns):,} column names are ids of "
         f"{other.file}: it is turned, columns are the objects"
     )
-
-
-def _turned(table: FileRows) -> FileRows:
-    n_bytes = 8 * table.matrix.shape[0] * table.matrix.shape[1]
-    if n_bytes > _MOST_TURNED:
-        raise SourceError(
-            f"{table.file}: its columns are the objects; to turn it would take {n_bytes:,} bytes. "
-            "Write it with a row for each object, such as frame.T.to_parquet(...)"
-        )
-    return table.turned()
 
 
 def read_views(
@@ -231,7 +267,7 @@ def read_views(
     tables = open_tables(files, reading, holes=holes, say=say, confounds=confounds)
     if check_finite:
         for name, table in tables.items():
-            check_numbers(name, table.file, as_block(table.matrix), table.ids)
+            _check_numbers(name, table.file, as_block(table.matrix), table.ids)
     own = (reading.get("labels") if isinstance(reading, Mapping) else reading) or ReadOptions()
     if isinstance(labels, Mapping):
         y = {
@@ -280,35 +316,28 @@ def in_order(tables: Mapping[str, FileRows]) -> Views:
 
 def check_same_order(tables: Sequence[FileRows]) -> None:
     """Raise unless the ids of all tables that have some are the same, in the same order."""
-    named = [table for table in tables if table.ids is not None]
-    for other in named[1:]:
-        first = named[0]
-        assert first.ids is not None
-        assert other.ids is not None
-        if len(first.ids) != len(other.ids) or (first.ids != other.ids).any():
-            row = next(
-                (k for k, pair in enumerate(zip(first.ids, other.ids, strict=False))
-                 if pair[0] != pair[1]), 0
-            )  # fmt: skip
+    named = [(table, table.ids) for table in tables if table.ids is not None]
+    for other, theirs in named[1:]:
+        first, ids = named[0]
+        differ = ids != theirs
+        if differ.any():
+            row = int(differ.argmax())
             raise SourceError(
-                f"row {row + 1} is {str(first.ids[row])!r} in {first.file}, and "
-                f"{str(other.ids[row])!r} in {other.file}: match rows by their ids, "
-                f"id={first.id_name!r}, or leave the ids out, drop={first.id_name!r}"
+                f"row {row + 1} is {str(ids[row])!r} in {first.file}, and {str(theirs[row])!r} in "
+                f"{other.file}: match rows by their ids, id={first.id_name!r}, or leave the ids "
+                f"out, drop={first.id_name!r}"
             )
 
 
 def paired(tables: Mapping[str, FileRows]) -> Views:
     """Views of the objects of all tables, in order of first occurrence, with their ids."""
-    ids = _ids_of(tables)
-    every = np.concatenate(list(ids.values()))
+    ids = list(_ids_of(tables).values())
+    every = np.concatenate(ids)
     _, first, codes = np.unique(every, return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=int)
-    place[np.argsort(first)] = np.arange(len(first))
+    objects = np.argsort(np.argsort(first))[codes]  # of the rows of all tables
     index = np.full((len(first), len(ids)), -1)
-    start = 0
-    for view, own in enumerate(ids.values()):
-        index[place[codes[start : start + len(own)]], view] = np.arange(len(own))
-        start += len(own)
+    for view, own in enumerate(np.split(objects, np.cumsum(list(map(len, ids)))[:-1])):
+        index[own, view] = np.arange(len(own))
     views = Views({name: table.matrix for name, table in tables.items()}, index)
     return views.with_ids(every[np.sort(first)])
 
@@ -354,12 +383,17 @@ def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: 
     SourceError
         If one of them is not in the table; `what` says what it lacks.
     """
-    cells = identified(read_cells(file, reading), reading)
+    cells = read_cells(file, reading)
+    if cells.ids is None:
+        has = f"its columns are {few(cells.cells)}"
+        raise SourceError(f"{file}: there is no column {reading.id!r}; {has}")
+    cells.check_ids()
+    if not cells.cells:
+        raise SourceError(f"{file}: expected columns beside {reading.id!r}")
     asked = np.asarray(wanted).astype(str)
     if reading.match_ids:
         own = FileRows("the views", None, asked)
         cells = with_agreeing_ids({"the views": own, file: cells}, reading.match_ids)[file]
-    assert cells.ids is not None
     lacks = ~np.isin(asked, cells.ids)
     if lacks.any():
         cause = why_unmatched({"the views": asked.tolist(), file: cells.ids.tolist()})
@@ -369,18 +403,6 @@ def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: 
             + (cause or "add them to the file, or leave out these rows of the views")
         )
     return cells.take(places_of(cells.ids, asked))
-
-
-def identified(cells: FileRows, reading: ReadOptions) -> FileRows:
-    """FileRows whose ids are known, and name every row by another one."""
-    if cells.ids is None:
-        raise SourceError(
-            f"{cells.file}: there is no column {reading.id!r}; its columns are {few(cells.cells)}"
-        )
-    cells.check_ids()
-    if not cells.cells:
-        raise SourceError(f"{cells.file}: expected columns beside {reading.id!r}")
-    return cells
 
 
 def _labels_of_ids(file: str, reading: ReadOptions, wanted: np.ndarray, say: Say) -> Labels:
