@@ -10,7 +10,7 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 476,
+    "classes": 475,
     "class names with several meanings": 0,
     "names that rooms export": 267,
     "fields of Problem": 7,
