@@ -13,25 +13,22 @@ from matplotlib.container import BarContainer
 from mvcca import plotting
 from mvcca.plotting import (
     ArrowsDisplay,
+    AssociationsDisplay,
     AurocDisplay,
     BiplotDisplay,
-    CircosDisplay,
     ClusteredHeatmapDisplay,
     CorrelationDisplay,
     EmbeddingDisplay,
-    ExplainedVarianceDisplay,
     LoadingsDisplay,
-    NetworkDisplay,
     RecallCurveDisplay,
     RetrievedDisplay,
     SamplesDisplay,
-    ScreeDisplay,
 )
 from mvcca.plotting.style import NEGATIVE
 
 RED = "#ff0000"
 HEAT = {"alpha": 0.5}
-PUBLIC = {*plotting.__all__} - {"Display", "ScoresDisplay"}
+PUBLIC = {*plotting.__all__} - {"Display"}
 
 
 class Case(NamedTuple):
@@ -147,12 +144,13 @@ OF_ROWS = [
         scores_need_rows=True,
     ),
     Case(
-        CircosDisplay,
+        AssociationsDisplay,
         "line_",
         lambda frame: frame["value"] < 0,
         are_negative,
-        lambda model, X: CircosDisplay.from_estimator(model, X, cutoff=2),
+        lambda model, X: AssociationsDisplay.from_estimator(model, X, cutoff=2),
         r"No pair of variables reaches cutoff=2; the largest association is 0\.\d\d",
+        {"kind": "circos"},
         n_components=1,
         n_rows=3 * 3,
         scores_need_rows=True,
@@ -190,16 +188,6 @@ OF_ROWS = [
         n_rows=2 * 20,
     ),
     Case(
-        ExplainedVarianceDisplay,
-        "bar_",
-        lambda frame: frame["explained"],
-        lambda display: [bar.get_height() for bar in artists(display.bar_)],
-        lambda model, X: ExplainedVarianceDisplay.from_estimator(model, X, variates="mind"),
-        "variates='mind' is not a view of X",
-        n_components=1,
-        n_rows=2 * 2,
-    ),
-    Case(
         LoadingsDisplay,
         "bar_",
         lambda frame: np.sort(frame[frame["component"] == 0]["loading"]),
@@ -235,11 +223,11 @@ OF_ROWS = [
         scores_need_rows=True,
     ),
     Case(
-        NetworkDisplay,
+        AssociationsDisplay,
         "line_",
         lambda frame: frame["value"] < 0,
         are_negative,
-        lambda model, X: NetworkDisplay.from_estimator(model, X, components=[2]),
+        lambda model, X: AssociationsDisplay.from_estimator(model, X, components=[2]),
         r"numbered from 0 to 1, got \[2\]",
         n_components=1,
         n_rows=3 * 3,
@@ -279,17 +267,6 @@ OF_ROWS = [
         lambda model, X: SamplesDisplay.from_estimator(model, X, level=2),
         "level must be between 0 and 1, or None, got 2",
         n_rows=2 * 20,
-    ),
-    Case(
-        ScreeDisplay,
-        "line_",
-        lambda frame: frame["correlation"],
-        heights,
-        lambda *_: ScreeDisplay(np.ones(3), np.ones((5, 2))),
-        r"\(n_permutations, 3\), got \(5, 2\)",
-        {"n_permutations": 5, "random_state": 0},
-        n_components=1,
-        n_rows=2,
     ),
 ]
 

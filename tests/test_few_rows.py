@@ -139,16 +139,6 @@ def test_a_comparison_that_searches_ridges_does_not_warn_and_one_without_does():
     assert not warnings_of(lambda: searched.refit("CCA"))
 
 
-def test_scree_permutations_do_not_repeat_the_warning():
-    pytest.importorskip("matplotlib")
-    from mvcca.plotting import ScreeDisplay
-
-    with pytest.warns(DataDimensionalityWarning):
-        model = CCA().fit(FEW)
-    display = ScreeDisplay.from_estimator
-    assert not warnings_of(lambda: display(model, FEW, n_permutations=2, random_state=0))
-
-
 def test_networks_do_not_warn():
     pytest.importorskip("torch")
     from mvcca.deep import DCCA

@@ -80,7 +80,7 @@ def test_a_card_of_the_plots_page_shows_each_display_with_an_example_that_draws_
         r" +:link: /gallery/(\w+/\w+)\n",
         page,
     )
-    displays = set(mvcca.plotting.__all__) - {"Display", "ScoresDisplay"}
+    displays = set(mvcca.plotting.__all__) - {"Display"}
     assert sorted(name for name, *_ in found) == sorted(displays)
     assert page.count("grid-item-card::") == len(found)
     for name, folder, stem, number, _, link in found:

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from sklearn.datasets import load_breast_cancer
 
 from mvcca import CCA, MVCCA, Views
-from mvcca.inspection import associations, explained_variance, label_auroc
+from mvcca.inspection import associations, label_auroc
 from mvcca.plotting._geometry import ellipse, graph_layout, ring, tree
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -21,12 +21,10 @@ from matplotlib.colors import to_hex  # noqa: E402
 
 from mvcca.plotting import (  # noqa: E402
     ArrowsDisplay,
+    AssociationsDisplay,
     AurocDisplay,
     BiplotDisplay,
-    CircosDisplay,
     ClusteredHeatmapDisplay,
-    ExplainedVarianceDisplay,
-    NetworkDisplay,
     SamplesDisplay,
 )
 from mvcca.plotting.style import COLORS, NEGATIVE, POSITIVE  # noqa: E402
@@ -72,43 +70,42 @@ def largest_pairs(found):
 # ---- pairs of variables -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("display", [CircosDisplay, NetworkDisplay])
-def test_the_fifty_strongest_pairs_are_drawn_or_all_above_the_cut_off(display, model, nuclei):
+def test_the_fifty_strongest_pairs_are_drawn_or_all_above_the_cut_off(model, nuclei):
     arrays = {name: frame.to_numpy() for name, frame in nuclei.items()}
     expected = largest_pairs(associations(model, arrays))
-    drawn = display.from_estimator(model, arrays).frame()
+    drawn = AssociationsDisplay.from_estimator(model, arrays).frame()
     assert len(drawn) == 50
     pairs = [f"{one} - {other}" for one, other in zip(drawn["first"], drawn["second"], strict=True)]
     assert pairs == [f"{p} - {q}" for _, p, q, _ in expected[:50]]
     np.testing.assert_allclose(drawn["value"], [value for *_, value in expected[:50]])
-    above = display.from_estimator(model, arrays, cutoff=0.3).frame()
+    above = AssociationsDisplay.from_estimator(model, arrays, cutoff=0.3).frame()
     assert len(above) == sum(size >= 0.3 for size, *_ in expected) > 50
 
 
-@pytest.mark.parametrize("display", [CircosDisplay, NetworkDisplay])
-def test_lines_join_the_two_variables_and_have_the_colour_of_the_sign(display, model, nuclei):
-    drawn = display.from_estimator(model, nuclei, cutoff=0.15)
+@pytest.mark.parametrize("kind", ["circos", "network"])
+def test_lines_join_the_two_variables_and_have_the_colour_of_the_sign(kind, model, nuclei):
+    drawn = AssociationsDisplay.from_estimator(model, nuclei, kind=kind, cutoff=0.15)
     assert {*(drawn.values < 0)} == {True, False}
     tones = [to_hex(tone) for tone in drawn.line_.get_color()]
     assert tones == [NEGATIVE if value < 0 else POSITIVE for value in drawn.values]
     drawn.figure_.canvas.draw()
-    if display is NetworkDisplay:
+    if kind == "network":
         offsets = np.concatenate([s.get_offsets() for s in drawn.scatter_.values()])
         for segment, pair in zip(drawn.line_.get_segments(), drawn.pairs, strict=True):
             np.testing.assert_allclose(segment, offsets[pair])
     else:
         places = {text.get_text(): np.array(text.get_position()) for text in drawn.text_}
-        names = drawn.all_names
+        names = [name for own in drawn.names.values() for name in own]
         for segment, pair in zip(drawn.line_.get_segments(), drawn.pairs, strict=True):
             for end, i in zip(segment[[0, -1]], pair, strict=True):
                 np.testing.assert_allclose(end * 1.1, places[names[i]], atol=1e-9)
 
 
-@pytest.mark.parametrize("display", [CircosDisplay, NetworkDisplay])
-def test_views_keep_their_colours_if_one_of_them_has_no_pair(display):
+@pytest.mark.parametrize("kind", ["circos", "network"])
+def test_views_keep_their_colours_if_one_of_them_has_no_pair(kind):
     pairs = {"mean": ["a"], "error": [], "worst": ["b"]}
-    drawn = display(pairs, [(0, 1)], [0.9]).plot()
-    shapes = drawn.sector_ if display is CircosDisplay else drawn.scatter_
+    drawn = AssociationsDisplay(pairs, [(0, 1)], [0.9]).plot(kind=kind)
+    shapes = drawn.sector_ if kind == "circos" else drawn.scatter_
     tones = {view: to_hex(np.ravel(shape.get_facecolor())[:4]) for view, shape in shapes.items()}
     assert tones == {"mean": COLORS[0], "worst": COLORS[2]}
     texts = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
@@ -117,7 +114,7 @@ def test_views_keep_their_colours_if_one_of_them_has_no_pair(display):
 
 def test_a_line_of_value_zero_is_in_the_legend():
     names, pairs = {"x": ["a", "b"], "y": ["c"]}, np.array([[0, 2], [1, 2]])
-    drawn = NetworkDisplay(names, pairs, np.array([0.0, -0.5])).plot()
+    drawn = AssociationsDisplay(names, pairs, np.array([0.0, -0.5])).plot()
     texts = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
     assert {"positive", "negative"} <= set(texts)
 
@@ -132,7 +129,7 @@ def test_a_line_of_value_zero_is_in_the_legend():
 )
 def test_pairs_of_other_variables_are_refused(pairs, values, message):
     with pytest.raises(ValueError, match=message):
-        NetworkDisplay({"a": ["x", "y"], "b": ["z"]}, pairs, values)
+        AssociationsDisplay({"a": ["x", "y"], "b": ["z"]}, pairs, values)
 
 
 def test_a_clustered_heat_map_has_the_order_of_two_trees(model, nuclei):
@@ -248,15 +245,6 @@ def test_groups_that_are_numbers_are_in_their_order():
 # ---- components ---------------------------------------------------------------------------------
 
 
-def test_bars_are_the_explained_variance_of_each_view(model, nuclei):
-    drawn = ExplainedVarianceDisplay.from_estimator(model, nuclei, variates="worst")
-    for view, values in explained_variance(model, nuclei, variates="worst").items():
-        np.testing.assert_allclose([bar.get_height() for bar in drawn.bar_[view]], values)
-    assert "worst" in drawn.ax_.get_title()
-    with pytest.raises(ValueError, match="the same components in each view, got shapes"):
-        ExplainedVarianceDisplay({"a": np.ones(2), "b": np.ones(3)})
-
-
 def test_rows_of_the_auroc_are_components_of_views_and_columns_labels(model, nuclei):
     labels = np.array(["benign", "malignant"])[load_breast_cancer().target[:200]]
     drawn = AurocDisplay.from_estimator(model, nuclei, labels)
@@ -308,6 +296,5 @@ def test_a_tree_of_one_row_has_no_lines():
 def test_names_of_files_and_frames_reach_the_pictures(nuclei):
     frames = {view: pd.DataFrame(frame) for view, frame in nuclei.items() if view != "worst"}
     two = CCA(2, reg=0.1).fit(frames)
-    for display in (CircosDisplay, NetworkDisplay):
-        drawn = display.from_estimator(two, frames, cutoff=0.3)
-        assert {text.get_text() for text in drawn.text_} <= {c for f in frames.values() for c in f}
+    drawn = AssociationsDisplay.from_estimator(two, frames, cutoff=0.3)
+    assert {text.get_text() for text in drawn.text_} <= {c for f in frames.values() for c in f}

@@ -298,18 +298,17 @@ def test_the_type_of_the_rows_changes_nothing(case, kind):
 # Displays of scores, and their data.
 SHOWN = {
     "ArrowsDisplay": "points",
+    "AssociationsDisplay": "values",
     "AurocDisplay": "auroc",
     "BiplotDisplay": "loadings",
-    "CircosDisplay": "values",
     "ClusteredHeatmapDisplay": "values",
     "CorrelationDisplay": "correlations",
+    "Display": None,  # several displays
     "EmbeddingDisplay": None,  # a random projection
     "LoadingsDisplay": "loadings",
-    "NetworkDisplay": "values",
     "RecallCurveDisplay": None,  # curves of objects
     "RetrievedDisplay": None,  # pictures
     "SamplesDisplay": "points",
-    "ScoresDisplay": None,  # several displays
 }
 
 

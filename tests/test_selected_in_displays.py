@@ -11,12 +11,11 @@ from sklearn.metrics import roc_auc_score
 
 from mvcca import RGCCA, SparseDiscriminant, Views
 from mvcca.plotting import (
+    AssociationsDisplay,
     AurocDisplay,
     BiplotDisplay,
-    CircosDisplay,
     ClusteredHeatmapDisplay,
     LoadingsDisplay,
-    NetworkDisplay,
 )
 
 pytest.importorskip("matplotlib")
@@ -38,7 +37,7 @@ def names_in(frame):
 
 @pytest.mark.parametrize(
     "display",
-    [CircosDisplay, NetworkDisplay, ClusteredHeatmapDisplay, LoadingsDisplay, BiplotDisplay],
+    [AssociationsDisplay, ClusteredHeatmapDisplay, LoadingsDisplay, BiplotDisplay],
 )
 def test_features_are_the_selected_ones_under_their_own_names(display):
     shown = names_in(display.from_estimator(MODEL, VIEWS).frame())

@@ -61,8 +61,7 @@ def associations(
 
     See Also
     --------
-    mvcca.plotting.NetworkDisplay, mvcca.plotting.ClusteredHeatmapDisplay,
-    mvcca.plotting.CircosDisplay : Draw associations.
+    mvcca.plotting.AssociationsDisplay, mvcca.plotting.ClusteredHeatmapDisplay : Draw them.
 
     References
     ----------

@@ -55,6 +55,10 @@ INSTEAD = {
     "mvcca.model_selection.numbers_of_components": "model_selection.Space.numbers_of_components",
     "mvcca.model_selection.space_of": "model_selection.Space.offered_by",
     "mvcca.plotting.CategoryMarginsDisplay": "plt.imshow(model.category_margins_)",
+    "mvcca.plotting.CircosDisplay": 'plotting.AssociationsDisplay with kind="circos"',
+    "mvcca.plotting.ExplainedVarianceDisplay": (
+        "pandas.DataFrame(explained_variance(model, rows)).plot.bar()"
+    ),
     "mvcca.plotting.GridSearchDisplay": (
         'plt.imshow(search.cv_results_["mean_test_score"].reshape(n_rows, -1))'
     ),
@@ -62,6 +66,9 @@ INSTEAD = {
         'pandas.DataFrame(model.history_).plot("epoch", ["loss", "valid_loss"])'
     ),
     "mvcca.plotting.ScalesDisplay": "plt.imshow(model.scales(rows)[view].std(axis=0))",
+    "mvcca.plotting.NetworkDisplay": "plotting.AssociationsDisplay",
+    "mvcca.plotting.ScoresDisplay": "plotting.Display",
+    "mvcca.plotting.ScreeDisplay": 'permutation_test(views).plot(figure="Components")',
     "mvcca.plotting.ValidationCurveDisplay": "sklearn.model_selection.ValidationCurveDisplay",
     "mvcca.plotting.VariatesDisplay": 'plt.scatter(scores["left"][:, 0], scores["right"][:, 0])',
     "mvcca.plotting.ViewPairsDisplay": 'plt.imshow(table.to_frame()["r@10"].unstack())',

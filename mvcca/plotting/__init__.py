@@ -13,41 +13,34 @@ from typing import TYPE_CHECKING
 
 from mvcca.machine.on_access import on_access
 from mvcca.plotting._arrows import ArrowsDisplay
+from mvcca.plotting._associations import AssociationsDisplay
 from mvcca.plotting._auroc import AurocDisplay
 from mvcca.plotting._biplot import BiplotDisplay
-from mvcca.plotting._circos import CircosDisplay
 from mvcca.plotting._clustered_heatmap import ClusteredHeatmapDisplay
 from mvcca.plotting._correlations import CorrelationDisplay
-from mvcca.plotting._display import Display, ScoresDisplay
+from mvcca.plotting._display import Display
 from mvcca.plotting._embedding import EmbeddingDisplay
-from mvcca.plotting._explained_variance import ExplainedVarianceDisplay
 from mvcca.plotting._heatmap import (
     draw_heatmap as draw_heatmap,
 )
 from mvcca.plotting._loadings import LoadingsDisplay
-from mvcca.plotting._network import NetworkDisplay
 from mvcca.plotting._recall import RecallCurveDisplay
 from mvcca.plotting._retrieved import RetrievedDisplay
 from mvcca.plotting._samples import SamplesDisplay
-from mvcca.plotting._scree import ScreeDisplay
 
 __all__ = [
     "ArrowsDisplay",
+    "AssociationsDisplay",
     "AurocDisplay",
     "BiplotDisplay",
-    "CircosDisplay",
     "ClusteredHeatmapDisplay",
     "CorrelationDisplay",
     "Display",
     "EmbeddingDisplay",
-    "ExplainedVarianceDisplay",
     "LoadingsDisplay",
-    "NetworkDisplay",
     "RecallCurveDisplay",
     "RetrievedDisplay",
     "SamplesDisplay",
-    "ScoresDisplay",
-    "ScreeDisplay",
 ]
 
 if not TYPE_CHECKING:  # it would hide misspelt names

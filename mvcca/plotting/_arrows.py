@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.blocks.checks import to_array
-from mvcca.plotting._display import ScoresDisplay, points_frame, standardized, two_components
+from mvcca.plotting._display import Display, points_frame, standardized, two_components
 from mvcca.plotting._drawing import (
     component_title,
     draw_origin,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class ArrowsDisplay(ScoresDisplay):
+class ArrowsDisplay(Display):
     """An arrow between the views of each object: short where the views agree.
 
     With two views, an arrow goes from an object's place in the first view to that in the second.

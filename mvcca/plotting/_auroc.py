@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.inspection import label_auroc, projected
-from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._drawing import draw_title
 from mvcca.plotting._heatmap import draw_heatmap
 from mvcca.plotting.style import DIVERGING
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CELL = 0.32  # inches, height of a row of a new figure
 
 
-class AurocDisplay(ScoresDisplay):
+class AurocDisplay(Display):
     """Area under the ROC curve of each component for each label against the rest.
 
     Near 0.5 a component does not know the label. Near 1 (red) rows with the label have the largest

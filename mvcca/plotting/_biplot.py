@@ -9,7 +9,7 @@ import numpy as np
 
 from mvcca.blocks.checks import to_array
 from mvcca.inspection import variable_correlations
-from mvcca.plotting._display import ScoresDisplay, data_frame, standardized, two_components
+from mvcca.plotting._display import Display, data_frame, standardized, two_components
 from mvcca.plotting._drawing import (
     component_title,
     draw_origin,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _REACH = 0.95  # length of the longest arrow, as a share of the furthest object
 
 
-class BiplotDisplay(ScoresDisplay):
+class BiplotDisplay(Display):
     """Objects as points and variables as arrows on two components.
 
     A point is the mean over the views of an object's canonical variates, each standardized. An
@@ -196,7 +196,7 @@ class BiplotDisplay(ScoresDisplay):
         names = [variables.names[i] for i in top]
         along = np.linspace(0.3, 1, 6)[:, None, None] * ends[top]  # places on the arrows
         around = np.concatenate([self.points, along.reshape(-1, 2)])
-        self.text_ = annotate_points(ax, ends[top], names, around=around)
+        self.text_ = annotate_points(ax, ends[top], names, around)
         draw_origin(ax)
         ax.update_datalim(ends[top])
         ax.margins(0.12)

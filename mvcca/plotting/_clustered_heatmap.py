@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.inspection import pairwise_associations
-from mvcca.plotting._display import ScoresDisplay, data_frame, pair_of
+from mvcca.plotting._display import Display, data_frame, pair_of
 from mvcca.plotting._drawing import draw_title
 from mvcca.plotting._geometry import tree
 from mvcca.plotting._heatmap import draw_heatmap, name_sides, width_beside
@@ -29,7 +29,7 @@ _CELL = 0.19  # inches of a new figure for a row or a column
 _LETTER = 0.09  # inches
 
 
-class ClusteredHeatmapDisplay(ScoresDisplay):
+class ClusteredHeatmapDisplay(Display):
     """Associations of the variables of two views, similar ones side by side.
 
     Rows are variables of the first view, columns those of the second. Two trees of hierarchical

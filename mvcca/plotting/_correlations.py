@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.inspection import pairwise_correlations, projected
-from mvcca.plotting._display import ScoresDisplay, are_methods, data_frame
+from mvcca.plotting._display import Display, are_methods, data_frame
 from mvcca.plotting._drawing import draw_band, draw_line, draw_title
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.views.typing import MatrixLike, ViewsLike
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class CorrelationDisplay(ScoresDisplay):
+class CorrelationDisplay(Display):
     """Correlation of each component, on training and on held-out rows or for several methods.
 
     For more than two views, the mean over pairs of views is drawn with a band from the smallest to

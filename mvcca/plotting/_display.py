@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Display(ABC):
     """Plot of plain arrays, which are the parameters of the constructor.
 
-    Class methods compute the arrays, from a fitted estimator or from what it returned, and draw
-    the display.
+    `from_scores` computes the arrays from projected rows and draws them, and `from_estimator`
+    projects rows with a fitted estimator.
 
     Attributes
     ----------
@@ -37,6 +37,27 @@ class Display(ABC):
     """
 
     ax_: Axes
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """List the options of `from_scores` and `plot` in the signature of `from_estimator`."""
+        super().__init_subclass__(**given)
+        method: Any = vars(cls).get("from_estimator", cls.from_estimator).__func__
+
+        @wraps(method)
+        def from_estimator(own: type[Self], *args: Any, **options: Any) -> Any:
+            return method(own, *args, **options)
+
+        *known, rest = signature(method).parameters.values()
+        taken = {"self", "scores", "scores_test", *(one.name for one in known)}
+        every = (p for f in (cls.from_scores, cls.plot) for p in signature(f).parameters.values())
+        more = {
+            one.name: one.replace(kind=Parameter.KEYWORD_ONLY)
+            for one in every
+            if one.name not in taken and one.kind < Parameter.VAR_KEYWORD
+        }
+        listed = [*known, *more.values(), rest]
+        from_estimator.__signature__ = Signature(listed)  # type: ignore[attr-defined]
+        cls.from_estimator = classmethod(from_estimator)  # type: ignore[assignment, method-assign]
 
     @property
     def figure_(self) -> Figure:
@@ -63,31 +84,6 @@ class Display(ABC):
     @abstractmethod
     def frame(self) -> DataFrame:
         """What is drawn, as a pandas DataFrame with a row per point, bar or cell."""
-
-
-class ScoresDisplay(Display):
-    """Display of projected rows, which `from_scores` computes and `from_estimator` projects."""
-
-    def __init_subclass__(cls, **given: Any) -> None:
-        """List the options of `from_scores` and `plot` in the signature of `from_estimator`."""
-        super().__init_subclass__(**given)
-        method: Any = vars(cls).get("from_estimator", cls.from_estimator).__func__
-
-        @wraps(method)
-        def from_estimator(own: type[Self], *args: Any, **options: Any) -> Any:
-            return method(own, *args, **options)
-
-        *known, rest = signature(method).parameters.values()
-        taken = {"self", "scores", "scores_test", *(one.name for one in known)}
-        every = (p for f in (cls.from_scores, cls.plot) for p in signature(f).parameters.values())
-        more = {
-            one.name: one.replace(kind=Parameter.KEYWORD_ONLY)
-            for one in every
-            if one.name not in taken and one.kind < Parameter.VAR_KEYWORD
-        }
-        listed = [*known, *more.values(), rest]
-        from_estimator.__signature__ = Signature(listed)  # type: ignore[attr-defined]
-        cls.from_estimator = classmethod(from_estimator)  # type: ignore[assignment, method-assign]
 
     @classmethod
     @abstractmethod

@@ -11,7 +11,7 @@ import numpy as np
 from mvcca.blocks.checks import to_array
 from mvcca.machine import lapack
 from mvcca.measures import unit_rows
-from mvcca.plotting._display import ScoresDisplay, points_frame
+from mvcca.plotting._display import Display, points_frame
 from mvcca.plotting._drawing import draw_points, draw_title, legend_beside, point_key, point_size
 from mvcca.plotting._groups import group_keys, group_styles, groups_of
 from mvcca.plotting.style import GREY, color, marker, tidy_axes
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class EmbeddingDisplay(ScoresDisplay):
+class EmbeddingDisplay(Display):
     """Projected rows of all views in two dimensions, with a marker per view and a colour per label.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from mvcca.inspection import variable_correlations
-from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._drawing import (
     check_component,
     component_title,
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Kind = Literal["bar", "circle", "heatmap"]
-_MANY = 16  # names, from which a new figure has columns for them
 
 
-class LoadingsDisplay(ScoresDisplay):
+class LoadingsDisplay(Display):
     """The largest loadings of all views.
 
     Parameters
@@ -227,11 +226,11 @@ class LoadingsDisplay(ScoresDisplay):
         is_new, ax = ax is None, tidy_axes(ax)
         from matplotlib.patches import Circle
 
-        from mvcca.plotting._labels import annotate_points, size_for_columns
+        from mvcca.plotting._labels import annotate_points, size_for_names
 
         names = [variables.names[i] for i in top]
-        if is_new and len(names) > _MANY:
-            ax.figure.set_size_inches(size_for_columns(names))
+        if is_new:
+            ax.figure.set_size_inches(size_for_names(len(names)))
         for radius in (cutoff or 0.5, 1.0):
             ax.add_patch(Circle((0, 0), radius, fill=False, color=FAINT))
         draw_origin(ax)
@@ -243,7 +242,7 @@ class LoadingsDisplay(ScoresDisplay):
             style = {"c": color(number), "s": size, "label": literal(name)}
             own = points[drawn & variables.of_view(name)]
             self.scatter_[name] = draw_points(ax, own, given, **style)
-        self.text_ = annotate_points(ax, points[top], names, around=points[drawn])
+        self.text_ = annotate_points(ax, points[top], names, points[drawn])
         first, second = map(component_title, shown)
         ticks = [-1, 0, 1]
         ax.set(xlabel=first, ylabel=second, xticks=ticks, yticks=ticks)

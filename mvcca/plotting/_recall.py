@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from mvcca.measures.lists import Ties
-from mvcca.plotting._display import ScoresDisplay, are_methods, by_name, data_frame
+from mvcca.plotting._display import Display, are_methods, by_name, data_frame
 from mvcca.plotting._drawing import draw_band, draw_line, draw_title, line_key
 from mvcca.plotting.style import GREY, color, tidy_axes
 from mvcca.retrieval import recall_curve
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DASHES: tuple[Literal["-", "--"], ...] = ("-", "--")  # for the two directions between two views
 
 
-class RecallCurveDisplay(ScoresDisplay):
+class RecallCurveDisplay(Display):
     """Recall@k as a function of k, for one or several methods.
 
     Each method has a colour. For two views there is a line per direction; for more views, the mean

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._drawing import draw_title, styled
 from mvcca.plotting.style import FAINT, GREY, RIGHT, WRONG, literal, tidy_axes
 from mvcca.retrieval import evaluate_retrieval
@@ -33,7 +33,7 @@ _PER_INCH = 14  # characters
 _NARROWEST = 3.2  # inches of a figure, below which its title has no room
 
 
-class RetrievedDisplay(ScoresDisplay):
+class RetrievedDisplay(Display):
     """Queries in the first column, each followed by the items it retrieves, best first.
 
     Images have a frame: solid green around relevant items, dashed orange around others. Texts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.blocks.checks import to_array
-from mvcca.plotting._display import ScoresDisplay, points_frame, two_components
+from mvcca.plotting._display import Display, points_frame, two_components
 from mvcca.plotting._drawing import (
     component_title,
     draw_origin,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _FEWEST = 3  # objects of a group with an ellipse
 
 
-class SamplesDisplay(ScoresDisplay):
+class SamplesDisplay(Display):
     """Objects on two components, a panel per view, with an ellipse around each group.
 
     Groups that lie apart in all views are a difference that the views share; groups that lie apart

@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer
 
 from mvcca import MVCCA
 from mvcca.inspection import associations
-from mvcca.plotting import CircosDisplay
+from mvcca.plotting import AssociationsDisplay
 
 cancer = load_breast_cancer(as_frame=True).data
 table = (cancer - cancer.mean()) / cancer.std()
@@ -30,13 +30,13 @@ model = MVCCA(3, reg=0.1).fit(views)
 # (see :func:`mvcca.inspection.associations`). A cut-off leaves the strong ones. Size (radius,
 # perimeter, area) goes with size in all three views, and texture with texture.
 
-CircosDisplay.from_estimator(model, views, cutoff=0.8)
+AssociationsDisplay.from_estimator(model, views, kind="circos", cutoff=0.8)
 plt.show()
 
 # %%
 # Without a cut-off, the 50 strongest pairs are drawn. ``frame`` lists them.
 
-display = CircosDisplay.from_estimator(model, views)
+display = AssociationsDisplay.from_estimator(model, views, kind="circos")
 plt.show()
 print(display.frame().head())
 

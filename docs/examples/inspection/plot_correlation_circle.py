@@ -29,8 +29,8 @@ for view, n_variables, n_planted in (("gene", 100, 6), ("lipid", 40, 5)):
 model = CCA(2, reg=1.0).fit(views)
 
 # %%
-# Names are set where there is space. If there is none, they stand in two columns with leaders that
-# do not cross, and the figure is large enough for all of them.
+# Names stand where there is space, those of the largest correlations first. The note in the corner
+# counts the others.
 
 LoadingsDisplay.from_estimator(model, views, kind="circle", n_top=140, feature_names=names)
 plt.show()

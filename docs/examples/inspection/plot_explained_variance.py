@@ -11,10 +11,12 @@ for. The variance that a component explains says this.
 # 0.78 on new digits.
 
 import matplotlib.pyplot as plt
+import pandas as pd
 
 from mvcca import CCA, PLS
 from mvcca.datasets import load_digits_views
-from mvcca.plotting import CorrelationDisplay, ExplainedVarianceDisplay
+from mvcca.inspection import explained_variance
+from mvcca.plotting import CorrelationDisplay
 
 views = load_digits_views().views
 train, test = views[:1200], views[1200:]
@@ -26,14 +28,15 @@ plt.show()
 # Each half is more than its first component, which explains 7 and 11 % of the variance of the
 # pixels.
 
-ExplainedVarianceDisplay.from_estimator(model, test)
+pd.DataFrame(explained_variance(model, test)).plot.bar(xlabel="Component", ylabel="Share")
 plt.show()
 
 # %%
 # How much of the right half can be predicted from the left one? That is the redundancy: the
 # variance of a view that the components of another view explain.
 
-ExplainedVarianceDisplay.from_estimator(model, test, variates="left")
+redundancy = pd.DataFrame(explained_variance(model, test, variates="left"))
+redundancy.plot.bar(xlabel="Component", ylabel="Share")
 plt.show()
 
 # %%
@@ -41,6 +44,6 @@ plt.show()
 
 pls = PLS(8).fit(train)
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
-ExplainedVarianceDisplay.from_estimator(pls, test, ax=axes[0])
+pd.DataFrame(explained_variance(pls, test)).plot.bar(xlabel="Component", ax=axes[0])
 CorrelationDisplay.from_estimator({"CCA": model, "PLS": pls}, test, ax=axes[1])
 plt.show()

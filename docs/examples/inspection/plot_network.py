@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
 
 from mvcca import MVCCA
-from mvcca.plotting import NetworkDisplay
+from mvcca.plotting import AssociationsDisplay
 
 cancer = load_breast_cancer(as_frame=True).data
 table = (cancer - cancer.mean()) / cancer.std()
@@ -28,14 +28,14 @@ model = MVCCA(3, reg=0.1).fit(views)
 # At 0.6, size (radius, perimeter, area) and shape (concavity, compactness) form one part with many
 # lines, from size at one end to fractal dimension at the other. Texture is joined to nothing else.
 
-NetworkDisplay.from_estimator(model, views, cutoff=0.6)
+AssociationsDisplay.from_estimator(model, views, cutoff=0.6)
 plt.show()
 
 # %%
 # At 0.8, size and shape hang together by the concave points only: without these, size would be one
 # part, concavity and compactness another.
 
-NetworkDisplay.from_estimator(model, views, cutoff=0.8)
+AssociationsDisplay.from_estimator(model, views, cutoff=0.8)
 plt.show()
 
 # %%
@@ -47,7 +47,7 @@ half = MVCCA(3, reg=0.1).fit({name: frame[:285] for name, frame in views.items()
 pairs = [
     {tuple(pair) for pair in frame.drop(columns="value").to_numpy()}
     for frame in (
-        NetworkDisplay.from_estimator(half, rows, cutoff=0.6).frame()
+        AssociationsDisplay.from_estimator(half, rows, cutoff=0.6).frame()
         for rows in ({name: frame[:285] for name, frame in views.items()}, held_out)
     )
 ]

@@ -13,10 +13,10 @@ it shows how large they are by chance.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mvcca import CCA, MVCCA
-from mvcca.datasets import load_digits_views, make_gaussian_views
+from mvcca import CCA
+from mvcca.datasets import make_gaussian_views
 from mvcca.inspection import permutation_test
-from mvcca.plotting import CorrelationDisplay, ScreeDisplay
+from mvcca.plotting import CorrelationDisplay
 
 planted = (0.8, 0.6, 0.4)
 data = make_gaussian_views(1150, n_features=(12, 10), correlations=planted, random_state=0)
@@ -35,10 +35,11 @@ plt.show()
 # removing the components before, and the band holds 90 % of the permutations. Open circles are
 # components with p-values of 0.05 or more.
 
-display = ScreeDisplay.from_rows(views, n_permutations=499, random_state=0)
+test = permutation_test(views, statistic="roy", n_permutations=499, random_state=0)
+test.plot(figure="Components")
 plt.show()
-print("p-values", display.p_values.round(3))
-print(f"{display.significant.sum()} components are significant")
+print("p-values", test.p_values.round(3))
+print(f"{(test.p_values < 0.05).sum()} components are significant")
 
 # %%
 # Is the test right? Over 40 samples with three planted correlations, it should rarely find a fourth
@@ -63,14 +64,4 @@ aged = {name: block + age for name, block in views.items()}
 test = permutation_test(aged, confounds=age, n_components=4, random_state=0)
 print(test)
 test.plot(component=4)
-plt.show()
-
-# %%
-# Any estimator of paired views can be compared with clones that are fitted to shuffled pairs. The
-# band of component i is then that of component i of the clones, which shows what is clearly above
-# chance, but gives no p-value.
-
-quadrants = load_digits_views("quadrants").views[:400]
-four = MVCCA(12, reg=0.1).fit(quadrants)
-ScreeDisplay.from_estimator(four, quadrants, n_permutations=19, random_state=0)
 plt.show()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.inspection.permutation._design import HELD_OUT
 from mvcca.inspection.permutation._exchange import Exchange, Flips
 from mvcca.inspection.permutation._nuisance import Centred
 from mvcca.inspection.permutation._sides import Side
@@ -53,14 +54,17 @@ def _correlation(sums: list[np.ndarray]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutCorrelation:
-    """Test of the correlation on held-out rows, with the ridge that makes it largest.
+class TunedByFolds:
+    """Test of the global null hypothesis with the ridge that folds choose in every permutation.
 
-    Each fold is projected by the weights of the others, about their means. Sums over all folds make
-    one correlation. They do not depend on signs, which both weights of a fold share.
+    It is the one with the largest correlation on held-out rows. Each fold is projected by the
+    weights of the others, about their means. Sums over all folds make one correlation. They do not
+    depend on signs, which both weights of a fold share.
 
     Attributes
     ----------
+    statistic : str
+        "held-out", which is this correlation, or a statistic of all rows with the ridge.
     moved, fixed : Side
         Rows of the first are rearranged.
     ridges : sequence of (float, float)
@@ -69,6 +73,7 @@ class HeldOutCorrelation:
     exchange : Exchange
     """
 
+    statistic: str
     moved: Side
     fixed: Side
     ridges: Sequence[tuple[float, float]]
@@ -77,8 +82,8 @@ class HeldOutCorrelation:
 
     @cached_property
     def observed(self) -> np.ndarray:
-        """The largest correlation over the ridges."""
-        return np.array([self._as_they_are.value])
+        """The statistic of the rows as they are."""
+        return self._value(self.moved.basis, self._as_they_are)
 
     @property
     def reg(self) -> tuple[float, float]:
@@ -94,9 +99,18 @@ class HeldOutCorrelation:
         ]
 
     def __call__(self, rng: np.random.RandomState) -> np.ndarray:
-        return np.array([self.of(self.exchange.apply(self._rows(self.moved), rng)).value])
+        basis = self.exchange.apply(self.moved.basis, rng)
+        return self._value(basis, self._searched(basis * self.moved.view.values))
 
-    def of(self, moved: np.ndarray) -> Trials:
+    def _value(self, basis: np.ndarray, trials: Trials) -> np.ndarray:
+        """The held-out correlation, or the statistic of K = F UᵀV F."""
+        if self.statistic == HELD_OUT:
+            return np.array([trials.value])
+        ours, theirs = trials.chosen["ridges"]
+        moved = self.moved.rearranged(basis)
+        return stepwise(self.statistic, moved.shrunk(ours).T @ self.fixed.shrunk(theirs), 1)
+
+    def _searched(self, moved: np.ndarray) -> Trials:
         """Correlations of rearranged rows with those of the other side, by ridges."""
         settings = [{"ridges": own} for own in reversed(self.ridges)]  # of equal ones, the first
         variates = partial(self._variates, moved)
@@ -115,7 +129,7 @@ class HeldOutCorrelation:
 
     @cached_property
     def _as_they_are(self) -> Trials:
-        return self.of(self._rows(self.moved))
+        return self._searched(self._rows(self.moved))
 
     @cached_property
     def _fixed_parts(self) -> list[FoldAxes]:
@@ -129,42 +143,6 @@ class HeldOutCorrelation:
     @staticmethod
     def _rows(side: Side) -> np.ndarray:
         return side.basis * side.view.values
-
-
-@dataclass(frozen=True, eq=False)
-class Tuned:
-    """Test of the global null hypothesis with a ridge that folds choose in every permutation.
-
-    Attributes
-    ----------
-    statistic : str
-    search : HeldOutCorrelation
-    """
-
-    statistic: str
-    search: HeldOutCorrelation
-
-    @property
-    def observed(self) -> np.ndarray:
-        """The statistic of the rows as they are."""
-        return self._of(self.search.moved.basis, self.search.reg)
-
-    @property
-    def correlations(self) -> np.ndarray:
-        """Canonical correlations with the chosen ridge."""
-        return self.search.correlations
-
-    def __call__(self, rng: np.random.RandomState) -> np.ndarray:
-        moved = self.search.moved
-        basis = self.search.exchange.apply(moved.basis, rng)
-        found = self.search.of(basis * moved.view.values)
-        return self._of(basis, found.chosen["ridges"])
-
-    def _of(self, basis: np.ndarray, reg: tuple[float, float]) -> np.ndarray:
-        """The statistic of K = F UᵀV F."""
-        search = self.search
-        moved = search.moved.rearranged(basis)
-        return stepwise(self.statistic, moved.shrunk(reg[0]).T @ search.fixed.shrunk(reg[1]), 1)
 
 
 def folds_of(n_rows: int, groups: np.ndarray | None, seed: int) -> np.ndarray:

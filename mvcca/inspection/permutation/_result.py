@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _TIE = 1e-10  # values closer than this count as equal, relative to those above 1
+_ALPHA = 0.05
 _HEADER = ("component", "correlation", "statistic", "null_95", "p_value")
 _LABELS = {
     "wilks": "-ln Λ (Wilks)",
@@ -32,7 +33,8 @@ class PermutationTest(Result):
     ``print`` shows it as a table. ``to_frame`` has a row per tested component: its number from 1,
     correlation, statistic, null_95 (95th percentile of the null distribution) and p_value.
     ``plot`` draws the null distribution of one component, ``component=1`` by default, and passes
-    other keywords to `matplotlib.axes.Axes.hist`.
+    other keywords to `matplotlib.axes.Axes.hist`. ``plot(figure="Components")`` draws the statistic
+    of each component above the band of 90 % of the permutations, open where p ≥ 0.05.
 
     Attributes
     ----------
@@ -77,8 +79,26 @@ class PermutationTest(Result):
     coding: tuple[str, ...] = ()
 
     def figures(self) -> dict[str, Draw]:
-        """Return the figure of a component's null distribution, with the observed value."""
-        return {"Null distribution": Draw(self._draw)}
+        """Return the null distribution of a component, and the statistic of all of them."""
+        return {"Null distribution": Draw(self._draw), "Components": Draw(self._draw_components)}
+
+    def _draw_components(self, ax: Axes | None, **kwargs: Any) -> Axes:
+        ax = tidy_axes(ax)
+        place = np.arange(1, len(self.observed) + 1)
+        low, high = np.percentile(self.permuted, [5, 95], axis=0)
+        label = f"90 % of {len(self.permuted)} permutations"
+        # Edges are visible where the fill alone would be too faint.
+        style = {"facecolor": GREY, "alpha": 0.4, "edgecolor": GREY, "linewidth": 1}
+        ax.fill_between(place, low, high, label=label, **style)
+        style = {"color": color(0), "marker": "o", "label": "observed"} | kwargs
+        (line,) = ax.plot(place, self.observed, **style)
+        if (within := self.p_values >= _ALPHA).any():
+            tone = line.get_color()
+            style |= {"markerfacecolor": "white", "color": tone, "label": f"p ≥ {_ALPHA}"}
+            ax.plot(place[within], self.observed[within], **style, linestyle="")
+        ax.set(xlabel="Component", ylabel=_LABELS[self.statistic], xticks=place)
+        ax.legend(frameon=False)
+        return ax
 
     def _draw(self, ax: Axes | None, *, component: int = 1, **kwargs: Any) -> Axes:
         if not 1 <= component <= len(self.observed):

@@ -12,8 +12,8 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
 from mvcca.inspection._rows import GivenRows, levels_of
-from mvcca.inspection.permutation._design import HELD_OUT, Design, Options
-from mvcca.inspection.permutation._held_out import HeldOutCorrelation, Tuned, folds_of
+from mvcca.inspection.permutation._design import Design, Options
+from mvcca.inspection.permutation._held_out import TunedByFolds, folds_of
 from mvcca.inspection.permutation._loading_nulls import LoadingNull
 from mvcca.inspection.permutation._result import PermutationTest, p_values
 from mvcca.inspection.permutation._scale import has_common_scale
@@ -34,7 +34,7 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection.spaces import RIDGES
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
-Trial = Stepwise | SeveralViews | HeldOutCorrelation | Tuned
+Trial = Stepwise | SeveralViews | TunedByFolds
 RandomState = int | np.random.RandomState | None
 
 _CHUNK = 100  # permutations per task of a worker
@@ -314,8 +314,7 @@ def _trial(
         reg = options.ridges(names)
         ridges = [(reg[moved.name], reg[fixed.name])]
     folds = folds_of(len(moved.basis), design.groups_of_rows, rng.randint(np.iinfo(np.int32).max))
-    search = HeldOutCorrelation(moved, fixed, ridges, folds, design.exchanges[0])
-    return search if options.statistic == HELD_OUT else Tuned(options.statistic, search)
+    return TunedByFolds(options.statistic, moved, fixed, ridges, folds, design.exchanges[0])
 
 
 def _stepwise(design: Design, rows: GivenRows, tested: GivenRows, options: Options) -> Stepwise:
@@ -368,9 +367,8 @@ def _ridges(trial: Trial, design: Design, options: Options) -> dict[str, float]:
     names = [side.name for side in design.sides]
     if options.reg != "cv":
         return options.ridges(names)
-    search = trial.search if isinstance(trial, Tuned) else trial
-    assert isinstance(search, HeldOutCorrelation)
-    return dict(zip(names, search.reg, strict=True))
+    assert isinstance(trial, TunedByFolds)
+    return dict(zip(names, trial.reg, strict=True))
 
 
 def _loadings(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,18 @@ from mvcca.interop.migration.maps import (
     Canonical,
     RowMaps,
     ridge_map,
-    ridges_of,
     rotation,
-    total,
 )
 from mvcca.interop.migration.measured import (
     LeftOut,
     best_ridge,
     cosines_of,
-    given,
     left_out_queries,
     neighbors_kept,
     ranks_under,
 )
 from mvcca.interop.row_maps import LocalMaps
+from mvcca.linear.ridges import Ridges
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -68,31 +67,45 @@ class PairSample:
         sums = [Moments.of(views[fold]) for fold in folds]
         return cls(old, new, queries, places, gallery, folds, sums)
 
+    def without(self, fold: int | None) -> Moments:
+        """Moments of the pairs without those of a fold, or of all."""
+        return reduce(add, (own for k, own in enumerate(self.sums) if k != fold))
+
+    def ridges(self, left_out: int | None) -> Ridges:
+        """The regressions of new rows on old ones."""
+        return Ridges.of(self.without(left_out), OLD, NEW)
+
+    def canonical(self, left_out: int | None) -> Canonical:
+        """CCA of both models."""
+        return Canonical(self.without(left_out))
+
 
 @dataclass(frozen=True, eq=False)
 class Assessed:
     """A fitted map, with the ranks and the cosines of left-out pairs."""
 
-    maps: RowMaps
-    reg: float | None
+    fit: Fit
+    reg: Any  # a ridge, or None
     ranks: Ranks
     cosines: np.ndarray  # of mapped rows of left-out pairs
-    left_out: Callable[[int | None], RowMaps]  # the map without a fold, or of all pairs
     is_exact: bool  # leave-one-out, not folds
+
+    @cached_property
+    def maps(self) -> RowMaps:
+        """The map of all pairs."""
+        return self.fit(None, self.reg)
 
 
 def assess(method: str, direction: str, sample: PairSample, regs: Sequence[float]) -> Assessed:
     """Fit a method, choose its ridge and measure it."""
     if method == "procrustes":
-        fit = _of_sums(sample, lambda sums, _: rotation(total(sums), direction))
-        return _by_folds(sample, [None], fit)
-    if method == "affine":
-        return _affine(sample, regs)
-    if method == "local":
-        return _local(sample, regs)
+        return _by_folds(sample, [None], lambda k, _: rotation(sample.without(k), direction))
+    if method in ("affine", "local"):
+        return _ridge(sample, regs, local=method == "local")
     if direction == "queries":
         return _bilinear(sample, regs)
-    return _shared(sample, regs)
+    canonical = cache(sample.canonical)
+    return _by_folds(sample, regs, lambda k, reg: canonical(k).shared(reg))
 
 
 def reciprocal(ranks: Ranks) -> float:
@@ -106,71 +119,47 @@ def held_out_neighbors(sample: PairSample, found: Assessed) -> tuple[float, floa
     kept = []
     for k, fold in enumerate(sample.folds[: 1 if found.is_exact else None]):
         rows = fold[:_MOST_HELD_OUT]
-        kept.append(neighbors_kept(found.left_out(k), sample.old[rows], sample.new[rows]))
+        maps = found.fit(k, found.reg)
+        kept.append(neighbors_kept(maps, sample.old[rows], sample.new[rows]))
     with_map, before, share = np.mean(kept, axis=0).tolist()
     return with_map, before, share
 
 
-def _affine(sample: PairSample, regs: Sequence[float]) -> Assessed:
-    ridges = ridges_of(total(sample.sums))
-    x, y = sample.old[sample.queries], sample.new[sample.queries]
-    left_out = LeftOut(ridges, x, y)
-    reg = _least_error(left_out, regs)
-    fit = _of_sums(sample, lambda sums, reg: RowMaps(ridge_map(ridges_of(total(sums)), reg), None))
+def _ridge(sample: PairSample, regs: Sequence[float], *, local: bool) -> Assessed:
+    """The ridge map, or local maps if they help."""
+    ridges = cache(sample.ridges)
+    left_out = LeftOut(ridges(None), sample.old[sample.queries], sample.new[sample.queries])
+    reg, _ = best_ridge(regs, lambda reg, _: left_out.error(reg), lambda own: -own[0])
+
+    def fit(k: int | None, reg: float) -> RowMaps:
+        return RowMaps(ridge_map(ridges(k), reg), None)
+
+    def fit_locally(k: int | None, reg: float) -> RowMaps:
+        rows = np.sort(np.concatenate([own for j, own in enumerate(sample.folds) if j != k]))
+        found = local_maps(sample.old[rows], sample.new[rows], ridges(k), reg)
+        return fit(k, reg) if found is None else RowMaps(found, None)
+
+    if local and isinstance(fit_locally(None, reg).items, LocalMaps):
+        return _by_folds(sample, [reg], fit_locally)
     if not left_out.exist(reg):
         return _by_folds(sample, [reg], fit)
     ranks = sample.gallery.ranks(sample.places, left_out.cosines(reg, sample.gallery.rows))
-    maps, cosines = RowMaps(ridge_map(ridges, reg), None), left_out.own_cosines(reg)
-    return Assessed(maps, reg, ranks, cosines, _with(fit, reg), is_exact=True)
-
-
-def _local(sample: PairSample, regs: Sequence[float]) -> Assessed:
-    """Local maps if they help, else the ridge map."""
-    left_out = LeftOut(
-        ridges_of(total(sample.sums)), sample.old[sample.queries], sample.new[sample.queries]
-    )
-    reg = _least_error(left_out, regs)
-
-    def fit(left_out: int | None, reg: float) -> RowMaps:
-        kept = [k for k in range(len(sample.folds)) if k != left_out]
-        rows = np.sort(np.concatenate([sample.folds[k] for k in kept]))
-        ridges = ridges_of(total(sample.sums[k] for k in kept))
-        found = local_maps(sample.old[rows], sample.new[rows], ridges, reg)
-        return RowMaps(found or ridge_map(ridges, reg), None)
-
-    if not isinstance(fit(None, reg).items, LocalMaps):
-        return _affine(sample, [reg])
-    return _by_folds(sample, [reg], fit)
+    return Assessed(fit, reg, ranks, left_out.own_cosines(reg), is_exact=True)
 
 
 def _bilinear(sample: PairSample, regs: Sequence[float]) -> Assessed:
-    canonical = Canonical(total(sample.sums))
+    canonical = cache(sample.canonical)
     old, new = sample.old[sample.queries], sample.new[sample.queries]
     items = RowMaps(None, None).items_of(sample.gallery.rows)
 
-    def ranks_with(reg: float, _: int) -> Ranks:
-        queries = left_out_queries(canonical, reg, old, new).astype(items.dtype)
-        return sample.gallery.ranks(sample.places, lambda rows, part: items[rows] @ queries[part].T)
+    def found(reg: float, _: int) -> tuple[Ranks, np.ndarray]:
+        queries = left_out_queries(canonical(None), reg, old, new)
+        own = queries.astype(items.dtype)
+        ranks = sample.gallery.ranks(sample.places, lambda rows, part: items[rows] @ own[part].T)
+        return ranks, cosines_of(queries, old)
 
-    reg, [ranks] = best_ridge(regs, 1, given, ranks_with, lambda found: reciprocal(found[0]))
-    fit = _of_sums(sample, lambda sums, reg: Canonical(total(sums)).bilinear(reg))
-    cosines = cosines_of(left_out_queries(canonical, reg, old, new), old)
-    return Assessed(canonical.bilinear(reg), reg, ranks, cosines, _with(fit, reg), is_exact=True)
-
-
-def _shared(sample: PairSample, regs: Sequence[float]) -> Assessed:
-    @cache
-    def canonical(left_out: int | None) -> Canonical:
-        return Canonical(total(part for k, part in enumerate(sample.sums) if k != left_out))
-
-    return _by_folds(sample, regs, lambda left_out, reg: canonical(left_out).shared(reg))
-
-
-def _of_sums(sample: PairSample, fit: Callable[[Sequence[Moments], Any], RowMaps]) -> Fit:
-    """The map of all folds but one, or of all, from their sums."""
-    return lambda left_out, reg: fit(
-        [part for k, part in enumerate(sample.sums) if k != left_out], reg
-    )
+    reg, [(ranks, cosines)] = best_ridge(regs, found, lambda own: reciprocal(own[0][0]))
+    return Assessed(lambda k, reg: canonical(k).bilinear(reg), reg, ranks, cosines, is_exact=True)
 
 
 def _by_folds(sample: PairSample, regs: Sequence[Any], fit: Fit) -> Assessed:
@@ -184,24 +173,15 @@ def _by_folds(sample: PairSample, regs: Sequence[Any], fit: Fit) -> Assessed:
         ranks = ranks_under(maps, sample.gallery, sample.places[chosen], new)
         return ranks, cosines_of(maps.queries_of(new), maps.items_of(old))
 
+    n_folds = len(sample.folds)
     reg, parts = best_ridge(
-        regs, len(sample.folds), fit, found, lambda own: reciprocal(_joined(own))
+        regs, found, lambda own: reciprocal(_joined(own)), n_folds=n_folds, fit=fit
     )
     cosines = np.concatenate([own for _, own in parts])
-    ranks = _joined(parts)
-    return Assessed(fit(None, reg), reg, ranks, cosines, _with(fit, reg), is_exact=False)
-
-
-def _with(fit: Fit, reg: Any) -> Callable[[int | None], RowMaps]:
-    return lambda left_out: fit(left_out, reg)
+    return Assessed(fit, reg, _joined(parts), cosines, is_exact=False)
 
 
 def _joined(parts: Sequence[tuple[Ranks, np.ndarray]]) -> Ranks:
     """Ranks of the queries of all folds."""
     better, equal = map(np.concatenate, zip(*(ranks for ranks, _ in parts), strict=True))
     return better, equal
-
-
-def _least_error(left_out: LeftOut, regs: Sequence[float]) -> float:
-    """The ridge of the least squared error of left-out pairs."""
-    return best_ridge(regs, 1, given, lambda reg, _: left_out.error(reg), lambda own: -own[0])[0]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.blocks.checks import common_row_labels, finite_floats, reject_equal_rows, to_array
-from mvcca.interop.migration.assessed import Assessed, PairSample, assess, held_out_neighbors
+from mvcca.interop.migration.assessed import PairSample, assess, held_out_neighbors
 from mvcca.interop.migration.gallery import StoredRows, first_of_equal
 from mvcca.interop.migration.maps import NEW, OLD
 from mvcca.interop.migration.measured import found_shares
@@ -258,7 +258,7 @@ def _curve(
         places = np.searchsorted(sample.queries, pairs[queries])
         x, y = sample.old[pairs], sample.new[pairs]
         part = PairSample.of(x, y, queries, places, sample.gallery, rng)
-        found: Assessed = assess(method, direction, part, regs)
+        found = assess(method, direction, part, regs)
         first, _, error = found_shares(*found.ranks)
         points.append(CurvePoint(n_pairs, first, error))
     return tuple(points)

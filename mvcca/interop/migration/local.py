@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from mvcca.interop.migration.maps import NEW, OLD, ridge_map, ridges_of
-from mvcca.interop.migration.measured import best_ridge, given
+from mvcca.interop.migration.measured import best_ridge
 from mvcca.interop.row_maps import CentredMap, LocalMaps
-from mvcca.linear.ridges import LEAST_REMAINING, Ridges
+from mvcca.linear.ridges import Ridges
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -44,10 +44,11 @@ def local_maps(old: np.ndarray, new: np.ndarray, ridges: Ridges, reg: float) -> 
 
     def error(reg: float, cluster: int) -> float:
         part, rows = parts[cluster]
-        return _error(part, reg, old[rows], left_out[rows])
+        y = left_out[rows]
+        return _squared(y - part.left_out(reg, old[rows], y))
 
-    best, errors = best_ridge(_REGS, n_clusters, given, error, lambda own: -sum(own))
-    if sum(errors) >= np.einsum("ij,ij->", left_out, left_out):
+    best, errors = best_ridge(_REGS, error, lambda own: -sum(own), n_folds=n_clusters)
+    if sum(errors) >= _squared(left_out):
         return None
     whole = ridge_map(ridges, reg)
     maps = (_sum(whole, ridge_map(part, best)) for part, _ in parts)
@@ -62,12 +63,8 @@ def _centers(rows: np.ndarray, n_clusters: int) -> np.ndarray:
     return np.asarray(found.cluster_centers_, dtype=float)
 
 
-def _error(ridges: Ridges, reg: float, x: np.ndarray, y: np.ndarray) -> float:
-    """Sum of squared errors of left-out pairs."""
-    coordinates = ridges.coordinates(x)
-    remaining = np.maximum(1 - ridges.leverages(reg, coordinates), LEAST_REMAINING)
-    residuals = ridges.residuals(reg, coordinates, y) / remaining[:, None]
-    return float(np.einsum("ij,ij->", residuals, residuals))
+def _squared(rows: np.ndarray) -> float:
+    return float(np.einsum("ij,ij->", rows, rows))
 
 
 def _sum(a: CentredMap, b: CentredMap) -> CentredMap:

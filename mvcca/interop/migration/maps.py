@@ -6,9 +6,6 @@ they share. What is not mapped stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
-from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -38,11 +35,6 @@ class RowMaps(NamedTuple):
         """Queries of the index, of length 1."""
         own = self.queries
         return unit_rows(rows) if own is None else own.apply(rows, NEW, to_unit=True)
-
-
-def total(sums: Iterable[Moments]) -> Moments:
-    """Moments of the pairs of all parts of the sample."""
-    return reduce(add, sums)
 
 
 def ridges_of(moments: Moments) -> Ridges:

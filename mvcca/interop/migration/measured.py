@@ -34,12 +34,17 @@ def found_shares(better: np.ndarray, equal: np.ndarray) -> tuple[float, float, f
 
 def best_ridge(
     regs: Sequence[Any],
-    n_folds: int,
-    fit: Callable[[int, Any], Any],
     found: Callable[[Any, int], Any],
     measure: Callable[[list[Any]], float],
+    *,
+    n_folds: int = 1,
+    fit: Callable[[int, Any], Any] = lambda _, reg: reg,
 ) -> tuple[Any, list[Any]]:
-    """The ridge for which a measure of what is found on all folds is largest, and what is found."""
+    """The ridge for which a measure of what is found on all folds is largest, and what is found.
+
+    `found` gets what is fitted without a fold: by default the ridge itself, where a closed form
+    leaves out each pair.
+    """
     settings = [{"reg": reg} for reg in reversed(regs)]  # of equal ones, the first
 
     def maps(fold: int, settings: Sequence[Mapping[str, float]]) -> Iterator[Any]:
@@ -48,11 +53,6 @@ def best_ridge(
     trials = search_folds(n_folds, settings, maps, found)
     measured = trials.pooled(measure)
     return measured.chosen["reg"], [*trials.values[measured.best].values()]
-
-
-def given(_: int | None, reg: Any) -> Any:
-    """The ridge itself, where a closed form leaves out each pair."""
-    return reg
 
 
 # ---- one pair left out, in closed form ----------------------------------------------------------
