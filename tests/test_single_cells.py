@@ -24,9 +24,9 @@ from mvcca.blocks import as_block
 from mvcca.datasets import make_cells
 from mvcca.interop import integrate_cells
 from mvcca.linear import cell_cca
+from mvcca.linear.cell_rows import FeatureMoments, PreparedRows, StandardizedRows
 from mvcca.machine import compiled_loops
 from mvcca.retrieval import mutual_neighbors, transfer_labels
-from mvcca.statistics import FeatureMoments, PreparedRows, ScaledFeatures, StandardizedRows
 
 NAMES = ("reference", "query")
 
@@ -133,7 +133,7 @@ def test_sums_of_batches_are_the_sum_of_all(cells):
     whole = FeatureMoments.of(rows)
     np.testing.assert_allclose(moments.mean, whole.mean, atol=1e-14)
     np.testing.assert_allclose(moments.squares, whole.squares, atol=1e-12)
-    prepared = PreparedRows("cells", 120, None, ScaledFeatures.of(whole, 10.0))
+    prepared = PreparedRows.of("cells", rows, None, 10.0)
     parts = [StandardizedRows.of(rows.take(slice(i, i + 25)), prepared) for i in (0, 25, 50, 75)]
     X = standardised(cells[0], 10.0)
     np.testing.assert_allclose(reduce(add, parts).scatter(), X.T @ X, atol=1e-12)
@@ -144,8 +144,8 @@ def test_rows_far_from_zero_and_nearly_full_rows_keep_their_digits():
     X = sp.random_array((60, 40), density=0.2, rng=rng, format="csr").toarray()
     X[5] = 1000 + rng.normal(size=40)
     X[6] = 1e-8 * rng.random(40)
-    prepared = PreparedRows("cells", 40, None, ScaledFeatures.as_they_are(40))
-    found = StandardizedRows.of(as_block(sp.csr_array(X)), prepared).scatter()
+    rows = as_block(sp.csr_array(X))
+    found = StandardizedRows.of(rows, PreparedRows.of("cells", rows, None, None)).scatter()
     Z = standardised(X, None)
     np.testing.assert_allclose(found, Z.T @ Z, atol=1e-9)
 

@@ -42,7 +42,7 @@ from benchmarks._measure import machine, peak_memory
 from mvcca import open_matrix
 from mvcca.blocks import as_block
 from mvcca.linear import cell_cca
-from mvcca.statistics import FeatureMoments, PreparedRows, ScaledFeatures, StandardizedRows
+from mvcca.linear.cell_rows import FeatureMoments, PreparedRows, StandardizedRows
 
 _BLOCK, _TYPES, _MARKERS, _DEPTH = 8192, 10, 40, 260
 
@@ -145,8 +145,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     def sums() -> None:
         for source in sources:
             rows = as_block(source).checked(None, "cells")
-            scaling = ScaledFeatures.as_they_are(options.genes)
-            StandardizedRows.of(rows, PreparedRows("cells", options.genes, None, scaling))
+            StandardizedRows.of(rows, PreparedRows.of("cells", rows, None, None))
 
     cell_cca(*(source[:2000] for source in sources), 3)  # compiles
     timed("means of genes (pass 1 of scaled genes)", lambda: [

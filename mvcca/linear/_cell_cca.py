@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 
 from mvcca.blocks import Block, as_block
 from mvcca.blocks.checks import few
+from mvcca.linear.cell_rows import PreparedRows, StandardizedRows
 from mvcca.machine import lapack
 from mvcca.problem import warn_of_fewer_components
 from mvcca.problem.directions import fixed_signs
-from mvcca.statistics import FeatureMoments, PreparedRows, ScaledFeatures, StandardizedRows
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views.typing import MatrixLike
 from mvcca.views.validation import column_names
@@ -199,7 +199,7 @@ def cell_cca(
     }
     columns, used = _matched(names, rows, genes)
     with checkpoint_of_fit():
-        prepared = {n: _prepared(n, X, columns[n], max_z) for n, X in rows.items()}
+        prepared = {n: PreparedRows.of(n, X, columns[n], max_z) for n, X in rows.items()}
         K, L = (StandardizedRows.of(rows[n], prepared[n]).scatter() for n in _NAMES)
     solved = _solved(K, L, int(n_components), check_random_state(random_state))
     if len(solved.singular_values) < n_components:
@@ -288,18 +288,6 @@ def _different(first: tuple[str, ...], second: tuple[str, ...]) -> str:
         "genes of both, in the order of the reference: genes=[g for g in names if g in "
         "other_names]."
     )
-
-
-def _prepared(
-    name: str, rows: Block, columns: np.ndarray | None, max_z: float | None
-) -> PreparedRows:
-    """How the cells of a data set are read, after a pass for the scaling of genes."""
-    if max_z is None:
-        n_genes = rows.shape[1] if columns is None else len(columns)
-        scaling = ScaledFeatures.as_they_are(n_genes)
-    else:
-        scaling = ScaledFeatures.of(FeatureMoments.of(rows, columns), max_z)
-    return PreparedRows(name, rows.shape[1], columns, scaling)
 
 
 def _solved(K: np.ndarray, L: np.ndarray, k: int, rng: np.random.RandomState) -> CellCCA:

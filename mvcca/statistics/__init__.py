@@ -22,12 +22,6 @@ from mvcca.statistics._pair_covariance import PairCovariance, scaled_block
 from mvcca.statistics._pair_moments import PairMoments
 from mvcca.statistics._patterns import PatternMoments
 from mvcca.statistics._regression import Regression
-from mvcca.statistics._standardized_rows import (
-    FeatureMoments,
-    PreparedRows,
-    ScaledFeatures,
-    StandardizedRows,
-)
 
 # Of rows with holes, by the parameter `missing` of estimators.
 OF_HOLES: dict[str, type[CellMoments | PatternMoments]] = {
@@ -40,17 +34,13 @@ __all__ = [
     "ROUNDING",
     "CellMoments",
     "DigitsLost",
-    "FeatureMoments",
     "LabelFeatureSums",
     "LabelSums",
     "Moments",
     "PairCovariance",
     "PairMoments",
     "PatternMoments",
-    "PreparedRows",
     "Regression",
-    "ScaledFeatures",
-    "StandardizedRows",
     "column_slices",
     "moments_of_block",
     "scaled_block",

@@ -62,47 +62,6 @@ class FeatureMoments:
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledFeatures:
-    """Features as z-scores with an upper bound, min((x - mean) / deviation, largest).
-
-    Attributes
-    ----------
-    mean : ndarray, shape (d,)
-    factor : ndarray, shape (d,)
-        1 / deviation; 0 for a constant feature, whose z-scores are 0.
-    largest : float
-        Upper bound of the z-scores; may be infinite.
-    """
-
-    mean: np.ndarray
-    factor: np.ndarray
-    largest: float
-
-    @classmethod
-    def of(cls, moments: FeatureMoments, largest: float) -> ScaledFeatures:
-        """z-scores by the deviations with n - 1."""
-        deviation = np.sqrt(moments.squares / np.maximum(moments.n_rows - 1, 1))
-        varies = deviation > np.finfo(float).eps * np.abs(moments.mean)
-        factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies)
-        return cls(moments.mean, factor, largest)
-
-    @classmethod
-    def as_they_are(cls, n_features: int) -> ScaledFeatures:
-        """Features that are not changed."""
-        return cls(np.zeros(n_features), np.ones(n_features), np.inf)
-
-    @property
-    def origin(self) -> np.ndarray:
-        """What 0 becomes, (d,)."""
-        return self.of_values(0.0, slice(None))
-
-    def of_values(self, values: np.ndarray | float, features: Any) -> np.ndarray:
-        """z-scores of values of some features."""
-        z = (values - self.mean[features]) * self.factor[features]
-        return np.minimum(z, self.largest)
-
-
-@dataclass(frozen=True, eq=False)
 class StandardizedRows:
     """Sum of x̂ x̂ᵀ over rows that are standardised over their features.
 
@@ -140,7 +99,7 @@ class StandardizedRows:
             If all features of a row are equal. The message names the rows.
         """
         views = Views.of({"rows": rows}, np.ones((rows.shape[0], 1), dtype=bool))
-        start = cls.of_nothing(prepared.scaling.origin)
+        start = cls.of_nothing(prepared.origin)
         numbers = np.arange(rows.shape[0])
         row_bytes = None if rows.is_sparse else 8 * _TABLES * rows.shape[1]
         return accumulate(prepared.sums_of, start, views, numbers, row_bytes=row_bytes)
@@ -163,7 +122,9 @@ class StandardizedRows:
 
 @dataclass(frozen=True, eq=False)
 class PreparedRows:
-    """How rows are read before they are standardised.
+    """How rows are read before they are standardised: some columns, as bounded z-scores.
+
+    The z-scores are min((x - mean) * factor, largest).
 
     Attributes
     ----------
@@ -173,19 +134,44 @@ class PreparedRows:
         Number of its columns.
     columns : ndarray or None, shape (d,)
         The columns that are used, in order; None for all.
-    scaling : ScaledFeatures
-        Of these columns.
+    mean : ndarray, shape (d,)
+    factor : ndarray, shape (d,)
+        1 / deviation; 0 for a constant feature, whose z-scores are 0.
+    largest : float
+        Upper bound of the z-scores; may be infinite.
     """
 
     name: str
     width: int
     columns: np.ndarray | None
-    scaling: ScaledFeatures
+    mean: np.ndarray
+    factor: np.ndarray
+    largest: float = np.inf
+
+    @classmethod
+    def of(
+        cls, name: str, rows: Block, columns: np.ndarray | None, largest: float | None
+    ) -> PreparedRows:
+        """Find means and deviations (n - 1) in one pass; without a bound, change nothing."""
+        width = rows.shape[1]
+        if largest is None:
+            n_features = width if columns is None else len(columns)
+            return cls(name, width, columns, np.zeros(n_features), np.ones(n_features))
+        moments = FeatureMoments.of(rows, columns)
+        deviation = np.sqrt(moments.squares / np.maximum(moments.n_rows - 1, 1))
+        varies = deviation > np.finfo(float).eps * np.abs(moments.mean)
+        factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies)
+        return cls(name, width, columns, moments.mean, factor, largest)
+
+    @property
+    def origin(self) -> np.ndarray:
+        """What 0 becomes, (d,)."""
+        return self._scaled(0.0, slice(None))
 
     def sums_of(self, block: Views, numbers: np.ndarray) -> StandardizedRows:
         """The sum over a block of rows with these numbers."""
         parts = self._standardized(block.blocks["rows"], numbers)
-        origin = self.scaling.origin
+        origin = self.origin
         products = np.zeros((len(origin) + 2, len(origin) + 2))
         if isinstance(parts, np.ndarray):
             products[:-2, :-2] = parts.T @ parts
@@ -209,10 +195,14 @@ class PreparedRows:
                 scores[start:stop] = parts @ weights
             else:
                 t, inverse, mean = parts
-                o, sums = self.scaling.origin @ weights, weights.sum(axis=0)
+                o, sums = self.origin @ weights, weights.sum(axis=0)
                 scores[start:stop] = t @ weights + np.outer(inverse, o) - np.outer(mean, sums)
             start = stop
         return scores
+
+    def _scaled(self, values: np.ndarray | float, features: Any) -> np.ndarray:
+        """z-scores of values of some features."""
+        return np.minimum((values - self.mean[features]) * self.factor[features], self.largest)
 
     def _standardized(self, rows: Block, numbers: np.ndarray) -> Any:
         """x̂ of dense rows; of sparse ones t / s, 1 / s and m / s."""
@@ -228,7 +218,7 @@ class PreparedRows:
         else:
             X = np.asarray(plain.matrix, dtype=np.float64)
             X = X if self.columns is None else X[:, self.columns]
-        Z = self.scaling.of_values(X, slice(None))
+        Z = self._scaled(X, slice(None))
         mean = Z.mean(axis=1)
         Z -= mean[:, None]
         squares = np.einsum("ij,ij->i", Z, Z)
@@ -240,9 +230,9 @@ class PreparedRows:
         self, X: csr_array, numbers: np.ndarray
     ) -> tuple[csr_array, np.ndarray, np.ndarray]:
         n_features = X.shape[1]
-        origin = self.scaling.origin
+        origin = self.origin
         o, n_stored = origin[X.indices], np.diff(X.indptr)
-        z = self.scaling.of_values(X.data, X.indices)
+        z = self._scaled(X.data, X.indices)
 
         def sums(values: np.ndarray) -> np.ndarray:
             """Of the stored entries of each row."""
@@ -263,7 +253,7 @@ class PreparedRows:
 
     def _check_constant(self, squares: np.ndarray, mean: np.ndarray, numbers: np.ndarray) -> None:
         """Raise if rows have no variance."""
-        total = squares + len(self.scaling.mean) * mean**2
+        total = squares + len(self.mean) * mean**2
         constant = numbers[squares <= _CONSTANT * total]
         if len(constant):
             shown = ", ".join(map(str, constant[:5])) + (", ..." if len(constant) > 5 else "")
