@@ -140,9 +140,7 @@ def test_a_sample_tells_that_float32_products_of_many_rows_are_in_vain(
     else:
         views = Views([X, Y])
     found = MVCCA(3, reg=0).fit(views, sample_weight=weights).eigenvalues_
-    n_views = len(views.names)
-    assert products[:n_views] == ["float32"] * n_views  # samples
-    assert set(products[n_views:]) == {"float64"}
+    assert set(products) == {"float64"}
     exact = views.replace({name: np.asarray(X, float) for name, X in views.items()})
     exact = MVCCA(3, reg=0).fit(exact, sample_weight=weights).eigenvalues_
     assert_allclose(found, exact, atol=1e-9)
@@ -154,7 +152,7 @@ def test_a_sample_leaves_well_conditioned_rows_and_those_with_a_ridge_to_float32
     for condition, reg in ((1.0, 0.0), (1e3, 10.0), (1e3, {"view0": 10.0, "view1": 0.0})):
         products.clear()
         CCA(3, reg=reg).fit(Views(many_rows[condition]))
-        assert products == ["float32"] * 3, (condition, reg)
+        assert products == ["float32"], (condition, reg)
 
 
 def test_rows_that_a_sample_passes_are_checked_all_the_same(many_rows, products, monkeypatch):
@@ -169,8 +167,8 @@ def test_a_sample_estimates_condition_numbers_within_a_half():
         C = np.corrcoef(X.astype(float).T)
         true = np.sqrt(np.linalg.cond(C))
         rows = Views([X]), None, {"view0": 0.0}
-        assert is_ill_conditioned(*rows, true / 1.5, X.dtype)
-        assert not is_ill_conditioned(*rows, true * 1.5, X.dtype)
+        assert is_ill_conditioned(*rows, true / 1.5)
+        assert not is_ill_conditioned(*rows, true * 1.5)
 
 
 def test_ill_conditioned_rows_keep_nine_digits():

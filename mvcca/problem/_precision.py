@@ -110,7 +110,7 @@ def climb(
         sampled = views, rows.sample_weight, rows.reg  # all in the features themselves
         every = frozenset(views.names)
         # float64 does not help where columns are copies of others.
-        in_vain = decompose and is_ill_conditioned(*sampled, limit, dtype)
+        in_vain = decompose and is_ill_conditioned(*sampled, limit)
         if not in_vain or _first_copies(rows, every):
             try:
                 return learn(rows.read(dtype=dtype, products=dtype, improvable=every))
