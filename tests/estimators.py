@@ -102,6 +102,10 @@ LINEAR_VARIANTS = [
     MVCCA(reg=0.1, solve="conditional"),
     CCA(missing="pairwise"),
     MVCCA(missing="em"),
+    CCA(reg=0.1, scale=True),
+    CCA(reg=0.1, confounds="given"),
+    MVCCA(confounds="given", missing="em"),
+    GCCA(confounds="given", missing="pairwise"),
     MLCCA(label_similarity="cosine"),
     MLCCA(label_similarity="equal"),
     MLCCA(label_similarity="equal", weighting="means"),
@@ -195,6 +199,10 @@ HOLES = Trait(
     "missing cells are allowed, see tests/test_missing.py",
     lambda est: asks(est, "missing") in ("pairwise", "em"),
 )
+GIVEN = Trait(
+    "confounds are a view by name, which is not projected, see tests/test_confounds.py",
+    lambda est: bool(asks(est, "confounds")),
+)
 TO_THE_LAST = Trait("maps to the last view", lambda est: isinstance(est, AffineMap))
 SHRINKS = Trait(
     "there is less shrinkage of more rows", lambda est: asks(est, "reg") in ("auto", "oas")
@@ -221,11 +229,6 @@ TRAITS = {name: value for name, value in vars().copy().items() if isinstance(val
 COMPLETE = [est for est in LINEAR_VARIANTS if not HOLES.holds(est)]
 # Of methods without sums over rows, weights repeat the rows.
 REPEATING = [*BASELINES[1:], *OTHERS[1:], *DEEP]
-STREAMED = [
-    model(2, confounds="sound", missing=missing)
-    for model in (CCA, MVCCA, GCCA)
-    for missing in ("error", "pairwise", "em")
-]
 
 LONG = (pytest.mark.slow, pytest.mark.long)
 
@@ -336,9 +339,21 @@ def _blocks(whole: bool, seed: int) -> dict[str, np.ndarray]:
 
 
 def blocks_for(estimator: Any, *, whole: bool = False, seed: int = 0) -> dict[str, np.ndarray]:
-    """Views that share what their labels say and more; `whole` numbers fit every dtype."""
+    """Views that share what their labels say and more, with holes where an estimator fills them.
+
+    `whole` numbers fit every dtype, and have none.
+    """
     found = {name: X.copy() for name, X in _blocks(whole, seed).items()}
-    return dict(list(found.items())[: estimator.requires.views[1]])
+    found = dict(list(found.items())[: estimator.requires.views[1]])
+    rng = np.random.default_rng(seed + 10)
+    if HOLES.holds(estimator) and not whole:
+        for X in found.values():
+            X[rng.random(X.shape) < 0.03] = np.nan
+    if asks(estimator, "confounds"):
+        given = rng.integers(-2, 3, (N, 2)) + 0.0
+        found = {name: X + given @ np.ones((2, X.shape[1])) for name, X in found.items()}
+        found["given"] = given
+    return found
 
 
 def partly_seen(blocks: Mapping[str, Any], **unseen: Any) -> Views:
@@ -395,7 +410,7 @@ def assert_same_model(
     assert model.n_components_ == expected.n_components_
     np.testing.assert_allclose(strengths(model), strengths(expected), rtol=tol, atol=tol)
     rows = blocks_for(expected, seed=9) if probe is None else probe
-    rows = {name: rows[name] for name in expected.view_names_}
+    rows = {name: rows[name] for name in (*expected.view_names_, *confounds_of(expected))}
     if set(model.view_names_) != set(expected.view_names_):
         scores = model.transform(list(rows.values()))
         for found, wanted in zip(scores, expected.transform(rows).values(), strict=True):
@@ -409,19 +424,24 @@ def assert_same_model(
         assert_same_ratios(model, expected, rows, tol)
 
 
+def confounds_of(estimator: Any) -> tuple[str, ...]:
+    name = asks(estimator, "confounds")
+    return (name,) if name else ()
+
+
 def assert_same_ratios(model: Any, expected: Any, rows: dict[str, Any], tol: float) -> None:
     """Equal log-likelihood ratios of all rows, to each view from every other one and from all."""
 
     def ratios(model: Any, query: tuple[str, ...], q: str) -> np.ndarray:
         ranking = Ranking.of(model, weighting="likelihood")
-        asked = {name: rows[name] for name in (*query, q)}
+        asked = {name: rows[name] for name in (*query, q, *confounds_of(expected))}
         projected = ranking.project(asked, unpaired=True).rows
         items = ranking.gallery({q: projected[q]}, query, (q,)).rows.parts
         queries = ranking.queries({name: projected[name] for name in query}, (q,))
         return queries @ np.concatenate(items).T
 
-    for q in rows:
-        others = tuple(name for name in rows if name != q)
+    for q in expected.view_names_:
+        others = tuple(name for name in expected.view_names_ if name != q)
         for query in {others, *((name,) for name in others)}:
             assert_same_scores(ratios(model, query, q), ratios(expected, query, q), 10 * tol)
 
