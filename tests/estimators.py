@@ -125,6 +125,8 @@ SHALLOW_VARIANTS = [
     KCCA(kernel="linear"),
     PLS(scale=True),
     PLS(missing="pairwise"),
+    PLS(algorithm="canonical"),
+    PLS(algorithm="regression", scale=True),
     RGCCA(2, tau=0.3),
     SparseCCA(2, n_features=3, tau=0.5),
     Procrustes(2, scale=False),
@@ -151,6 +153,12 @@ def asks(estimator: Any, name: str) -> Any:
     return estimator.get_params().get(name)
 
 
+def most_views(estimator: Any) -> int | None:
+    """The largest number of views that an estimator takes, None if any."""
+    deflates = asks(estimator, "algorithm") in ("canonical", "regression")
+    return 2 if deflates else estimator.requires.views[1]
+
+
 class Trait(NamedTuple):
     """What some estimators need, or are excused by, and why."""
 
@@ -161,7 +169,7 @@ class Trait(NamedTuple):
 # Needs, without which a property means nothing.
 LABELS_NEEDED = Trait("learns from labels", lambda est: est.requires.labels)
 PAIRS_NEEDED = Trait("learns from pairs", lambda est: not est.requires.labels)
-MANY_VIEWS = Trait("takes three views", lambda est: est.requires.views[1] is None)
+MANY_VIEWS = Trait("takes three views", lambda est: most_views(est) is None)
 COMPONENTS = Trait("has a number of components", lambda est: bool(asks(est, "n_components")))
 RIDGE = Trait(
     "has a ridge per view", lambda est: "reg" in vars(est) and not isinstance(est, AffineMap)
@@ -190,6 +198,10 @@ DRAWN = Trait(
         or asks(est, "approximation") in ("nystroem", "cholesky")
     ),
 )
+ITERATED = Trait(
+    "classifiers are fitted by iterations that end when they change little",
+    lambda est: isinstance(est, SemanticMatching),
+)
 NEIGHBOURS = Trait("a row counts once as a neighbour", lambda est: isinstance(est, JRL))
 NO_EIGENVALUES = Trait(
     "networks without a linear end have as many components as they have outputs",
@@ -203,7 +215,14 @@ GIVEN = Trait(
     "confounds are a view by name, which is not projected, see tests/test_confounds.py",
     lambda est: bool(asks(est, "confounds")),
 )
-TO_THE_LAST = Trait("maps to the last view", lambda est: isinstance(est, AffineMap))
+TO_THE_LAST = Trait(
+    "maps to the last view",
+    lambda est: isinstance(est, AffineMap) or asks(est, "algorithm") == "regression",
+)
+OF_CONSTANTS = Trait(
+    "predicts a constant view by its mean, as scikit-learn does, see tests/test_pls.py",
+    lambda est: asks(est, "algorithm") in ("canonical", "regression"),
+)
 SHRINKS = Trait(
     "there is less shrinkage of more rows", lambda est: asks(est, "reg") in ("auto", "oas")
 )
@@ -344,7 +363,7 @@ def blocks_for(estimator: Any, *, whole: bool = False, seed: int = 0) -> dict[st
     `whole` numbers fit every dtype, and have none.
     """
     found = {name: X.copy() for name, X in _blocks(whole, seed).items()}
-    found = dict(list(found.items())[: estimator.requires.views[1]])
+    found = dict(list(found.items())[: most_views(estimator)])
     rng = np.random.default_rng(seed + 10)
     if HOLES.holds(estimator) and not whole:
         for X in found.values():

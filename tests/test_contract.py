@@ -47,6 +47,7 @@ from estimators import (
     GIVEN,
     HAS_UNITS,
     HOLES,
+    ITERATED,
     KERNEL,
     LABEL_FORMS,
     LABELS,
@@ -56,6 +57,7 @@ from estimators import (
     MANY_VIEWS,
     NEIGHBOURS,
     NETWORK,
+    OF_CONSTANTS,
     OTHERS,
     PAIRED_NETWORK,
     PAIRS_NEEDED,
@@ -324,7 +326,7 @@ def test_a_boolean_matrix_is_zeros_and_ones(estimator):
         yield clone(estimator).fit({name: form(X) for name, X in flags.items()}, LABELS), expected
 
 
-@over([*LINEAR_VARIANTS, *DEEP])
+@over([*LINEAR_VARIANTS, *DEEP, NCCA()])
 def test_scores_have_the_precision_of_their_rows(estimator):
     found = []
     for dtype in (np.float32, np.float64):
@@ -375,7 +377,7 @@ def test_block_size_does_not_change_the_model(estimator, dtype):
 # ---- order, containers, pairing ------------------------------------------------------------------
 
 
-@same_model(VARIANTS, but=[DRAWN, NETWORK], tol=1e-10)
+@same_model(EVERYTHING, but=[DRAWN, NETWORK, ITERATED], tol=1e-10)
 def test_row_order_does_not_change_the_model(estimator):
     order = np.random.default_rng(3).permutation(N)
     rows = {name: X[order] for name, X in blocks_for(estimator).items()}
@@ -635,7 +637,7 @@ def test_batches_in_which_a_view_is_constant_give_what_fit_gives(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@over([*KERNEL[1:], *chosen(SHALLOW_VARIANTS, [BATCHES], [FIRST_LANDMARKS])])
+@over([*KERNEL[1:], *chosen(SHALLOW_VARIANTS, [BATCHES], [FIRST_LANDMARKS, OF_CONSTANTS])])
 def test_batches_that_do_not_suffice_say_so_where_components_are_asked_for(estimator, tmp_path):
     views = Views(blocks_for(estimator))
     for weights in (None, np.zeros(1)):
@@ -818,7 +820,7 @@ def test_the_container_that_comes_in_goes_out(estimator):
         assert np.isfinite(expected[name]).all()
 
 
-@over(VARIANTS, but=[GIVEN])
+@over(EVERYTHING, but=[GIVEN])
 def test_some_rows_of_some_views_are_projected_as_with_all(estimator):
     blocks, model, atol = blocks_for(estimator), fitted(estimator), rounding(estimator)
     expected = model.transform(blocks)
@@ -932,7 +934,7 @@ def test_fitting_again_gives_the_same_bits_and_changes_no_parameter(estimator):
     assert not [name for name in vars(copied) if name.endswith("_")]
 
 
-@over(VARIANTS)
+@over(EVERYTHING)
 def test_pickle_joblib_and_deepcopy_project_the_same(estimator):
     blocks, model, file = blocks_for(estimator), fitted(estimator), BytesIO()
     expected = model.transform(blocks)
