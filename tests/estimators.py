@@ -102,6 +102,10 @@ LINEAR_VARIANTS = [
     MVCCA(reg=0.1, solve="conditional"),
     CCA(missing="pairwise"),
     MVCCA(missing="em"),
+    CCA(reg=0.1, scale=True),
+    CCA(reg=0.1, confounds="given"),
+    MVCCA(confounds="given", missing="em"),
+    GCCA(confounds="given", missing="pairwise"),
     MLCCA(label_similarity="cosine"),
     MLCCA(label_similarity="equal"),
     MLCCA(label_similarity="equal", weighting="means"),
@@ -121,6 +125,8 @@ SHALLOW_VARIANTS = [
     KCCA(kernel="linear"),
     PLS(scale=True),
     PLS(missing="pairwise"),
+    PLS(algorithm="canonical"),
+    PLS(algorithm="regression", scale=True),
     RGCCA(2, tau=0.3),
     SparseCCA(2, n_features=3, tau=0.5),
     Procrustes(2, scale=False),
@@ -147,6 +153,12 @@ def asks(estimator: Any, name: str) -> Any:
     return estimator.get_params().get(name)
 
 
+def most_views(estimator: Any) -> int | None:
+    """The largest number of views that an estimator takes, None if any."""
+    deflates = asks(estimator, "algorithm") in ("canonical", "regression")
+    return 2 if deflates else estimator.requires.views[1]
+
+
 class Trait(NamedTuple):
     """What some estimators need, or are excused by, and why."""
 
@@ -157,7 +169,7 @@ class Trait(NamedTuple):
 # Needs, without which a property means nothing.
 LABELS_NEEDED = Trait("learns from labels", lambda est: est.requires.labels)
 PAIRS_NEEDED = Trait("learns from pairs", lambda est: not est.requires.labels)
-MANY_VIEWS = Trait("takes three views", lambda est: est.requires.views[1] is None)
+MANY_VIEWS = Trait("takes three views", lambda est: most_views(est) is None)
 COMPONENTS = Trait("has a number of components", lambda est: bool(asks(est, "n_components")))
 RIDGE = Trait(
     "has a ridge per view", lambda est: "reg" in vars(est) and not isinstance(est, AffineMap)
@@ -186,6 +198,10 @@ DRAWN = Trait(
         or asks(est, "approximation") in ("nystroem", "cholesky")
     ),
 )
+ITERATED = Trait(
+    "classifiers are fitted by iterations that end when they change little",
+    lambda est: isinstance(est, SemanticMatching),
+)
 NEIGHBOURS = Trait("a row counts once as a neighbour", lambda est: isinstance(est, JRL))
 NO_EIGENVALUES = Trait(
     "networks without a linear end have as many components as they have outputs",
@@ -195,7 +211,18 @@ HOLES = Trait(
     "missing cells are allowed, see tests/test_missing.py",
     lambda est: asks(est, "missing") in ("pairwise", "em"),
 )
-TO_THE_LAST = Trait("maps to the last view", lambda est: isinstance(est, AffineMap))
+GIVEN = Trait(
+    "confounds are a view by name, which is not projected, see tests/test_confounds.py",
+    lambda est: bool(asks(est, "confounds")),
+)
+TO_THE_LAST = Trait(
+    "maps to the last view",
+    lambda est: isinstance(est, AffineMap) or asks(est, "algorithm") == "regression",
+)
+OF_CONSTANTS = Trait(
+    "predicts a constant view by its mean, as scikit-learn does, see tests/test_pls.py",
+    lambda est: asks(est, "algorithm") in ("canonical", "regression"),
+)
 SHRINKS = Trait(
     "there is less shrinkage of more rows", lambda est: asks(est, "reg") in ("auto", "oas")
 )
@@ -221,11 +248,6 @@ TRAITS = {name: value for name, value in vars().copy().items() if isinstance(val
 COMPLETE = [est for est in LINEAR_VARIANTS if not HOLES.holds(est)]
 # Of methods without sums over rows, weights repeat the rows.
 REPEATING = [*BASELINES[1:], *OTHERS[1:], *DEEP]
-STREAMED = [
-    model(2, confounds="sound", missing=missing)
-    for model in (CCA, MVCCA, GCCA)
-    for missing in ("error", "pairwise", "em")
-]
 
 LONG = (pytest.mark.slow, pytest.mark.long)
 
@@ -336,9 +358,21 @@ def _blocks(whole: bool, seed: int) -> dict[str, np.ndarray]:
 
 
 def blocks_for(estimator: Any, *, whole: bool = False, seed: int = 0) -> dict[str, np.ndarray]:
-    """Views that share what their labels say and more; `whole` numbers fit every dtype."""
+    """Views that share what their labels say and more, with holes where an estimator fills them.
+
+    `whole` numbers fit every dtype, and have none.
+    """
     found = {name: X.copy() for name, X in _blocks(whole, seed).items()}
-    return dict(list(found.items())[: estimator.requires.views[1]])
+    found = dict(list(found.items())[: most_views(estimator)])
+    rng = np.random.default_rng(seed + 10)
+    if HOLES.holds(estimator) and not whole:
+        for X in found.values():
+            X[rng.random(X.shape) < 0.03] = np.nan
+    if asks(estimator, "confounds"):
+        given = rng.integers(-2, 3, (N, 2)) + 0.0
+        found = {name: X + given @ np.ones((2, X.shape[1])) for name, X in found.items()}
+        found["given"] = given
+    return found
 
 
 def partly_seen(blocks: Mapping[str, Any], **unseen: Any) -> Views:
@@ -395,7 +429,7 @@ def assert_same_model(
     assert model.n_components_ == expected.n_components_
     np.testing.assert_allclose(strengths(model), strengths(expected), rtol=tol, atol=tol)
     rows = blocks_for(expected, seed=9) if probe is None else probe
-    rows = {name: rows[name] for name in expected.view_names_}
+    rows = {name: rows[name] for name in (*expected.view_names_, *confounds_of(expected))}
     if set(model.view_names_) != set(expected.view_names_):
         scores = model.transform(list(rows.values()))
         for found, wanted in zip(scores, expected.transform(rows).values(), strict=True):
@@ -409,19 +443,24 @@ def assert_same_model(
         assert_same_ratios(model, expected, rows, tol)
 
 
+def confounds_of(estimator: Any) -> tuple[str, ...]:
+    name = asks(estimator, "confounds")
+    return (name,) if name else ()
+
+
 def assert_same_ratios(model: Any, expected: Any, rows: dict[str, Any], tol: float) -> None:
     """Equal log-likelihood ratios of all rows, to each view from every other one and from all."""
 
     def ratios(model: Any, query: tuple[str, ...], q: str) -> np.ndarray:
         ranking = Ranking.of(model, weighting="likelihood")
-        asked = {name: rows[name] for name in (*query, q)}
+        asked = {name: rows[name] for name in (*query, q, *confounds_of(expected))}
         projected = ranking.project(asked, unpaired=True).rows
         items = ranking.gallery({q: projected[q]}, query, (q,)).rows.parts
         queries = ranking.queries({name: projected[name] for name in query}, (q,))
         return queries @ np.concatenate(items).T
 
-    for q in rows:
-        others = tuple(name for name in rows if name != q)
+    for q in expected.view_names_:
+        others = tuple(name for name in expected.view_names_ if name != q)
         for query in {others, *((name,) for name in others)}:
             assert_same_scores(ratios(model, query, q), ratios(expected, query, q), 10 * tol)
 

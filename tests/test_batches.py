@@ -69,7 +69,7 @@ READS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:Few rows", "ignore:View .* distinct label sets")
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @over(SHALLOW_VARIANTS, needs=[BATCHES])
 def test_batches_are_solved_for_once_when_a_result_is_read(estimator, solutions, tmp_path):
     at = {"views": Views(blocks_for(estimator)), "path": tmp_path / "model.mvcca"}

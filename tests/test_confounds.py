@@ -115,45 +115,9 @@ def test_three_views_given_a_fourth():
         np.testing.assert_allclose(scores, reference.transform(expected)[name], atol=1e-10)
 
 
-@pytest.mark.parametrize("reg", [0.0, "oas"])
-@pytest.mark.parametrize("center", [True, False])
-def test_batches_give_what_all_rows_give(reg, center):
-    batches = CCA(2, reg=reg, center=center, confounds="z")
-    expected = clone(batches).fit(VIEWS)
-    for rows in np.split(np.arange(N), [1, 2, 70, 140]):
-        batches.partial_fit(VIEWS[rows])
-    assert_same_fit(batches, expected, VIEWS, VIEWS)
-
-
 def test_batches_do_not_tell_the_fourth_moments_of_residuals():
     with pytest.raises(ValueError, match=r'reg="auto" looks at all rows twice.*reg="oas" or a'):
         CCA(2, reg="auto", confounds="z").partial_fit(VIEWS)
-
-
-def test_blocks_of_dask_arrays_give_what_all_rows_give():
-    da = pytest.importorskip("dask.array")
-    lazy = Views({n: da.from_array(X, chunks=(77, -1)) for n, X in VIEWS.items()})
-    model = CCA(2, confounds="z").fit(lazy)
-    assert_same_fit(model, CCA(2).fit(residuals(VIEWS)), lazy, residuals(VIEWS))
-    assert model.transform(lazy).is_lazy
-
-
-def test_files_give_what_arrays_give(tmp_path):
-    files = {}
-    for name, X in VIEWS.items():
-        np.save(tmp_path / f"{name}.npy", X)
-        files[name] = mvcca.open_matrix(tmp_path / f"{name}.npy")
-    model = CCA(2, confounds="z").fit(files)
-    assert_same_fit(model, CCA(2).fit(residuals(VIEWS)), Views(files), residuals(VIEWS))
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_sparse_rows_equal_dense_ones(form):
-    X = sp.random(N, 40, 0.1, format="csr", random_state=0)
-    views = Views({"x": X, "y": BLOCKS["y"], "z": form(Z)})
-    expected = residuals(Views({"x": X.toarray(), "y": BLOCKS["y"], "z": Z}))
-    model = CCA(2, reg=0.1, confounds="z").fit(views)
-    assert_same_fit(model, CCA(2, reg=0.1).fit(expected), views, expected)
 
 
 @pytest.mark.parametrize("reg", [0.1, "auto", "oas"])
@@ -297,16 +261,6 @@ def test_the_confounds_are_no_gallery():
     assert table.mean()["mrr"] == pytest.approx(
         mvcca.evaluate_retrieval(expected, measures="mrr", estimator=plain).mean()["mrr"]
     )
-
-
-def test_saved_models_keep_the_regression(tmp_path):
-    model = CCA(2, confounds="z").partial_fit(VIEWS[:200])
-    path = tmp_path / "model.mvcca"
-    mvcca.save(model, path)
-    loaded = mvcca.load(path)
-    np.testing.assert_array_equal(loaded.transform(VIEWS)["x"], model.transform(VIEWS)["x"])
-    loaded.partial_fit(VIEWS[200:])
-    assert_same_fit(loaded, CCA(2).fit(residuals(VIEWS)), VIEWS, residuals(VIEWS))
 
 
 def test_predictions_add_what_confounds_explain():

@@ -23,11 +23,13 @@ from estimators import (
     ESTIMATORS,
     EVERYTHING,
     FAMILIES,
+    GIVEN,
     HAS_ORIGIN,
     HAS_UNITS,
     LABELS,
     LINEAR,
     LINEAR_VARIANTS,
+    OF_CONSTANTS,
     OTHERS,
     SHALLOW_VARIANTS,
     STORAGES,
@@ -43,6 +45,9 @@ from estimators import (
 from sklearn.base import clone
 
 from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, Views, config_context
+
+# Few rows with holes tell little of the correlations of all pairs of features.
+pytestmark = pytest.mark.filterwarnings("ignore:The correlations of pairs of features")
 
 # ---- degenerate rows -----------------------------------------------------------------------------
 
@@ -136,7 +141,7 @@ def test_a_constant_column_in_batches_weighs_exactly_nothing(estimator):
 
 
 @pytest.mark.filterwarnings("ignore:The loss is not finite after")  # decoders of 1e15
-@crossed("form", STORAGES, EVERYTHING, but=[HAS_ORIGIN])
+@crossed("form", STORAGES, EVERYTHING, but=[HAS_ORIGIN, OF_CONSTANTS])
 def test_a_view_that_never_varies_is_refused_by_name(estimator, form):
     for value in (0.0, 0.1, 1e15):
         blocks = blocks_for(estimator)
@@ -158,7 +163,7 @@ def test_a_wide_view_that_never_varies_is_refused_by_name(estimator, form):
 
 
 @pytest.mark.filterwarnings("ignore:Few rows")  # means of label sets
-@over(COMPLETE)
+@over(COMPLETE, but=[GIVEN])
 def test_collinear_columns_change_no_score_and_bound_the_components(estimator):
     blocks = blocks_for(estimator)
     clean = ridged(estimator, 0.0).fit(blocks, LABELS)
@@ -247,7 +252,7 @@ def test_without_a_ridge_columns_scale_and_signs_follow_the_largest_weight(estim
         own = blocks_for(estimator, seed=seed)
         model = ridged(estimator, 0.0).fit(own, LABELS)
         turned = ridged(estimator, 0.0).fit({name: -X for name, X in own.items()}, LABELS)
-        for name in own:  # weights, not scores, keep their sign
+        for name in model.weights_:  # weights, not scores, keep their sign
             np.testing.assert_allclose(turned.weights_[name], model.weights_[name], atol=1e-9)
 
 
@@ -267,7 +272,7 @@ def test_moving_a_view_changes_no_score_and_far_from_zero_costs_no_more_than_its
     model = clone(estimator).fit(moved, LABELS)
     for name, scores in model.transform(moved).items():
         assert_same_scores(scores, expected.transform(blocks)[name])
-    unit = {n: (X - X.mean(axis=0)) / X.std(axis=0) for n, X in blocks.items()}
+    unit = {n: (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0) for n, X in blocks.items()}
     for dtype, tol in ((np.float64, 1e-10), (np.float32, 1e-4)):
         offset = {name: (X + 1e5).astype(dtype) for name, X in unit.items()}
         model = clone(estimator).fit(offset, LABELS)

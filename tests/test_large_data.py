@@ -151,20 +151,6 @@ def test_files_give_the_model_of_the_arrays(
         np.testing.assert_allclose(ours.weights_[name], weights[name], atol=1e-7)
 
 
-@over([e for e in ADDING if "fourier" not in repr(e) and "nystroem" not in repr(e)])
-@pytest.mark.parametrize("n_batches", [1, 10, 100])
-def test_batches_in_any_order_give_the_model_of_the_whole(estimator, n_batches, blocks, labels):
-    views, y = Views(blocks), y_of(estimator, labels)
-    reference = estimator.fit(views, y)
-    batches = np.array_split(np.random.default_rng(2).permutation(N_ROWS), n_batches)
-    if n_batches > 10:  # a first batch must have variance to be solved
-        batches = [np.concatenate(batches[: n_batches // 5]), *batches[n_batches // 5 :]]
-    ours = clone(estimator)
-    for rows in batches:
-        ours.partial_fit(views[rows], None if y is None else y[rows])
-    assert_same_model(ours, reference)
-
-
 @pytest.mark.parametrize("n_blocks", [1, 3, 50, 1000])
 @pytest.mark.parametrize("offset", [0, 1e6])
 def test_moments_add_up_in_any_order(n_blocks, offset, blocks):
@@ -188,22 +174,6 @@ def test_float32_rows_far_from_zero_keep_five_digits_of_correlations(offset, blo
     for name, weights in reference.weights_.items():
         size = np.abs(weights).max()
         np.testing.assert_allclose(ours.weights_[name], weights, atol=2e-4 * size)
-
-
-@over([CCA(2), MLCCA(2), MVMLCCA(2, within="sample"), PLS(2)])
-@pytest.mark.parametrize("block_rows", [None, 50])
-def test_sparse_files_give_the_model_of_dense_arrays(estimator, block_rows, labels, tmp_path):
-    rng = np.random.default_rng(5)
-    shared = rng.poisson(0.3, (N_ROWS, 6)).astype(float)
-    dense = {name: np.hstack([shared, rng.poisson(0.2, (N_ROWS, 9))]) for name in "ab"}
-    opened = {}
-    for name, block in dense.items():
-        sp.save_npz(tmp_path / f"{name}.npz", sp.csr_array(block))
-        opened[name] = open_matrix(tmp_path / f"{name}.npz")
-    y = y_of(estimator, labels)
-    values = estimator.fit(dense, y).eigenvalues_
-    with config_context(block_rows=block_rows):
-        np.testing.assert_allclose(estimator.fit(opened, y).eigenvalues_, values, atol=1e-9)
 
 
 def few_of_many(folder, n_columns, n_entries):

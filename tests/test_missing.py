@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 
 import dask.array as da
@@ -11,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from estimators import in_file
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -25,9 +25,7 @@ from mvcca import (
     RetrievalIndex,
     Views,
     config_context,
-    load,
     retrieval_scorer,
-    save,
 )
 from mvcca.compose import RankGaussian
 from mvcca.inspection import variable_correlations
@@ -208,31 +206,10 @@ def test_without_holes_the_model_is_that_of_complete_rows(model, weighted):
         np.testing.assert_allclose(found.transform(blocks)[name], scores, atol=1e-10)
 
 
-@MODELS
-def test_integer_weights_are_repetitions_of_rows_with_holes(model):
-    blocks = of_two(model, with_holes())
-    weights = np.random.default_rng(2).integers(0, 4, N)
-    repeated = {name: np.repeat(X, weights, axis=0) for name, X in blocks.items()}
-    found = clone(model).fit(blocks, sample_weight=weights)
-    assert_same_model(found, clone(model).fit(repeated), 1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:The correlations of pairs of features")
-@pytest.mark.filterwarnings("ignore:Few rows")
-@MODELS
-def test_batches_with_holes_give_what_fit_gives(model):
-    views = Views(of_two(model, with_holes()))
-    batches = clone(model)
-    for rows in (slice(0, 90), slice(90, 130), slice(130, N)):
-        batches.partial_fit(views[rows])
-    assert_same_model(batches, clone(model).fit(views), 1e-8)
-    pickled = pickle.loads(pickle.dumps(batches))
-    assert_same_model(pickled.partial_fit(views[:50]), batches.partial_fit(views[:50]))
-
-
 STORAGES = {
     "float32": lambda X: X.astype(np.float32),
     "sparse": sp.csr_array,
+    "file": in_file,
     "Dask": lambda X: da.from_array(X, chunks=(70, -1)),
     "DataFrame": pd.DataFrame,
     "nullable DataFrame": lambda X: pd.DataFrame(X).convert_dtypes(),
@@ -275,21 +252,6 @@ def test_pls_with_holes_is_that_of_covariances_by_pairs_of_columns(algorithm):
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-10)
     np.testing.assert_allclose(found.means_["X"], np.nanmean(blocks["a"], axis=0), rtol=1e-12)
     assert np.isfinite(found.predict(blocks["a"])).all()
-
-
-@HOW
-def test_holes_in_files_and_in_blocks_of_rows(missing, tmp_path):
-    blocks = of_two(CCA(), with_holes())
-    mapped = {}
-    for name, X in blocks.items():
-        np.save(tmp_path / f"{name}.npy", X)
-        mapped[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
-    expected = CCA(2, missing=missing).fit(blocks)
-    with config_context(block_rows=37):
-        found = CCA(2, missing=missing).fit(mapped)
-        scores = found.transform(mapped)
-    assert_same_model(found, expected, 1e-8)
-    np.testing.assert_allclose(scores["a"], expected.transform(blocks)["a"], atol=1e-8)
 
 
 @HOW
@@ -553,17 +515,6 @@ def test_rows_with_holes_are_scored_ranked_and_predicted(model):
     assert np.isfinite(similarities).all()
     if isinstance(model, CCA):
         assert np.isfinite(found.predict({"a": blocks["a"]})).all()
-
-
-@MODELS
-def test_a_saved_model_fills_holes_and_takes_batches(model, tmp_path):
-    views = Views(of_two(model, with_holes()))
-    found = clone(model).partial_fit(views[:150])
-    save(found, tmp_path / "model.mvcca")
-    loaded = load(tmp_path / "model.mvcca")
-    for name, scores in found.transform(views).items():
-        np.testing.assert_array_equal(loaded.transform(views)[name], scores)
-    assert_same_model(loaded.partial_fit(views[150:]), found.partial_fit(views[150:]))
 
 
 # ---- confounds, and moments about zero -----------------------------------------------------------

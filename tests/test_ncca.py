@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 
 import numpy as np
@@ -130,41 +129,6 @@ def test_a_square_is_found_in_new_rows_where_linear_cca_finds_nothing():
     test = make_nonlinear_views(400, random_state=1).views
     assert abs(CCA(1).fit(train).score(test)) < 0.15
     assert NCCA(1, bandwidth=0.1).fit(train).score(test) > 0.99
-
-
-def moved(X):
-    return 1e3 * X + 1e5
-
-
-def shuffled(X):
-    return X[np.random.default_rng(2).permutation(120)]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [shuffled, moved, csr_array, "alone", "pickled"],
-    ids=lambda own: getattr(own, "__name__", own),
-)
-def test_what_must_not_change_the_functions(change):
-    blocks = two_views()
-    model = NCCA(3).fit(blocks)
-    expected = model.transform(blocks)
-    if change == "alone":
-        found = {name: model.transform({name: X})[name] for name, X in blocks.items()}
-    elif change == "pickled":
-        found = pickle.loads(pickle.dumps(model)).transform(blocks)
-    else:
-        changed = {name: change(X) for name, X in blocks.items()}
-        model = NCCA(3).fit(changed)
-        found = model.transform(blocks if change is shuffled else changed)
-    for name, scores in expected.items():
-        np.testing.assert_allclose(found[name], scores, atol=1e-7)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_scores_have_the_precision_of_their_rows(dtype):
-    blocks = {name: block.astype(dtype) for name, block in two_views().items()}
-    assert {block.dtype for block in NCCA().fit_transform(blocks).values()} == {np.dtype(dtype)}
 
 
 def test_a_reducer_is_fitted_to_its_view_alone():

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import scipy.stats
-from estimators import DEEP, LABELS, VARIANTS, blocks_for, over
+from estimators import DEEP, LABELS, VARIANTS, blocks_for, confounds_of, over
 from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
@@ -171,10 +171,12 @@ def test_maps_without_the_estimator_rank_as_the_model_does(estimator, path):
     for name, rows in expected.rows.items():
         np.testing.assert_array_equal(found.rows[name], rows)
     assert str(Ranking.of(maps)) == str(Ranking.of(model))
+    confounds = {name: np.zeros((1, 2)) for name in confounds_of(estimator)}
+    wide = Views({views.names[0]: np.ones((1, 99)), **confounds})
     with pytest.raises(ValueError, match="features") as of_model:
-        model.project(Views({views.names[0]: np.ones((1, 99))}))
+        model.project(wide)
     with pytest.raises(ValueError, match="features") as of_maps:
-        maps.project(Views({views.names[0]: np.ones((1, 99))}))
+        maps.project(wide)
     assert str(of_maps.value) == str(of_model.value)
 
 

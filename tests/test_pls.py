@@ -113,36 +113,6 @@ def test_scaled_columns_have_no_units(algorithm):
     assert_equal_up_to_signs(model.transform(X * units, Y), expected)
 
 
-@scaled_or_not
-@every_algorithm
-def test_batches_sparse_rows_and_repetitions_give_the_same_weights(algorithm, scale):
-    X, Y = two_views()
-    X = np.where(np.abs(X) < 2, 0, X)
-    counts = np.random.default_rng(3).integers(0, 3, len(X))
-    estimator = PLS(3, algorithm=algorithm, scale=scale)
-    expected = estimator.fit(X.repeat(counts, axis=0), Y.repeat(counts, axis=0)).weights_
-    weighted = PLS(**estimator.get_params()).fit(csr_array(X), Y, sample_weight=counts)
-    batches = PLS(**estimator.get_params())
-    for rows in (slice(0, 9), slice(9, 50), slice(50, 80)):
-        batches.partial_fit(X[rows], csr_array(Y[rows]), sample_weight=counts[rows])
-    for model in (weighted, batches):
-        for name in expected:
-            np.testing.assert_allclose(model.weights_[name], expected[name], atol=1e-9)
-
-
-@scaled_or_not
-@every_algorithm
-@pytest.mark.parametrize("n", [60, 5], ids=["tall", "wide"])
-def test_a_constant_column_weighs_exactly_nothing(algorithm, scale, n):
-    X, Y = two_views(n)
-    model = PLS(algorithm=algorithm, scale=scale).fit(np.insert(X, 2, 0.1, axis=1), Y)
-    assert (model.weights_["X"][2] == 0).all()
-    expected = PLS(algorithm=algorithm, scale=scale).fit(X, Y)
-    np.testing.assert_allclose(
-        np.delete(model.weights_["X"], 2, axis=0), expected.weights_["X"], atol=1e-10
-    )
-
-
 @every_algorithm
 def test_components_that_are_not_there_are_clipped_with_a_warning(algorithm):
     X, Y = two_views()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -168,22 +167,6 @@ def test_without_rows_to_spare_all_components_weigh_the_same():
     np.testing.assert_allclose(model.expected_correlations_, 1 / np.sqrt(40))
     plain = evaluate_retrieval(views, estimator=model, similarity="cosine")
     assert evaluate_retrieval(views, estimator=model).mean() == plain.mean()
-
-
-@pytest.mark.parametrize("estimator", [CCA(3), CCA(3, reg=0.1), MVCCA(3, reg="auto")])
-def test_storage_and_batches_do_not_change_what_is_expected(estimator):
-    views = gaussian_views(300, np.array([0.9, 0.6, 0.4]), 10, seed=0)
-    expected = estimator.fit(views).expected_correlations_.copy()
-    wide = Views({name: np.repeat(X, 40, axis=1) for name, X in views.items()})
-    np.testing.assert_allclose(
-        estimator.fit(wide).expected_correlations_, expected, rtol=0, atol=0.02
-    )
-    if estimator.reg == "auto":
-        return
-    batches = clone(estimator)
-    for rows in (slice(0, 100), slice(100, 300)):
-        batches.partial_fit(views[rows])
-    np.testing.assert_allclose(batches.expected_correlations_, expected, rtol=1e-9)
 
 
 def test_of_three_views_the_mean_over_pairs_is_expected():

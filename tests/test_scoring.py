@@ -15,7 +15,6 @@ from sklearn.model_selection import (
     GridSearchCV,
     LeaveOneOut,
     cross_val_score,
-    cross_validate,
     learning_curve,
 )
 from sklearn.pipeline import make_pipeline
@@ -219,34 +218,6 @@ def test_a_pipeline_cannot_take_a_second_matrix_and_says_so():
     model = make_pipeline(StandardScaler(), CCA(2)).fit(X, Y)
     with pytest.raises(ValueError, match="Pass both as Views"):
         retrieval_scorer("mrr")(model, X, Y)
-
-
-def test_cross_validation_scores_held_out_objects():
-    X, y = Views(views()), classes()
-    folds = [(np.arange(30, 90), np.arange(30)), (np.arange(60), np.arange(60, 90))]
-    actual = cross_val_score(MVCCA(2), X, y, scoring=retrieval_scorer("map@10"), cv=folds)
-    for value, (train, test) in zip(actual, folds, strict=True):
-        scores = MVCCA(2).fit(X[train]).retrieval_scores(X[test])
-        expected = evaluate_retrieval(scores, y[test], measures="map@10", similarity="inner")
-        expected = expected.mean()["map@10"]
-        assert value == expected
-
-
-def test_a_search_over_a_pipeline_finds_the_better_model():
-    model = make_pipeline(PerView(StandardScaler()), CCA())
-    search = GridSearchCV(
-        model, {"cca__n_components": [1, 3]}, scoring=retrieval_scorer("mrr"), cv=3
-    )
-    search.fit(Views(views()))
-    assert search.best_params_ == {"cca__n_components": 3}
-
-
-def test_several_measures_at_once():
-    X, y = Views(views()), classes()
-    scoring = {name: retrieval_scorer(name) for name in ("map@10", "mrr")}
-    results = cross_validate(MLCCA(2), X, y, scoring=scoring, cv=3)
-    assert results["test_map@10"].shape == results["test_mrr"].shape == (3,)
-    assert (results["test_map@10"] != results["test_mrr"]).all()
 
 
 class Noise(TransformerMixin, BaseEstimator):

@@ -153,18 +153,6 @@ def test_models_are_stored(tmp_path, y, classifier):
         np.testing.assert_array_equal(loaded.transform(TEST)[name], scores)
 
 
-def test_weights_repeat_rows():
-    X, y = of_classes(60)
-    times = np.arange(60) % 3
-    weighted = SemanticMatching(kernel="linear").fit({"a": X}, y, sample_weight=times)
-    repeated = SemanticMatching(kernel="linear").fit(
-        {"a": X.repeat(times, axis=0)}, y.repeat(times)
-    )
-    np.testing.assert_allclose(
-        weighted.transform({"a": X})["a"], repeated.transform({"a": X})["a"], atol=1e-12
-    )
-
-
 @pytest.mark.parametrize(
     ("model", "y", "message"),
     [

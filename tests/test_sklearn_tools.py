@@ -176,15 +176,6 @@ def test_grid_search_finds_the_best_of_the_loop_by_hand(estimator, n_jobs):
     )
 
 
-@everything
-def test_grid_search_runs_over_every_kind_of_views(estimator, views):
-    X = views()
-    search = GridSearchCV(estimator, {"reg": [0.01, 1.0]}, cv=folds(X)).fit(X, CLASSES)
-    best = clone(estimator).set_params(reg=search.best_params_["reg"])
-    assert search.best_score_ == pytest.approx(np.mean(scores_by_hand(best, X, CLASSES)))
-    assert search.score(X, CLASSES) == pytest.approx(best.fit(X, CLASSES).score(X, CLASSES))
-
-
 @pytest.mark.parametrize("estimator", [CCA(), *LABELLED], ids=repr)
 def test_other_searches_run_too(estimator):
     X = paired()
@@ -577,24 +568,6 @@ def test_transformers_without_weights_are_named():
 
 
 # ---- output containers ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-@everything
-def test_estimators_give_frames_of_every_view_when_asked(estimator, views, kind):
-    X = views()
-    model = clone(estimator).fit(X, CLASSES)
-    expected = model.transform(X)
-    prefix = type(estimator).__name__.lower()
-    with config_context(transform_output=kind):
-        globally = model.transform(X)
-    locally = model.set_output(transform=kind).transform(X)
-    for frames in (globally, locally):
-        np.testing.assert_array_equal(frames.seen, X.seen)
-        for name, frame in frames.items():
-            assert type(frame).__module__.startswith(kind)
-            assert list(frame.columns) == [f"{prefix}0", f"{prefix}1"]
-            np.testing.assert_array_equal(np.asarray(frame), expected[name])
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])

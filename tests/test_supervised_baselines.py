@@ -120,16 +120,6 @@ def test_no_step_increases_the_objective(estimator):
         assert (np.diff(objectives) <= 1e-14).all()
 
 
-def test_rows_with_weights_of_lgcfl_are_scikit_learns_repeated_rows():
-    views, y = planted()
-    weights = np.random.default_rng(1).integers(0, 3, len(y))
-    model = quietly(LGCFL(0.02, scale=False, **EXACT), views, y, sample_weight=weights)
-    X = views["text"].repeat(weights, axis=0)
-    unit = np.sqrt(X.var(axis=0).mean())
-    expected = lasso(X, indicators(y).repeat(weights, axis=0), 0.02 * unit)
-    np.testing.assert_allclose(model.weights_["text"], expected, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("model", "columns"),
     [(LGCFL(0.05), slice(None)), (JRL(n_neighbors=10), 2), (CMOLRS(random_state=0), slice(None))],

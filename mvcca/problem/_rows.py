@@ -158,7 +158,7 @@ class Rows:
         """What a relative ridge of a view is multiplied by: the mean of its `variances`."""
         basis = self.reading.bases.get(name)
         if isinstance(basis, Standardized):  # columns that are left out do not count
-            return float(variances.sum() / basis.n_features)
+            return float(variances.sum() / max(basis.n_features, 1))
         return float(variances.mean())
 
     def ridged(self, name: str, B: np.ndarray, unit: float) -> np.ndarray:

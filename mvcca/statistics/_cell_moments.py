@@ -161,6 +161,8 @@ def _positive(Sigma: np.ndarray) -> tuple[np.ndarray, float]:
     """A covariance without negative eigenvalues, and the share of the trace that was added."""
     scale = np.sqrt(np.diag(Sigma))
     varies = np.flatnonzero(scale > 0)
+    if not len(varies):  # nor where squares overflow: the solver names the view
+        return Sigma, 0.0
     units = np.outer(scale[varies], scale[varies])
     values, vectors = np.linalg.eigh(Sigma[np.ix_(varies, varies)] / units)
     if values[0] >= -ROUNDING * len(values) * values[-1]:
