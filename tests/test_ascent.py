@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -16,11 +17,11 @@ from mvcca.problem.ascent import (
     NothingShared,
     Solution,
     largest,
-    least_angle_support,
     softened,
     threshold_of,
 )
 from mvcca.problem.block_covariances import BlockCovariances, CovarianceMatrix
+from mvcca.problem.least_angles import fill_best_of_few, least_angles
 
 PAIR = {("x", "y"): 1.0, ("y", "x"): 1.0}
 
@@ -50,7 +51,7 @@ def planted(n=60, widths=(30, 20), seed=0):
 def components(covariances, method, limits):
     """The best solution of each component, and the covariances without it."""
     for number, own in enumerate(limits):
-        solution = method.solve(covariances, own, number)[0]
+        solution = method.solve(covariances, [own], number)[0][0]
         covariances = method.without(covariances, solution)
         yield solution, covariances
 
@@ -134,8 +135,17 @@ def test_a_radius_below_the_root_of_ties_is_refused():
 
 
 def test_of_equal_features_the_first_are_selected():
-    assert largest(np.array([1.0, -3.0, 3.0, 1.0, 1.0]), 3).tolist() == [0, 1, 2]
-    assert largest(np.arange(3.0), 7).tolist() == [0, 1, 2]
+    Z, counts = np.array([[1.0, -3.0, 3.0, 1.0, 1.0]] * 3), np.array([1, 3, 7])
+    found = [np.flatnonzero(own).tolist() for own in largest(Z, counts)]
+    assert found == [[1], [0, 1, 2], [0, 1, 2, 3, 4]]
+
+
+def entered(z, M, count, tau=0.0):
+    """Features by least angles of τ I + (1 - τ) M on z, of which rows are held in another order."""
+    place = np.random.default_rng(0).permutation(len(z))
+    chosen, L = np.empty(count, dtype=np.int64), np.empty((count, count))
+    k = least_angles(z, count, tau, M[np.argsort(place)], place, chosen, L)
+    return sorted(chosen[:k].tolist())
 
 
 def test_least_angles_enter_features_as_scikit_learn_does():
@@ -145,9 +155,8 @@ def test_least_angles_enter_features_as_scikit_learn_does():
     X, y = rng.standard_normal((40, 15)), rng.standard_normal(40)
     M, z = X.T @ X, X.T @ y
     for count in (1, 4, 9, 13):
-        _, entered, _ = lars_path_gram(z, M, n_samples=40, max_iter=count, method="lar")
-        found = least_angle_support(z, lambda i: M[:, i], count)
-        assert found.tolist() == sorted(entered)
+        _, expected, _ = lars_path_gram(z, M, n_samples=40, max_iter=count, method="lar")
+        assert entered(z, M, count) == sorted(expected)
 
 
 def entering(z, M, count):
@@ -171,10 +180,32 @@ def test_least_angles_enter_features_that_turn_faster_than_those_that_entered():
     rng = np.random.default_rng(0)
     for _ in range(200):
         X = rng.standard_normal((20, 15)) + rng.standard_normal((20, 1))
-        M = 0.9 * np.corrcoef(X.T) + 0.1 * np.eye(15)
-        z, count = X.T @ rng.standard_normal(20) / 20, 8
-        found = least_angle_support(z, lambda i, M=M: M[:, i], count)
-        assert found.tolist() == entering(z, M, count)
+        S, count = np.corrcoef(X.T), 8
+        z = X.T @ rng.standard_normal(20) / 20
+        assert entered(z, S, count, 0.1) == entering(z, 0.9 * S + 0.1 * np.eye(15), count)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_few_features_are_weighted_best_and_rows_that_are_missing_are_named(fixed):
+    rng = np.random.default_rng(1)
+    S, Z = np.corrcoef(rng.standard_normal((30, 12)).T), rng.standard_normal((4, 12))
+    M, counts, old = 0.3 * np.eye(12) + 0.7 * S, np.array([4, 12, 4, 4]), np.zeros_like(Z)
+    old[2, np.argsort(np.abs(Z[2]))[:4]] = old[3] = 1.0  # worse features, and too many
+    held, place, asked, row = np.empty((0, 12)), np.full(12, -1), set(), 0
+    W = np.empty_like(Z)
+    while row >= 0:
+        row, missing = fill_best_of_few(Z, counts, old, fixed, 0.3, held, place, row, W)
+        if row >= 0:
+            assert missing not in asked
+            asked.add(missing)
+            held, place[missing] = np.vstack([held, S[missing]]), len(held)
+    expected = [entering(z, M, count) for z, count in zip(Z, counts, strict=True)]
+    if fixed:
+        expected[2] = np.flatnonzero(old[2]).tolist()
+    for z, w, chosen in zip(Z, W, expected, strict=True):
+        v = np.linalg.solve(M[np.ix_(chosen, chosen)], z[chosen])
+        assert np.flatnonzero(w).tolist() == chosen
+        assert_allclose(w[chosen], v / np.sqrt(z[chosen] @ v))
 
 
 # ---- the ascent ----------------------------------------------------------------------------------
@@ -195,25 +226,48 @@ def test_the_objective_climbs(limit, scheme):
     blocks = planted(widths=(30, 20, 10))
     covariances = covariances_of(blocks)
     method = BlockMethod(dict.fromkeys(permutations(blocks, 2), 1.0), scheme)
-    ascent = Ascent(covariances, dict.fromkeys(blocks, limit), method)
+    ascent = Ascent(covariances, [dict.fromkeys(blocks, limit)], method)
     rng = np.random.default_rng(0)
     for _ in range(20):
         start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
-        values = np.array(ascent.run(Solution(start, (), {}), 200, 1e-26).values)
+        [(_, end)] = ascent.run([(0, Solution(start, (), {}))], 200, 1e-26)
+        values = np.array(end.values)
         assert (np.diff(values) >= -1e-12 * np.abs(values[1:])).all()
 
 
 def test_a_count_by_soft_thresholds_is_no_ascent():
     blocks = planted(widths=(30, 20))
     limits = dict.fromkeys(blocks, Limit(count=5, shrink=True))
-    ascent = Ascent(covariances_of(blocks), limits, BlockMethod(PAIR, "horst"))
+    ascent = Ascent(covariances_of(blocks), [limits], BlockMethod(PAIR, "horst"))
     rng, fell = np.random.default_rng(0), False
     for _ in range(20):
         start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
-        fell |= bool(
-            (np.diff(ascent.run(Solution(start, (), {}), 200, 1e-26).values) < -1e-9).any()
-        )
+        [(_, end)] = ascent.run([(0, Solution(start, (), {}))], 200, 1e-26)
+        fell |= bool((np.diff(end.values) < -1e-9).any())
     assert fell
+
+
+@pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS)
+def test_starts_that_climb_together_end_where_each_would(limit):
+    blocks = planted(widths=(30, 20, 10))
+    method = BlockMethod(dict.fromkeys(permutations(blocks, 2), 1.0))
+    problems = [dict.fromkeys(blocks, limit)]
+    if limit.count:
+        problems += [dict.fromkeys(blocks, replace(limit, count=n)) for n in (3, 10)]
+    ascent, rng, starts = (
+        Ascent(covariances_of(blocks), problems, method),
+        np.random.default_rng(1),
+        [],
+    )
+    for i in range(9):
+        start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
+        starts.append((i % len(problems), Solution(start, (), {})))
+    for (problem, found), start in zip(ascent.run(starts, 300, 1e-20), starts, strict=True):
+        [(_, alone)] = ascent.run([start], 300, 1e-20)
+        assert problem == start[0]
+        for name, w in alone.weights.items():
+            assert_allclose(found.weights[name], w, atol=1e-9)
+            assert np.count_nonzero(w) <= (problems[problem][name].count or len(w))
 
 
 @pytest.mark.parametrize("deflation", ["scores", "weights", "pmd"])
@@ -240,7 +294,9 @@ def test_deflated_covariances_are_those_of_deflated_rows(deflation):
             S = rows["x"].T @ rows["y"] / (n - 1)
             within = rows["y"].T @ rows["y"] / (n - 1)
             assert_allclose(covariances.matrix("y", "y"), within, atol=1e-12)
-            assert_allclose(covariances.column("y", 3), within[:, 3], atol=1e-12)
+            for i in (3, 1, 3):
+                held, place = covariances.held_columns("y", i)
+            assert_allclose(held[place[[3, 1]]], within[[3, 1]], atol=1e-12)
         assert_allclose(covariances.matrix("x", "y"), S, atol=1e-10)
         v = rng.standard_normal(S.shape[1])
         assert_allclose(covariances.image("x", "y", v), S @ v, atol=1e-9)
@@ -270,7 +326,7 @@ def test_blocks_without_covariance_are_named():
     S[0, 1] = S[1, 0] = 0.5
     covariances = BlockCovariances(CovarianceMatrix(S, {"x": slice(0, 3), "y": slice(3, 7)}))
     with pytest.raises(NothingShared, match="View 'x' has no covariance with the views"):
-        BlockMethod(PAIR).solve(covariances, {"x": Limit(count=2), "y": Limit(count=2)})
+        BlockMethod(PAIR).solve(covariances, [{"x": Limit(count=2), "y": Limit(count=2)}])
 
 
 def test_batch_factors_hide_the_signal_from_singular_vectors_but_not_from_columns():
@@ -285,7 +341,7 @@ def test_batch_factors_hide_the_signal_from_singular_vectors_but_not_from_column
     limits = dict.fromkeys(blocks, Limit(count=10))
     found = {}
     for start in ("columns", "svd"):
-        best = BlockMethod(PAIR, start=start).solve(covariances_of(blocks), limits)[0]
+        best = BlockMethod(PAIR, start=start).solve(covariances_of(blocks), [limits])[0][0]
         found[start] = [np.flatnonzero(w).tolist() for w in best.weights.values()]
     assert found["columns"] == [list(range(10))] * 2
     assert not set(found["svd"][0]) & set(range(10))

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from mvcca import RGCCA, SparseCCA, Views
-from mvcca.model_selection import feature_counts
 from mvcca.model_selection.feature_counts import counts_up_to
 from mvcca.model_selection.fold_statistics import InnerFolds
+from mvcca.problem import ascent
 from mvcca.statistics import Moments
 
 
@@ -62,7 +62,7 @@ def test_features_are_found_beside_a_factor_of_each_view(widths):
 )
 def test_folds_measure_what_refits_would(fitted, small, share_equal, monkeypatch):
     """But where a number of features of large views starts from the ends of the one before."""
-    monkeypatch.setattr(feature_counts, "_SMALL", small)
+    monkeypatch.setattr(ascent, "_SMALL", small)
     rows, differences = Views(fitted[0]), []
     results = SparseCCA().fit(rows).cv_results_
     folds = InnerFolds.of(rows, None, few=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -28,6 +29,7 @@ from mvcca.views.by_view import value_by_view
 
 _LEAST_CORRELATION = 4.0  # of held-out rows, times the root of their number
 _MOST_COMPONENTS = 10
+_SEARCH_TOL = 1e-18  # squared relative change, which moves held-out correlations by about 1e-9
 
 
 class SparseCCA(RGCCA):
@@ -189,9 +191,8 @@ class SparseCCA(RGCCA):
         if not by_products:
             check_memory(self, rows.views)
         posed, of_folds = training_parts(self, rows, self.random_state, by_products=by_products)
-        source = FromCovariances(
-            of_folds, self._method(posed), partial(self._limits_of_setting, posed)
-        )
+        method = replace(self._method(posed), tol=_SEARCH_TOL)
+        source = FromCovariances(of_folds, method, partial(self._limits_of_setting, posed))
         widths = {name: int(np.count_nonzero(f)) for name, f in posed.factors.items()}
         trials: list[Trials] = []
         settings: list[Mapping[str, Any]] = []

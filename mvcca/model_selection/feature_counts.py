@@ -7,7 +7,7 @@ of any weights: rows are read once, whatever is tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,6 @@ from mvcca.problem.block_covariances import BlockCovariances, Covariances, Vecto
 TAUS = (1.0, 0.5, 0.1)
 _COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80)  # then each about 1.7 times the one before
 _MOST = 1000  # features that are no longer few; all are tried besides
-_NEAR = 2.0  # times as many features, up to which the ends of one number are starts of another
-_SMALL = 100_000  # covariances of two views, up to which all numbers have separate starts
 _MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
 
 LimitsOf = Callable[[Setting], dict[str, Limit]]
@@ -45,13 +43,10 @@ class LeftOutFold:
         Of the rows of all other folds, without the components before.
     held_out : Covariances
         Of held-out rows, of the same features in the same units.
-    ends : dict
-        Solutions for τ = 1 by the numbers of features, from which others start.
     """
 
     covariances: BlockCovariances
     held_out: Covariances
-    ends: dict[Any, list[Solution]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,48 +80,21 @@ class FromCovariances:
     ) -> Iterator[tuple[int, Solution | None]]:
         """The best solution of each setting; None if views have nothing more in common."""
         part = self.parts[left_out[0]]
-        few_first = sorted(enumerate(settings), key=lambda own: -_order(own[1])[0])
-        for number, setting in few_first:
-            yield number, self.solution(part, self.limits_of(setting))
+        for tau in sorted({own["tau"] for own in settings}, reverse=True):
+            numbers = [number for number, own in enumerate(settings) if own["tau"] == tau]
+            yield from zip(
+                numbers, self.solutions(part, [settings[i] for i in numbers]), strict=True
+            )
         part.covariances.forget()
 
-    def solution(self, part: LeftOutFold, limits: Mapping[str, Limit]) -> Solution | None:
-        """As `BlockMethod.solve` finds it; solutions for τ = 1 are found once."""
-        relaxed = {name: replace(own, tau=1.0) for name, own in limits.items()}
-        key = tuple(own.count for own in limits.values())
+    def solutions(self, part: LeftOutFold, settings: Sequence[Setting]) -> list[Solution | None]:
+        """Those of settings of one τ, as `BlockMethod.solve` finds them."""
+        problems = [self.limits_of(own) for own in settings]
         try:
-            if key not in part.ends:
-                part.ends[key] = self.method.solve(
-                    part.covariances, relaxed, self.number, self._near(part, key)
-                )
-            if limits == relaxed:
-                return part.ends[key][0]
-            known = None
-            if not all(own.dense(part.covariances.base.sizes[n]) for n, own in limits.items()):
-                known = [own.weights for own in part.ends[key]]
-            return self.method.solve(part.covariances, limits, self.number, known or ())[0]
+            found = self.method.solve(part.covariances, problems, self.number)
         except NothingShared:
-            return None
-
-    def _near(self, part: LeftOutFold, counts: tuple[int | None, ...]) -> list[Vectors]:
-        """Weights of the nearest numbers of features that are solved, if they are near enough.
-
-        None of small views, for which separate starts take little and end a little better.
-        """
-        sizes = sorted(part.covariances.base.sizes.values())
-        if sizes[-2] * sizes[-1] <= _SMALL:
-            return []
-
-        def apart(others: tuple[int | None, ...]) -> float:
-            both = list(zip(counts, others, strict=True))
-            if any(own is None or known is None for own, known in both):
-                return np.inf
-            return max(abs(np.log(own / known)) for own, known in both if own and known)
-
-        nearest = min(part.ends, key=apart, default=None)
-        if nearest is None or apart(nearest) > np.log(_NEAR):
-            return []
-        return [own.weights for own in part.ends[nearest]]
+            return [None] * len(problems)
+        return [own[0] if own else None for own in found]
 
     def values(
         self, model: Solution | None, fold: int
@@ -143,7 +111,7 @@ class FromCovariances:
         """Models of the next component, of what one with this setting leaves."""
         parts = []
         for part in self.parts:
-            found = self.solution(part, self.limits_of(setting))
+            (found,) = self.solutions(part, [setting])
             left = part.covariances
             if found is not None:
                 left = self.method.without(left, found)

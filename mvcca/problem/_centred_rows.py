@@ -128,8 +128,11 @@ class CentredRows:
         return self._scaled(scores)
 
     def of_few(self, v: np.ndarray) -> np.ndarray:
-        """X̄v, (n_rows,), from the columns with weights only, where rows are dense and in memory."""
-        used = np.flatnonzero(v)
+        """X̄v of one vector or many as columns, from the columns of X with weights only.
+
+        Of sparse rows, and of rows in files, all columns are multiplied.
+        """
+        used = np.flatnonzero(v if v.ndim == 1 else v.any(axis=1))
         if self.parts is None or self.parts[0].is_sparse or 4 * len(used) >= len(v):
             return np.asarray(self.forward(v))
         X, left = self.parts

@@ -7,13 +7,15 @@ w_jᵀ M_j w_j = 1, M_j = τ_j I + (1 - τ_j) S_jj, and few features. One block 
 
 g is convex, so that the objective climbs wherever that maximum is exact. Only covariances are
 needed: nothing here knows of rows. The best of several starts is kept, since few starts lead to the
-best maximum; `Ascent.starts` says which.
+best maximum; `Ascent.starts` says which. All starts climb together, as rows of one matrix for each
+block, and so do those of problems that differ in numbers of features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -25,19 +27,21 @@ from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import Scaling, Whitener
 
 Links = Mapping[tuple[str, str], float]
+Limits = Mapping[str, "Limit"]  # by block
 
 # g and its derivative.
-SCHEMES: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
-    "horst": (lambda x: x, lambda _: 1.0),
+SCHEMES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "horst": (lambda x: x, np.ones_like),
     "factorial": (lambda x: x * x, lambda x: 2 * x),
-    "centroid": (abs, lambda x: -1.0 if x < 0 else 1.0),
+    "centroid": (np.abs, lambda x: np.where(x < 0, -1.0, 1.0)),
 }
 _RACE_STEPS = 3  # of every start
 _RACERS = 3  # that go on
 _NEAR_STEPS, _NEAR = 30, 1e-8  # until the best of them is known
 _MOST_STEPS = 1000
 _MANY = 150  # features, above which there are fewer starts
-_COLLINEAR = 1e-10  # share of the variance of a feature that others do not explain
+_NEAR_COUNTS = 2.0  # times as many features, up to which the ends of one number start another
+_SMALL = 100_000  # covariances of two blocks, up to which all numbers have separate starts
 _LEAST_SHARE = 1e-10  # of the covariance of the first component, above which there is another
 _ROUNDING = 1e-20  # squared relative change of weights
 
@@ -80,17 +84,17 @@ class Limit:
         return size if self.count is None else min(size, self.count)
 
 
-def largest(z: np.ndarray, count: int) -> np.ndarray:
-    """Positions of the largest |z|, in order; of equal ones, the first."""
-    if count >= len(z):
-        return np.arange(len(z))
-    sizes = np.abs(z)
-    least = np.partition(sizes, len(z) - count)[len(z) - count]
-    above = np.flatnonzero(sizes > least)
-    return np.sort(np.append(above, np.flatnonzero(sizes == least)[: count - len(above)]))
+def largest(Z: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Whether each |z| is among the largest of its row, so many; of equal ones, the first."""
+    sizes, places = np.abs(Z), Z.shape[1] - np.minimum(counts, Z.shape[1])
+    ordered = np.partition(sizes, np.unique(places), axis=1)
+    least = np.take_along_axis(ordered, places[:, None], axis=1)
+    above, ties = sizes > least, sizes == least
+    left = counts - above.sum(axis=1)
+    return np.asarray(above | (ties & (ties.cumsum(axis=1) <= left[:, None])))
 
 
-def softened(z: np.ndarray, least: float) -> np.ndarray:
+def softened(z: np.ndarray, least: Any) -> np.ndarray:
     """Soft threshold, sign(z) (|z| - least)₊."""
     return np.sign(z) * np.maximum(np.abs(z) - least, 0)
 
@@ -128,113 +132,10 @@ def threshold_of(z: np.ndarray, radius: float) -> float:
     return float((a - radius * np.sqrt(max(m * b - a * a, 0) / (m - radius**2))) / m)
 
 
-def least_angle_support(
-    z: np.ndarray, column: Callable[[int], np.ndarray], count: int
-) -> np.ndarray:
-    """The first features that enter least-angle regression of the matrix M on z, in order.
-
-    `column` returns columns of M, of which only those of entering features are asked for.
-    """
-    left, is_free = z.copy(), z != 0  # constant columns have none
-    chosen, columns = np.empty(count, dtype=int), np.empty((count, len(z)))
-    inverse, k = np.zeros((count, count)), 0  # of M of the chosen features
-    while is_free.any():
-        i = int((np.abs(left) * is_free).argmax())
-        is_free[i], new = False, column(i)
-        along = np.ones(k + 1)
-        along[:k] = -inverse[:k, :k] @ new[chosen[:k]]
-        rest = float(along @ new[np.append(chosen[:k], i)])
-        if rest <= _COLLINEAR * new[i]:
-            continue
-        chosen[k], columns[k], k = i, new, k + 1
-        inverse[:k, :k] += along[:, None] * (along / rest)
-        if k == count:
-            break
-        slopes = (inverse[:k, :k] @ np.sign(left[chosen[:k]])) @ columns[:k]
-        size = abs(left[i])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steps = np.array([(size - left) / (1 - slopes), (size + left) / (1 + slopes)])
-        ahead = (steps > 0) & is_free
-        left -= steps[ahead].min(initial=size) * slopes
-    return np.sort(chosen[:k])
-
-
-class Blocks:
-    """The best weights of each block for given z, with what is known of their constraints."""
-
-    def __init__(self, covariances: BlockCovariances, limits: Mapping[str, Limit]) -> None:
-        self.covariances = covariances
-        self.limits = limits
-
-    def best(
-        self, name: str, z: np.ndarray, old: np.ndarray | None, fixed: bool = False
-    ) -> np.ndarray:
-        """The largest zᵀw under the limit of a block; no less than of `old`, where one is given.
-
-        Where it is not found exactly, `fixed` keeps the features of `old`.
-        """
-        limit = self.limits[name]
-        if limit.positive:
-            z = np.maximum(z, 0)
-            if not z.any():
-                raise NothingShared(name, "positive ")
-        if limit.radius is not None:
-            w = softened(z, threshold_of(z, limit.radius))
-        elif limit.tau == 1 and limit.shrink and not limit.dense(len(z)):
-            assert limit.count is not None
-            rest = np.delete(np.abs(z), largest(z, limit.count))
-            w = softened(z, rest.max(initial=0))
-        elif limit.tau == 1:
-            w, chosen = np.zeros(len(z)), largest(z, limit.features(len(z)))
-            w[chosen] = z[chosen]
-        elif limit.dense(len(z)):
-            white = self.whitener(name)
-            coordinates = white.project(z[:, None])
-            return np.asarray(white.lift(coordinates / np.linalg.norm(coordinates))[:, 0])
-        else:
-            return self._few(name, z, old, fixed)
-        return w / np.linalg.norm(w)
-
-    def whitener(self, name: str) -> Any:
-        """W with WᵀMW = I."""
-        tau, known = self.limits[name].tau, self.covariances.known
-        size = self.covariances.base.sizes[name]
-        if tau == 1:
-            return Scaling(np.ones(size))
-        if ("whitener", name, tau) not in known:
-            M = (1 - tau) * self.covariances.matrix(name, name)
-            if not M.diagonal().any():  # earlier components took all of a view
-                raise NothingShared(name)
-            M[np.diag_indices(size)] += tau * (M.diagonal() > 0)
-            known["whitener", name, tau] = Whitener.of(M)
-        return known["whitener", name, tau]
-
-    def _few(self, name: str, z: np.ndarray, old: np.ndarray | None, fixed: bool) -> np.ndarray:
-        """The better one of the support by least angles and the old one; the latter if `fixed`."""
-        limit, supports = self.limits[name], []
-        assert limit.count is not None
-
-        def column(i: int) -> np.ndarray:
-            found = (1 - limit.tau) * self.covariances.column(name, i)
-            found[i] += limit.tau
-            return found
-
-        if old is not None and 0 < np.count_nonzero(old) <= limit.count:
-            supports.append(np.flatnonzero(old))
-        if not (fixed and supports):
-            supports.append(least_angle_support(z, column, limit.count))
-        found = []
-        for chosen in supports:
-            key = ("inverse", name, limit.tau, chosen.tobytes())
-            if key not in self.covariances.known:
-                M = np.array([column(int(i))[chosen] for i in chosen])
-                self.covariances.known[key] = np.linalg.pinv(M, hermitian=True)
-            v = self.covariances.known[key] @ z[chosen]
-            size = float(z[chosen] @ v)
-            w = np.zeros(len(z))
-            w[chosen] = v / np.sqrt(size) if size > 0 else 0.0
-            found.append((size, w))
-        return max(found, key=lambda own: own[0])[1]
+def _normalized(W: np.ndarray) -> np.ndarray:
+    """Rows of length 1, but for those that are 0."""
+    norms = np.linalg.norm(W, axis=1, keepdims=True)
+    return W / np.where(norms > 0, norms, 1)
 
 
 # ---- all blocks ----------------------------------------------------------------------------------
@@ -284,6 +185,15 @@ class NothingShared(ValueError):
         )
 
 
+def _apart(runs: Sequence[tuple[int, Solution]]) -> list[tuple[int, Solution]]:
+    """Up to three runs that are not near each other."""
+    apart: list[tuple[int, Solution]] = []
+    for own in runs:
+        if len(apart) < _RACERS and not any(own[1].is_near(other) for _, other in apart):
+            apart.append(own)
+    return apart
+
+
 @dataclass(frozen=True, eq=False)
 class BlockMethod:
     """What is maximized over which blocks, and how one component is removed before the next.
@@ -322,39 +232,73 @@ class BlockMethod:
     def solve(
         self,
         covariances: BlockCovariances,
-        limits: Mapping[str, Limit],
+        problems: Sequence[Limits],
         number: int = 0,
-        known: Iterable[Vectors] = (),
-    ) -> list[Solution]:
-        """The best end of all starts and up to two others, the best one first.
+        known: Sequence[Vectors] = (),
+    ) -> list[list[Solution]]:
+        """The best end of all starts and up to two others, the best one first, of each problem.
+
+        Solutions for τ = 1 are kept with the covariances. The ends of one number of features of
+        large blocks start the next one.
 
         Parameters
         ----------
         covariances : BlockCovariances
             Without the components before.
-        limits : mapping of str to Limit
-            Constraint of each block, in the order in which they are updated.
+        problems : sequence of mapping of str to Limit
+            Constraint of each block, in the order in which they are updated. Problems may differ
+            in numbers of features.
         number : int
             Number of the component, from 0.
-        known : iterable of mapping
+        known : sequence of mapping
             Weights to start from, in place of other starts.
 
         Raises
         ------
         NothingShared
-            If no start leads anywhere.
+            If no start of any problem leads anywhere.
         """
-        ascent, known = Ascent(covariances, limits, self), list(known)
-        sizes, tau = covariances.base.sizes, {j: own.tau for j, own in limits.items()}
-        if not known and any(
-            tau[j] < 1 and not own.dense(sizes[j]) for j, own in limits.items()
-        ):  # which columns have the largest covariances says little of correlations
-            of_covariances = {j: replace(own, tau=1.0) for j, own in limits.items()}
-            known = [own.weights for own in self.solve(covariances, of_covariances, number)]
-        found = ascent.best_of(known or ascent.starts(number))
-        if any(own.positive for own in limits.values()):
+        if known:
+            return self._climbed(covariances, problems, [known] * len(problems))
+        sizes = covariances.base.sizes
+        keys = [tuple(own.values()) for own in problems]
+        is_covariance = all(own.tau == 1 for own in keys[0])
+        ends = covariances.known.setdefault(("ends",), {}) if is_covariance else {}
+        new = {key: own for key, own in zip(keys, problems, strict=True) if key not in ends}
+        starts: dict[Any, Sequence[Vectors]] = {}
+        if not is_covariance:  # the largest covariances say little of correlations
+            few = [
+                key
+                for key, own in new.items()
+                if not all(limit.tau == 1 or limit.dense(sizes[j]) for j, limit in own.items())
+            ]
+            relaxed = [{j: replace(own, tau=1.0) for j, own in new[key].items()} for key in few]
+            found = self.solve(covariances, relaxed, number) if few else []
+            starts = {
+                key: [own.weights for own in best] for key, best in zip(few, found, strict=True)
+            }
+        few_first = sorted(new, key=lambda key: sum(_counts(key, sizes)))
+        is_large = is_covariance and np.prod(sorted(sizes.values())[-2:]) > _SMALL
+        for batch in [[key] for key in few_first] if is_large else [few_first] if new else []:
+            for key in batch:
+                near = _nearest(key, ends, sizes) if is_large else ()
+                ascent = Ascent(covariances, [new[key]], self)
+                starts.setdefault(key, near or [*ascent.starts(number)])
+            limits = [new[key] for key in batch]
+            climbed = self._climbed(covariances, limits, [starts[key] for key in batch])
+            ends |= dict(zip(batch, climbed, strict=True))
+        return [ends[key] for key in keys]
+
+    def _climbed(
+        self,
+        covariances: BlockCovariances,
+        problems: Sequence[Limits],
+        starts: Sequence[Sequence[Vectors]],
+    ) -> list[list[Solution]]:
+        found = Ascent(covariances, problems, self).best_of(starts)
+        if any(own.positive for own in problems[0].values()):
             return found
-        return [self._signed(covariances, own) for own in found]
+        return [[self._signed(covariances, own) for own in ends] for ends in found]
 
     def components(
         self,
@@ -371,7 +315,7 @@ class BlockMethod:
         first = None
         for number in range(most):
             try:
-                found = self.solve(covariances, limits_of(number), number, known)[0]
+                found = self.solve(covariances, [limits_of(number)], number, known)[0][0]
             except NothingShared:
                 if first is None:
                     raise
@@ -409,91 +353,240 @@ class BlockMethod:
         )
 
 
+def _counts(limits: Iterable[Limit], sizes: Mapping[str, int]) -> list[int]:
+    return [own.features(size) for own, size in zip(limits, sizes.values(), strict=True)]
+
+
+def _nearest(
+    key: tuple[Limit, ...],
+    ends: Mapping[tuple[Limit, ...], Sequence[Solution]],
+    sizes: Mapping[str, int],
+) -> list[Vectors]:
+    """Where the nearest numbers of features that are solved ended, if they are near enough."""
+    counts = np.log(_counts(key, sizes))
+    apart = {own: np.abs(np.log(_counts(own, sizes)) - counts).max() for own in ends}
+    nearest = min(apart, key=apart.__getitem__, default=None)
+    if nearest is None or apart[nearest] > np.log(_NEAR_COUNTS):
+        return []
+    return [own.weights for own in ends[nearest]]
+
+
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """The problem of one component.
+    """Problems of one component.
 
     Attributes
     ----------
     covariances : BlockCovariances
         S_jk of all blocks.
-    limits : mapping of str to Limit
-        Constraint of each block, in the order in which they are updated.
+    problems : sequence of mapping of str to Limit
+        Constraint of each block, in the order in which they are updated. All have those of the
+        first, but for numbers of features.
     method : BlockMethod
         The objective, and where to start.
     """
 
     covariances: BlockCovariances
-    limits: Mapping[str, Limit]
+    problems: Sequence[Limits]
     method: BlockMethod
 
-    def best_of(self, starts: Iterable[Vectors]) -> list[Solution]:
-        """Run a few steps from every start, and the best of them to the end; the best one first."""
+    @property
+    def limits(self) -> Limits:
+        """Constraints of the first problem."""
+        return self.problems[0]
+
+    @cached_property
+    def counts(self) -> dict[str, np.ndarray]:
+        """Numbers of features of each block, by problem."""
+        sizes = self.covariances.base.sizes
+        return {j: np.array([own[j].features(sizes[j]) for own in self.problems]) for j in sizes}
+
+    # ---- one block -------------------------------------------------------------------------------
+
+    def best(
+        self,
+        name: str,
+        Z: np.ndarray,
+        problem: np.ndarray,
+        old: np.ndarray | None = None,
+        fixed: bool = False,
+    ) -> np.ndarray:
+        """The largest zᵀw under the limit of a block, for each row z; 0 for z = 0.
+
+        Least angles need not find it: then the features of `old` count, too, and alone if `fixed`.
+        """
+        limit, counts, size = self.limits[name], self.counts[name][problem], Z.shape[1]
+        if limit.positive:
+            Z = np.maximum(Z, 0)
+        if limit.radius is not None:
+            return _normalized(np.array([softened(z, threshold_of(z, limit.radius)) for z in Z]))
+        if limit.tau == 1 and limit.shrink and counts.max() < size:
+            least = np.partition(np.abs(Z), size - counts[0] - 1, axis=1)
+            return _normalized(softened(Z, least[:, [size - counts[0] - 1]]))
+        if limit.tau == 1:
+            return _normalized(np.where(largest(Z, counts), Z, 0))
+        W, whole = np.zeros_like(Z), counts >= size
+        if whole.any():
+            white = self.whitener(name)
+            W[whole] = white.lift(_normalized(white.project(Z[whole].T).T).T).T
+        if not whole.all():
+            few = ~whole
+            old = np.zeros_like(Z) if old is None else old
+            W[few] = self._few(name, Z[few], counts[few], old[few], fixed)
+        return W
+
+    def whitener(self, name: str) -> Any:
+        """W with WᵀMW = I."""
+        tau, known = self.limits[name].tau, self.covariances.known
+        size = self.covariances.base.sizes[name]
+        if tau == 1:
+            return Scaling(np.ones(size))
+        if ("whitener", name, tau) not in known:
+            M = (1 - tau) * self.covariances.matrix(name, name)
+            if not M.diagonal().any():  # earlier components took all of a view
+                raise NothingShared(name)
+            M[np.diag_indices(size)] += tau * (M.diagonal() > 0)
+            known["whitener", name, tau] = Whitener.of(M)
+        return known["whitener", name, tau]
+
+    def _few(
+        self, name: str, Z: np.ndarray, counts: np.ndarray, old: np.ndarray, fixed: bool
+    ) -> np.ndarray:
+        from mvcca.problem.least_angles import fill_best_of_few
+
+        W, tau, row = np.empty_like(Z), self.limits[name].tau, 0
+        held, place = self.covariances.held_columns(name)
+        while row >= 0:
+            row, missing = fill_best_of_few(Z, counts, old, fixed, tau, held, place, row, W)
+            if row >= 0:
+                held, place = self.covariances.held_columns(name, missing)
+        return W
+
+    # ---- all blocks ------------------------------------------------------------------------------
+
+    def best_of(self, starts: Sequence[Sequence[Vectors]]) -> list[list[Solution]]:
+        """Run a few steps from every start of each problem, and the best of them to the end.
+
+        Returns
+        -------
+        ends : list of list of Solution
+            The best one first, of each problem; none if its starts lead nowhere.
+
+        Raises
+        ------
+        NothingShared
+            If no start of any problem leads anywhere.
+        """
+        together: dict[tuple[str, ...], list[tuple[int, Solution]]] = {}
+        for problem, own in enumerate(starts):
+            for weights in own:
+                one = problem, Solution(dict(weights), (), {})
+                together.setdefault(tuple(weights), []).append(one)
         runs, failure = [], None
-        for weights in starts:
+        for batch in together.values():
             try:
-                runs.append(self.run(Solution(dict(weights), (), {}), _RACE_STEPS, self.method.tol))
+                runs += self.run(batch, _RACE_STEPS, self.method.tol)
             except NothingShared as error:
                 failure = error
         if not runs:
             raise failure or NothingShared(next(iter(self.limits)))
-        runs.sort(key=lambda own: -own.value)
-        apart: list[Solution] = []
-        for own in runs:
-            if len(apart) < _RACERS and not any(own.is_near(other) for other in apart):
-                apart.append(own)
         tol, is_rough = self.method.tol, self.method.tol > _NEAR
         steps = _MOST_STEPS if is_rough else _NEAR_STEPS
-        ends = [self.run(own, steps, max(tol, _NEAR)) for own in apart]
-        ends.sort(key=lambda own: -own.value)
-        return ends if is_rough else [self.run(ends[0], _MOST_STEPS, tol, fixed=True), *ends[1:]]
+        apart = [one for own in self._by_value(runs) for one in _apart(own)]
+        ends = self._by_value(self.run(apart, steps, max(tol, _NEAR)))
+        if not is_rough:
+            best = self.run([own[0] for own in ends if own], _MOST_STEPS, tol, fixed=True)
+            for problem, solution in best:
+                ends[problem][0] = problem, solution
+        return [[solution for _, solution in own] for own in ends]
 
-    def run(self, start: Solution, most_steps: int, tol: float, *, fixed: bool = False) -> Solution:
+    def _by_value(self, runs: Sequence[tuple[int, Solution]]) -> list[list[tuple[int, Solution]]]:
+        """Those of each problem, the best one first."""
+        ordered = sorted(runs, key=lambda own: -own[1].value)
+        return [[own for own in ordered if own[0] == i] for i in range(len(self.problems))]
+
+    def run(
+        self,
+        starts: Sequence[tuple[int, Solution]],
+        most_steps: int,
+        tol: float,
+        *,
+        fixed: bool = False,
+    ) -> list[tuple[int, Solution]]:
         """Update every block in turn until weights do not change any more.
 
         Parameters
         ----------
-        start : Solution
-            Weights to start from; without values, they need not obey their limits, and blocks
-            without weights follow from those with some.
+        starts : sequence of (int, Solution)
+            Numbers of problems and weights to start from, of the same blocks; without values, they
+            need not obey their limits, and blocks without weights follow from those with some.
         most_steps : int
             Number of turns.
         tol : float
             As of `BlockMethod`.
         fixed : bool, default=False
             Whether features that least angles chose stay the same.
+
+        Returns
+        -------
+        ends : list of (int, Solution)
+            In the order of the starts, without those that lead nowhere.
+
+        Raises
+        ------
+        NothingShared
+            If no start leads anywhere.
         """
         links, (g, slope) = self.method.links, SCHEMES[self.method.scheme]
-        blocks, w = Blocks(self.covariances, self.limits), dict(start.weights)
         image, linked = self.covariances.image, self._linked()
+        problem = np.array([own for own, _ in starts])
+        w = {j: np.array([own.weights[j] for _, own in starts]) for j in starts[0][1].weights}
         images = {(j, k): image(j, k, w[k]) for j, k in links if k in w}
         for j in self._in_reach(w):
-            z = self._sum(j, {k: 1.0 for k in linked[j] if k in w}, images)
-            w[j] = blocks.best(j, z, None)
+            z = sum(links[j, k] * images[j, k] for k in linked[j] if k in w)
+            w[j] = self.best(j, np.asarray(z), problem)
             images |= {(k, j): image(k, j, w[j]) for k in linked[j]}
-        shared = {(j, k): float(w[j] @ images[j, k]) for j, k in links}
-        trace, change = list(start.values), np.inf
-        for _ in range(most_steps):
-            before, change = change, 0.0
+        shared = {(j, k): np.sum(w[j] * images[j, k], axis=1) for j, k in links}
+        traces = [list(own.values) for _, own in starts]
+        ends: dict[Any, tuple[int, Solution]] = {}
+        rows, change, obeys = np.arange(len(starts)), np.full(len(starts), np.inf), bool(traces[0])
+        for step in range(most_steps):
+            before, change = change, np.zeros(len(rows))
             for j in self.limits:
-                z = self._sum(j, {k: slope(shared[j, k]) for k in linked[j]}, images)
-                new = blocks.best(j, z, w[j] if trace else None, fixed)
-                change = max(change, float(np.sum((new - w[j]) ** 2) / (new @ new)))
-                w[j] = new
+                z = sum(
+                    links[j, k] * slope(shared[j, k])[:, None] * images[j, k] for k in linked[j]
+                )
+                old = w[j] if obeys or step else None
+                new = self.best(j, np.asarray(z), problem, old, fixed)
+                norms = np.sum(new**2, axis=1)
+                moved = np.sum((new - w[j]) ** 2, axis=1) / np.where(norms > 0, norms, 1)
+                change, w[j] = np.maximum(change, moved), new
                 for k in linked[j]:
-                    images[k, j] = image(k, j, w[j])
-                    shared[j, k] = shared[k, j] = float(w[j] @ images[j, k])
-            trace.append(sum(c * g(shared[pair]) for pair, c in links.items()))
-            if change < tol or before <= change < _ROUNDING:
+                    images[k, j] = image(k, j, new)
+                    shared[j, k] = shared[k, j] = np.sum(new * images[j, k], axis=1)
+            values = sum(c * g(shared[pair]) for pair, c in links.items())
+            for row, value in zip(rows, np.asarray(values).tolist(), strict=True):
+                traces[row].append(value)
+            still = (change < tol) | ((before <= change) & (change < _ROUNDING))
+            lost = {j: ~w[j].any(axis=1) for j in self.limits}
+            is_lost = np.any([*lost.values()], axis=0)
+            done = still | is_lost | (step == most_steps - 1)
+            for i in np.flatnonzero(done & ~is_lost).tolist():
+                row, own = rows[i], {j: w[j][i] for j in self.limits}
+                reached = {pair: float(x[i]) for pair, x in shared.items()}
+                ends[row] = int(problem[i]), Solution(own, tuple(traces[row]), reached)
+            if done.all():
                 break
-        return Solution({j: w[j] for j in self.limits}, tuple(trace), shared)
-
-    def _sum(self, j: str, factors: Mapping[str, float], images: Mapping[Any, Any]) -> np.ndarray:
-        """z_j, of which something must be left."""
-        z = sum(self.method.links[j, k] * factor * images[j, k] for k, factor in factors.items())
-        if not np.any(z):
-            raise NothingShared(j)
-        return np.asarray(z)
+            if done.any():
+                left = ~done
+                rows, problem, change = rows[left], problem[left], change[left]
+                w = {j: W[left] for j, W in w.items()}
+                images = {pair: own[left] for pair, own in images.items()}
+                shared = {pair: own[left] for pair, own in shared.items()}
+        if not ends:
+            name = next(j for j, rows_lost in lost.items() if rows_lost.any())
+            raise NothingShared(name, "positive " if self.limits[name].positive else "")
+        return [ends[row] for row in sorted(ends)]
 
     def _linked(self) -> dict[str, list[str]]:
         return {j: [k for k in self.limits if (j, k) in self.method.links] for j in self.limits}
@@ -546,13 +639,13 @@ class Ascent:
 
     def _directions(self, number: int, whiten: bool) -> Iterator[dict[str, np.ndarray]]:
         """The solution of the problem with g(x) = x and one constraint on all blocks together."""
-        blocks, covariances = Blocks(self.covariances, self.limits), self.covariances
+        covariances = self.covariances
         if self.method.deflation == "pmd":  # later starts are singular vectors of the whole
             covariances = BlockCovariances(covariances.base)
         else:
             number = 0
         units = {
-            j: blocks.whitener(j) if whiten else Scaling(np.ones(self.covariances.base.sizes[j]))
+            j: self.whitener(j) if whiten else Scaling(np.ones(self.covariances.base.sizes[j]))
             for j in self.limits
         }
         between = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from mvcca.problem._centred_rows import CentredRows
 
-Vectors = Mapping[str, np.ndarray]  # (n_features,) by block
+Vectors = Mapping[str, np.ndarray]  # (n_features,) by block, or many as rows, (n, n_features)
 _MOST_BYTES = 2**28  # of covariances between two blocks that are held
 _LADDER = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 260, 440, 750, 1280)
 Factors = tuple[tuple[np.ndarray, np.ndarray], ...]  # of matrices of rank one, a bᵀ
@@ -29,7 +29,7 @@ class Covariances(Protocol):
         """Number of features of each block."""
 
     def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
-        """S_jk v, (n_features of j,)."""
+        """S_jk v, (n_features of j,), of one vector or many as rows."""
 
     def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
         """S_jk, some columns at a time."""
@@ -58,10 +58,10 @@ class CovarianceMatrix:
     def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
         """S_jk v, from the rows of the features that have weights."""
         own, other = self.places[j], self.places[k]
-        used = np.flatnonzero(v)
-        if 4 * len(used) < len(v):
-            return v[used] @ self.matrix[used + other.start, own]
-        return self.matrix[own, other] @ v
+        used = _used(v)
+        if 4 * len(used) < v.shape[-1]:
+            return v[..., used] @ self.matrix[used + other.start, own]
+        return v @ self.matrix[other, own]
 
     def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
         """S_jk."""
@@ -101,8 +101,8 @@ class CovarianceProducts:
         """S_jk v, from covariances that are held, or the rows."""
         for pair in ((j, k), (k, j)) if j != k else ():
             if pair in self.held:
-                used, S = np.flatnonzero(v), self.held[pair]
-                return S[:, used] @ v[used] if pair == (j, k) else v[used] @ S[used]
+                used, S = _used(v), self.held[pair]
+                return v[..., used] @ (S[:, used].T if pair == (j, k) else S[used])
         return self._back(j, self._scores(k, v))
 
     def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
@@ -117,8 +117,8 @@ class CovarianceProducts:
             held = np.empty((sizes[j], sizes[k]), order="F" if sizes[j] > sizes[k] else "C")
         for start in range(0, sizes[k], width):
             own = slice(start, min(start + width, sizes[k]))
-            chosen = np.eye(sizes[k], own.stop - start, -start)
-            part = self._back(j, self._scores(k, chosen))
+            chosen = np.eye(own.stop - start, sizes[k], start)
+            part = self._back(j, self._scores(k, chosen)).T
             if held is not None:
                 held[:, own] = part
             yield part
@@ -134,15 +134,13 @@ class CovarianceProducts:
     def _scores(self, k: str, v: np.ndarray) -> np.ndarray:
         found = []
         for name, own in self._views_of(k):
-            scaled = (self.factors[name] * v[own].T).T
-            rows = self.rows[name]
-            found.append(rows.of_few(scaled) if v.ndim == 1 else rows.forward(scaled))
+            found.append(self.rows[name].of_few((self.factors[name] * v[..., own]).T))
         return np.asarray(sum(found))
 
     def _back(self, j: str, scores: np.ndarray) -> np.ndarray:
         views = [name for name, _ in self._views_of(j)]
-        found = [(self.factors[n] * self.rows[n].backward(scores).T).T for n in views]
-        return np.concatenate(found)
+        found = [self.factors[n] * self.rows[n].backward(scores).T for n in views]
+        return np.concatenate(found, axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,17 +165,17 @@ class BlockCovariances:
     known: dict[Any, Any] = field(default_factory=dict)
 
     def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
-        """S_jk v, (n_features of j,)."""
+        """S_jk v, (n_features of j,), of one vector or many as rows."""
         u = self.base.image(j, k, self.rotated(k, v))
         for w, p in self.removed.get(j, ()):
-            u = u - p * (w @ u)
+            u = u - np.multiply.outer(u @ w, p)
         for a, b in self.less.get((j, k), ()):
-            u = u - a * (b @ v)
+            u = u - np.multiply.outer(v @ b, a)
         return u
 
     def forget(self) -> None:
         """Drop what takes memory, to be found again when it is asked for."""
-        kept = {key: own for key, own in self.known.items() if key[0] == "sums"}
+        kept = {key: own for key, own in self.known.items() if key[0] in ("sums", "ends")}
         self.known.clear()
         self.known.update(kept)
         if isinstance(self.base, CovarianceProducts):
@@ -186,7 +184,7 @@ class BlockCovariances:
     def rotated(self, j: str, w: np.ndarray) -> np.ndarray:
         """Weights of the rows that give the scores of w on what is left of them, A_1 A_2 … w."""
         for own, p in reversed(self.removed.get(j, ())):
-            w = w - own * (p @ w)
+            w = w - np.multiply.outer(w @ p, own)
         return w
 
     def matrix(self, j: str, k: str) -> np.ndarray:
@@ -221,13 +219,26 @@ class BlockCovariances:
                 part -= np.outer(a, b[rows])
             yield part
 
-    def column(self, j: str, i: int) -> np.ndarray:
-        """Column i of S_jj, which is kept."""
-        if (j, i) not in self.known:
-            own = np.zeros(self.base.sizes[j])
-            own[i] = 1.0
-            self.known[j, i] = self.image(j, j, own)
-        return np.asarray(self.known[j, i])
+    def held_columns(self, j: str, i: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Columns of S_jj that were asked for, and now that of feature i.
+
+        Returns
+        -------
+        held : ndarray, shape (n, n_features)
+            The columns, as rows.
+        place : ndarray, shape (n_features,)
+            Which of them is that of each feature; -1 for none.
+        """
+        size = self.base.sizes[j]
+        empty = np.empty((8, size)), np.full(size, -1)
+        held, place = self.known.setdefault(("columns", j), empty)
+        if i is not None:
+            n = place.max() + 1
+            if n == len(held):
+                held = np.concatenate([held, np.empty_like(held)])
+                self.known["columns", j] = held, place
+            held[n], place[i] = self.image(j, j, np.eye(1, size, i)[0]), n
+        return held, place
 
     def largest_columns(self, j: str, k: str, count: int, n_columns: int) -> np.ndarray:
         """Columns of S_jk with the largest sums of their `count` largest squares, best first.
@@ -305,3 +316,8 @@ def _through(new: Mapping[str, tuple[np.ndarray, np.ndarray]], j: str, a: np.nda
         return a
     w, p = new[j]
     return np.asarray(a - p * (w @ a))
+
+
+def _used(v: np.ndarray) -> np.ndarray:
+    """Features with weights, in one vector or any of the rows."""
+    return np.flatnonzero(v if v.ndim == 1 else v.any(axis=0))
