@@ -24,7 +24,7 @@ from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._file import reason_of
 from mvcca.blocks.sources._file_rows import FileRows, as_ids
 from mvcca.blocks.sources._npz import kind_of_sparse, names_of_members, read_npz
-from mvcca.blocks.sources._open import OPEN
+from mvcca.blocks.sources._open import OPEN, is_source
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import content_of
 from mvcca.blocks.sources._text_rows import folder_of_texts, table_in_text
@@ -250,19 +250,16 @@ def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> F
         If the file is missing, damaged or misses a value, or contains neither real numbers nor
         text.
     """
-    path, key = path_and_key(file)
+    path, _ = path_and_key(file)
     with _reading(path):
-        kind = content_of(str(path))
-        if kind not in (".npy", ".npz"):
-            table = read_table(file, reading, **given)
-            if table.missing is not None:
-                raise SourceError(f"{file}: {table.missing}")
-            matrix = table.matrix
-            if isinstance(matrix, RowSource):
-                matrix = matrix.read(0, len(matrix))
-            return replace(table, matrix=matrix)
-        array = read_npy(path) if kind == ".npy" else read_npz(path, key)
-    return FileRows(file, array, took=f"{file}: read as an array: {_size(array)}")
+        if content_of(str(path)) == ".npy":  # whose array may have any shape
+            array = read_npy(path)
+            return FileRows(file, array, took=f"{file}: read as an array: {_size(array)}")
+    table = read_table(file, reading, **given)
+    if table.missing is not None:
+        raise SourceError(f"{file}: {table.missing}")
+    matrix = table.matrix
+    return replace(table, matrix=matrix.read(0, len(matrix))) if is_source(matrix) else table
 
 
 def path_and_key(name: str) -> tuple[Path, str | None]:
