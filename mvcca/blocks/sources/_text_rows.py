@@ -21,7 +21,6 @@ from mvcca.blocks.sources._file_rows import FileRows, no_column
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._stream import Text, is_workbook, text_of
 from mvcca.blocks.sources._text import (
-    NamedColumns,
     TextTable,
     as_strings,
     first_lines,
@@ -71,24 +70,24 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     source = TextTable(text, dialect, [] if is_text else places, place)
     if other := _by_height(source, reading):
         return table_in_text(file, other, as_cells=as_cells)
-    cells, lines_of_rows, matrix = {}, None, source if source.kept is None else source.kept
     what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
-    if as_cells or is_text:
-        rows, lines_of_rows = source.cells()
-        matrix = None if as_cells else rows[:, places].astype(object)
+    found = FileRows(file, source.in_memory(), source.ids, source=source)
     if as_cells:
+        rows, numbers = source.cells()
         own = names or [f"{stem} {j}" for j in range(width)]
         cells = {name: np.char.strip(rows[:, j]) for j, name in enumerate(own) if j != place}
+        found = FileRows(file, None, source.ids, cells=cells, lines=numbers)
         what = f"{len(cells):,} columns"
     elif is_text:
+        rows, numbers = source.cells()
+        found = replace(found, matrix=rows[:, places].astype(object), lines=numbers)
         what = f"texts in column {places[0] + 1}"
-    elif matrix is source.kept and source.columns is not None:
-        matrix = NamedColumns.of(matrix, source.columns)
-    took = _took(file, dialect, len(source), what, place)
-    name = (names[place] if names and place is not None else "") or "id"
-    missing = None if source.holes is None else source.missing_in_words()
-    of_numbers = None if as_cells else source
-    return FileRows(file, matrix, source.ids, took, name, missing, of_numbers, cells, lines_of_rows)
+    return replace(
+        found,
+        took=_took(file, dialect, len(source), what, place),
+        id_name=(names[place] if names and place is not None else "") or "id",
+        missing=None if source.holes is None else source.missing_in_words(),
+    )
 
 
 def _by_height(source: TextTable, reading: ReadOptions) -> ReadOptions | None:
