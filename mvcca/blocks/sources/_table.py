@@ -24,7 +24,7 @@ from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._file import reason_of
 from mvcca.blocks.sources._file_rows import FileRows, as_ids
 from mvcca.blocks.sources._npz import kind_of_sparse, names_of_members, read_npz
-from mvcca.blocks.sources._open import OPEN, is_source
+from mvcca.blocks.sources._open import OPEN
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import content_of
 from mvcca.blocks.sources._text_rows import folder_of_texts, table_in_text
@@ -258,8 +258,7 @@ def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> F
     table = read_table(file, reading, **given)
     if table.missing is not None:
         raise SourceError(f"{file}: {table.missing}")
-    matrix = table.matrix
-    return replace(table, matrix=matrix.read(0, len(matrix))) if is_source(matrix) else table
+    return table.in_memory()
 
 
 def path_and_key(name: str) -> tuple[Path, str | None]:
