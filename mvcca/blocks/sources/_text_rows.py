@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from mvcca.blocks.checks import few
+from mvcca.blocks.checks import few, repeated
 from mvcca.blocks.sources._dialect import (
     Dialect,
     ReadOptions,
@@ -147,27 +146,26 @@ def _place_of_ids(file: str, dialect: Dialect, reading: ReadOptions) -> int | No
 
 
 def _reject_twice(file: str, names: Sequence[str]) -> None:
-    ordered = np.argsort(np.array(names), kind="stable")
-    for a, b in pairwise(ordered):
-        if names[a] == names[b]:
-            raise SourceError(
-                f"{file}: columns {a + 1} and {b + 1} have the same name, {names[a]!r}; rename one"
-            )
+    if twice := repeated(names):
+        a, b, *_ = (place for place, name in enumerate(names, start=1) if name == twice[0])
+        raise SourceError(
+            f"{file}: columns {a} and {b} have the same name, {twice[0]!r}; rename one"
+        )
 
 
 def _places(file: str, dialect: Dialect, reading: ReadOptions, ids: int | None) -> list[int]:
     """The columns to read."""
-    names, found = dialect.names, {}
-    known = {name: place for place, name in enumerate(names or ())}
-    for what, wanted in (("columns", reading.columns), ("drop", reading.drop)):
-        places = {one: known.get(one, column_place(one, None, dialect.width)) for one in wanted}
-        for one, place in places.items():
-            if place is None:
-                raise no_column(file, one, names)
-        found[what] = list(places.values())
-    left = {*found["drop"], ids}
-    rest = [place for place in found["columns"] or range(dialect.width) if place not in left]
-    if not rest:
+    known = {name: place for place, name in enumerate(dialect.names or ())}
+
+    def place_of(name: str) -> int:
+        place = known.get(name, column_place(name, None, dialect.width))
+        if place is None:
+            raise no_column(file, name, dialect.names)
+        return place
+
+    left = {ids, *map(place_of, reading.drop)}
+    wanted = list(map(place_of, reading.columns)) or range(dialect.width)
+    if not (rest := [place for place in wanted if place not in left]):
         raise SourceError(f"{file}: expected columns of numbers beside the ids")
     return sorted(rest)
 
