@@ -339,7 +339,10 @@ def test_an_alignment_takes_pairs_of_ids(capsys):
     with open("pairs.csv", "a") as file:
         file.write("v1,v600\n")
     assert main(command) == 1
-    assert "pairs.csv: 1 ids are not in y.csv, such as 'v600'" in capsys.readouterr().err
+    assert (
+        "y.csv: 1 of 41 ids of pairs.csv are not there, such as 'v600'; add"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_migration_matches_the_rows_of_both_models(capsys):

@@ -505,7 +505,7 @@ def test_matrices_by_columns_and_damaged_files_are_refused(cells, tmp_path):
     with pytest.raises(ValueError, match=r"is damaged: rows 0 to 10 name columns .* of 120"):
         source.read(0, 10)
     (tmp_path / "text.h5ad").write_text("cells")
-    with pytest.raises(ValueError, match=r"text\.h5ad.*: cannot be opened"):
+    with pytest.raises(ValueError, match=r"text\.h5ad.*: cannot be read"):
         open_matrix(tmp_path / "text.h5ad")
 
 

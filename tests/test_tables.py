@@ -159,6 +159,7 @@ FILES = {  # name of the file: what is in it, and options that it needs
     "glove.txt": lambda: NO_HEADER.replace(",", " "),
     "word2vec.bin": word2vec,
     "packed.bin": lambda: word2vec(b""),
+    "columns.store": lambda: parquet(lambda pa: pa.table({"key": IDS, "vector": X.tolist()})),
     "store.parquet": lambda: parquet(
         lambda pa: pa.table({"key": IDS, "text": ["a"] * N, "vector": X.tolist(), "n": range(N)})
     ),
@@ -300,6 +301,9 @@ BAD = {  # name, content, options of reading, message
     "infinity": ("a.csv", PLAIN.replace(str(X[5, 2]), "Inf"), {}, "line 7 (S005), column 'g2'"),
     "short": ("a.csv", PLAIN.replace(f",{X[5, 3]}\n", "\n"), {},
               "line 7 has 4 cells, the others have 5"),
+    "words": ("a.csv", "cat,dog\ncat,bird\nowl,dog\n", {},
+              "its columns hold texts, such as 'cat'; name one of them, as in columns='2'. Label "
+              "sets are a .txt file with a line for each row, its labels separated by commas"),
     "footer": ("a.txt", text() + "n = 40\n", {}, "line 42 has 1 cell, the others have 5"),
     "name twice": ("a.csv", PLAIN.replace("g3", "g1"), {},
                    "columns 3 and 5 have the same name, 'g1'; rename one"),

@@ -8,19 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block
 from mvcca.blocks.sources import FileRows, read_cells, read_whole
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import checked_output, configured
+from mvcca.cli.inputs import checked_output, configured, dense_rows
 from mvcca.cli.notes import ROWS
 from mvcca.cli.reading import opened, reading_of, telling
 from mvcca.cli.signatures import chosen
 from mvcca.interop.alignment import Alignment, align_unpaired
 from mvcca.machine.written_files import check_format
 from mvcca.persistence import save
-from mvcca.views.files import places_of, with_agreeing_ids
-from mvcca.views.shared_ids import why_unmatched
+from mvcca.views.files import rows_of_ids
 
 
 def run(options: Namespace) -> None:
@@ -30,7 +28,7 @@ def run(options: Namespace) -> None:
     output = checked_output(options.output, files)
     names = {"x": options.first, "y": options.second}
     tables = opened(names, options)
-    x, y = map(_rows, tables.values())
+    x, y = (dense_rows(table.file, table.matrix) for table in tables.values())
     pairs = None
     if options.pairs is not None and options.id is None:
         pairs = _pairs(options.pairs, options)
@@ -45,15 +43,6 @@ def run(options: Namespace) -> None:
     save(found.model, output)
     facts: dict[str, Any] = {"file": str(output), "failed": found.has_failed}
     show(options, f"{output}: model of the views x and y", facts | found.as_dict())
-
-
-def _rows(table: FileRows) -> np.ndarray:
-    """The rows of a file, which must be numbers."""
-    block = as_block(table.matrix).in_memory()
-    if block.is_sparse or block.holds_texts():
-        kind = "sparse ones" if block.is_sparse else "texts"
-        raise CommandError(f"{table.file}: expected dense rows of numbers, got {kind}")
-    return np.asarray(block.matrix)
 
 
 def _pairs(file: str, options: Namespace) -> np.ndarray:
@@ -85,19 +74,8 @@ def _pairs_of_ids(options: Namespace, tables: dict[str, FileRows]) -> np.ndarray
     for ids, table in zip(cells.cells.values(), tables.values(), strict=True):
         if table.ids is None:
             raise CommandError(f"{table.file}: expected a file that names its rows, for --pairs")
-        if reading.match_ids:
-            every, place = np.unique(ids, return_inverse=True)
-            known = {"": table, options.pairs: FileRows(options.pairs, None, every)}
-            *_, own = with_agreeing_ids(known, reading.match_ids).values()
-            ids = np.asarray(own.ids)[place]
-        missing = ids[~np.isin(ids, table.ids)]
-        if len(missing):
-            cause = why_unmatched({options.pairs: ids.tolist(), table.file: table.ids.tolist()})
-            raise CommandError(
-                f"{options.pairs}: {len(missing):,} ids are not in {table.file}, such as "
-                f"{str(missing[0])!r}" + (f". {cause}" if cause else "")
-            )
-        found.append(places_of(table.ids, ids))
+        missing = f"ids of {options.pairs} are not there"
+        found.append(rows_of_ids(table, ids, options.pairs, missing, reading.match_ids))
     return np.array(found).T
 
 

@@ -61,60 +61,52 @@ def without_holes(
 def _rows_with_holes(views: Views, name: str) -> np.ndarray:
     """Which objects miss a value in a view, (n_objects,)."""
     block, found = views.block(name), np.zeros(len(views), dtype=bool)
-    if isinstance(block.matrix, NamedColumns) and block.dtype.kind == "U":  # confounds
+    if block.dtype.kind == "U":  # confounds
         found[views.objects(name)] = np.any([holes_of(own) for own in block.matrix.T], axis=0)
-        return found
-    if not block.holds_numbers():
-        return found
-    parts = [
-        np.zeros(part.shape[0], dtype=bool) if part.is_finite()
-        else np.isnan(part.dense().matrix if part.is_sparse else part.matrix).any(axis=1)
-        for part in block.row_blocks()
-    ]  # fmt: skip
-    found[views.objects(name)[np.concatenate(parts)]] = True
+    elif block.holds_numbers():
+        parts = [
+            np.zeros(part.shape[0], dtype=bool) if part.is_finite()
+            else np.isnan(part.dense().matrix if part.is_sparse else part.matrix).any(axis=1)
+            for part in block.row_blocks()
+        ]  # fmt: skip
+        found[views.objects(name)] = np.concatenate(parts)
     return found
 
 
 def _filled(views: Views, name: str, files: Mapping[str, str]) -> tuple[np.ndarray, list[str]]:
     """The rows of a view with means of its columns where values are missing."""
-    block = views.block(name).in_memory()
+    block, file = views.block(name).in_memory(), files[name]
     columns: Any = getattr(views[name], "columns", None)
     if block.dtype.kind == "U":
-        filled, lines = _filled_cells(files[name], dict(zip(columns, block.matrix.T, strict=True)))
-        return NamedColumns.of(np.column_stack([*filled.values()]), tuple(columns)), lines
+        return _filled_cells(file, NamedColumns.of(block.matrix, columns))
     if block.is_sparse:
-        raise CommandError(f"{files[name]}: --missing mean would make sparse rows dense; give drop")
+        raise CommandError(f"{file}: --missing mean would make sparse rows dense; give drop")
     matrix = np.array(block.matrix, dtype=float)
     holes = np.isnan(matrix)
     if (empty := np.flatnonzero(holes.all(axis=0))).size:
-        raise CommandError(f"{files[name]}: column {empty[0] + 1} holds no value; --drop it")
+        raise CommandError(f"{file}: column {empty[0] + 1} holds no value; --drop it")
     matrix[holes] = np.broadcast_to(np.nanmean(matrix, axis=0), matrix.shape)[holes]
-    said = (
-        f"{files[name]}: {holes.sum():,} of {holes.size:,} values were missing; the mean of their "
-        "column stands for them."
-    )
+    what = "values were missing; the mean of their column stands for them."
+    said = f"{file}: {holes.sum():,} of {holes.size:,} {what}"
     return matrix if columns is None else NamedColumns.of(matrix, tuple(columns)), [said]
 
 
-def _filled_cells(
-    file: str, cells: Mapping[str, np.ndarray]
-) -> tuple[dict[str, np.ndarray], list[str]]:
+def _filled_cells(file: str, cells: NamedColumns) -> tuple[np.ndarray, list[str]]:
     """Confounds with the mean of a column, or the level of categories, that are missing."""
-    found, said = dict(cells), []
-    for name, column in cells.items():
+    assert cells.columns is not None
+    found, said = [], []
+    for name, column in zip(cells.columns, np.asarray(cells).T, strict=True):
         holes = holes_of(column)
+        found.append(column)
         if not holes.any():
             continue
-        known = [cell for cell in column[~holes] if is_number(cell)]
+        known = [float(cell) for cell in column[~holes] if is_number(cell)]
         is_numeric = len(known) == (~holes).sum() > 0
-        fill = repr(float(np.mean([float(cell) for cell in known]))) if is_numeric else _LEVEL
-        found[name] = np.where(holes, fill, column)
+        found[-1] = np.where(holes, repr(float(np.mean(known))) if is_numeric else _LEVEL, column)
         what = "its mean stands" if is_numeric else f"the level {_LEVEL!r} stands"
-        said.append(
-            f"{file}: {holes.sum():,} of {len(holes):,} values of {name!r} were missing; "
-            f"{what} for them."
-        )
-    return found, said
+        counts = f"{holes.sum():,} of {len(holes):,} values of {name!r}"
+        said.append(f"{file}: {counts} were missing; {what} for them.")
+    return NamedColumns.of(np.column_stack(found), cells.columns), said
 
 
 def holes_of(column: np.ndarray) -> np.ndarray:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block
 from mvcca.blocks.sources import FileRows, NamedColumns
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError, UsageError
@@ -77,7 +76,7 @@ def _matched(
 ) -> tuple[Views, dict[str, FileRows], dict[str, np.ndarray]]:
     """Variables and confounds of the same subjects, their tables, and rows of these by view."""
     tables = opened(files, options, holes=True, confounds=beside)
-    tables = {name: _named_in_memory(table) for name, table in tables.items()}
+    tables = {name: table.in_memory() for name, table in tables.items()}
     for name, table in tables.items():
         if table.missing is not None and options.missing == "error" and name not in beside:
             raise CommandError(
@@ -100,16 +99,6 @@ def _matched(
         note(f"{len(common):,} of {n_most:,} subjects are in all files")
     rows = {n: places_of(own.ids, common) for n, own in tables.items() if own.ids is not None}
     return Views(matrices).with_ids(common), tables, rows
-
-
-def _named_in_memory(table: FileRows) -> FileRows:
-    """A table in memory, with the names of its columns."""
-    block = as_block(table.matrix)
-    if not block.is_lazy:
-        return table
-    matrix = block.in_memory().matrix
-    named = matrix if table.columns is None else NamedColumns.of(matrix, table.columns)
-    return replace(table, matrix=named)
 
 
 def _columns(views: Views, view: str, file: str) -> dict[str, np.ndarray]:

@@ -205,9 +205,7 @@ def _distinct_indicators(values: np.ndarray) -> tuple[csr_array, np.ndarray]:
     """Distinct rows of a dense indicator matrix, compared by their bits, and each row's code."""
     is_one = values != 0
     bits = np.packbits(is_one, axis=1)
-    words = np.zeros((len(bits), max(8, -(-bits.shape[1] // 8) * 8)), np.uint8)
-    words[:, : bits.shape[1]] = bits
-    words = words.view(np.uint64)
+    words = np.pad(bits, ((0, 0), (0, 8 - bits.shape[1] % 8))).view(np.uint64)
     order = np.lexsort(words.T)
     ordered = words[order]
     is_new = np.ones(len(order), bool)
@@ -215,11 +213,7 @@ def _distinct_indicators(values: np.ndarray) -> tuple[csr_array, np.ndarray]:
     first = order[is_new]  # of equal rows, since the sort is stable
     codes = np.empty(len(order), np.intp)
     codes[order] = np.argsort(np.argsort(first))[np.cumsum(is_new) - 1]
-    is_one = is_one[np.sort(first)]
-    columns = np.nonzero(is_one)[1].astype(np.int32)
-    ends = np.append(0, np.cumsum(is_one.sum(axis=1))).astype(np.int32)
-    vectors = csr_array((np.ones(len(columns), np.uint8), columns, ends), shape=is_one.shape)
-    return vectors, codes
+    return csr_array(is_one[np.sort(first)], dtype=np.uint8), codes
 
 
 def distinct_sets(matrix: csr_array) -> tuple[csr_array, np.ndarray]:

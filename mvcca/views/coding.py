@@ -169,7 +169,8 @@ def _columns(table: Any, name: str) -> _Columns | None:
         return {
             str(one): _column(table[key]) for one, key in zip(labels, table.columns, strict=True)
         }
-    if hasattr(table, "read") or not _may_hold_text(table):
+    kind = getattr(table, "dtype", np.dtype(object) if isinstance(table, list | tuple) else None)
+    if hasattr(table, "read") or getattr(kind, "kind", "f") not in "OUSMm":
         return None
     cells = np.asarray(table)
     cells = cells[:, None] if cells.ndim == 1 else cells
@@ -183,9 +184,8 @@ def _columns(table: Any, name: str) -> _Columns | None:
 
 def _column(cells: Any) -> tuple[np.ndarray, list[Any] | None]:
     kind = getattr(cells, "dtype", None)
-    order = getattr(kind, "categories", None)  # of pandas; those of polars are in order of texts
-    if order is not None and not hasattr(cells, "iloc"):
-        order = None
+    is_pandas = hasattr(cells, "iloc")  # categories of polars are in order of texts
+    order = getattr(kind, "categories", None) if is_pandas else None
     array = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
     if getattr(kind, "kind", "") == "M":  # dates with a time zone are objects
         array = array.astype("datetime64[ns]") if array.dtype.kind != "O" else array
@@ -194,19 +194,10 @@ def _column(cells: Any) -> tuple[np.ndarray, list[Any] | None]:
     return np.asarray(array), None if order is None else list(order)
 
 
-def _may_hold_text(table: Any) -> bool:
-    dtype = getattr(table, "dtype", None)
-    if dtype is not None:
-        return getattr(dtype, "kind", "f") in "OUSMm"
-    return isinstance(table, list | tuple)
-
-
 def _is_loose(table: Any) -> bool:
     """Whether a container of numbers must be converted, since no matrix is made of it by itself."""
-    if isinstance(table, Mapping):
-        return True
-    dtype = getattr(table, "dtype", None)
-    return getattr(dtype, "kind", "") in ("U", "S", "O") and not hasattr(table, "dtypes")
+    kind = getattr(getattr(table, "dtype", None), "kind", "f")
+    return isinstance(table, Mapping) or (kind in "USO" and not hasattr(table, "dtypes"))
 
 
 # ---- cells --------------------------------------------------------------------------------------

@@ -377,17 +377,16 @@ def common_columns(a: Labels, b: Labels) -> tuple[Any, Any, np.ndarray | None]:
                 f"{b.n_labels}. If vocabularies differ between views, pass word vectors "
                 "(mvcca.Labels.word_sums)."
             )
-        if both_sets:
-            return a.vectors, b.vectors, None
-        return a.dense(), b.dense(), None  # real label vectors may consist of 0 and 1
+    elif not both_sets and not np.array_equal(a.vocabulary, b.vocabulary):
+        different = sorted({*a.vocabulary} ^ {*b.vocabulary}, key=by_name)
+        raise ValueError(
+            "All real label vectors must have the same columns; columns on one side only: "
+            f"{few(different)}."
+        )
     if not both_sets:
-        if not np.array_equal(a.vocabulary, b.vocabulary):
-            different = sorted({*a.vocabulary} ^ {*b.vocabulary}, key=by_name)
-            raise ValueError(
-                "All real label vectors must have the same columns; columns on one side only: "
-                f"{few(different)}."
-            )
-        return a.dense(), b.dense(), a.vocabulary
+        return a.dense(), b.dense(), a.vocabulary  # real label vectors may consist of 0 and 1
+    if a.vocabulary is None or b.vocabulary is None:
+        return a.vectors, b.vectors, None
     names = sorted({*a.vocabulary, *b.vocabulary}, key=by_name)
     column = {name: number for number, name in enumerate(names)}
     return _spread(a, column), _spread(b, column), as_vocabulary(names)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.sources._file import CsrFile, library, reason_of
-from mvcca.blocks.sources._hdf5 import Hdf5Dataset, reject_links, reject_other_files
+from mvcca.blocks.sources._file import CsrFile
+from mvcca.blocks.sources._hdf5 import Hdf5Dataset, open_hdf5, reject_links, reject_other_files
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 
 __all__ = ["from_sparse_dataset", "ids_of_h5ad", "open_h5ad"]
@@ -24,7 +24,7 @@ class SparseHdf5(CsrFile):
     """A CSR matrix in a group of an HDF5 file."""
 
     def _open(self) -> None:
-        with _file(self.path) as file:
+        with open_hdf5(self.path) as file:
             assert self.key is not None
             reject_links(self.path, file, self.key)
             group = file[self.key]
@@ -40,14 +40,14 @@ class SparseHdf5(CsrFile):
 
     @contextmanager
     def _arrays(self) -> Iterator[Any]:
-        with _file(self.path) as file:
+        with open_hdf5(self.path) as file:
             yield file[self.key]
 
 
 def open_h5ad(path: str | os.PathLike[str], key: str | None = None) -> RowSource:
     """The matrix of an ``.h5ad`` file: ``X``, or another one such as ``layers/counts``."""
     key = "X" if key is None else key.strip("/")
-    with _opened(path) as file:
+    with open_hdf5(path) as file:
         reject_links(os.fspath(path), file, key)
         if key not in file:
             held = ["X", *(f"layers/{name}" for name in file.get("layers", ()))]
@@ -64,7 +64,7 @@ def open_h5ad(path: str | os.PathLike[str], key: str | None = None) -> RowSource
 
 def ids_of_h5ad(path: str | os.PathLike[str], ids: str | None) -> np.ndarray:
     """A column of ``obs``; its index, if there is none such."""
-    with _opened(path) as file:
+    with open_hdf5(path) as file:
         reject_links(os.fspath(path), file, "obs")
         table = file["obs"]
         name: str = ids if ids is not None and ids in table else table.attrs["_index"]
@@ -131,17 +131,3 @@ def _names_of_columns(file: Any, key: str) -> tuple[str, ...] | None:
     index = table.attrs["_index"]
     reject_links(file.filename, table, index)
     return tuple(_column(table[index]))
-
-
-@contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """An HDF5 file; what the library raises for a damaged one names the file."""
-    try:
-        with _file(path) as file:
-            yield file
-    except OSError as error:
-        raise SourceError(f"{os.fspath(path)}: cannot be opened: {reason_of(error)}") from error
-
-
-def _file(path: str | os.PathLike[str]) -> Any:
-    return library("h5py", ".h5ad").File(path, "r")

@@ -111,7 +111,7 @@ class ArrowRows(RowSource):
             at += values.shape[1]
         return block
 
-    def _misses(self, name: str, row: int) -> SourceError:
+    def _misses(self, name: str, row: int | np.integer) -> SourceError:
         return SourceError(
             f"{self.name}: values are missing in column {name!r}, first in row {row}. Fill them "
             "in, or leave out these rows."

@@ -47,10 +47,6 @@ class ChunkedArray(FileSource):
     def _stored(self, array: Any) -> Stored:
         """What is stored of an array, and how chunks that are not read: the end of a warning."""
 
-    def _links(self) -> str:
-        """What links in the file lead to, as sentences that follow an error."""
-        return ""
-
     def _open(self) -> None:
         with self._arrays() as arrays:
             self._choose({key: array.shape or () for key, array in arrays.items()})

@@ -47,12 +47,8 @@ class DaskRows(RowSource):
 
     def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray | csr_array]:
         for start, stop in ranges:
-            block = self.array[start:stop].compute()
-            reject_masks(block)
-            if self.is_sparse:
-                yield csr_array(block, dtype=self.dtype)
-            else:
-                yield np.array(block, dtype=self.dtype, order="C")  # the user may hold it
+            block = _as_block(self.array[start:stop].compute(), start, self.dtype)
+            yield block if self.is_sparse else np.array(block)  # the user may hold it
 
     def deferred(self) -> tuple[Any, Callable[[Any, int], Any]]:
         return self.array, partial(_as_block, dtype=self.dtype)

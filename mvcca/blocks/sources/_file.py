@@ -88,6 +88,10 @@ class FileSource(RowSource):
         """Files that hold the numbers."""
         return [self.path]
 
+    def _links(self) -> str:
+        """What links in the file lead to, as sentences that follow an error."""
+        return ""
+
     def _choose(self, shapes: Mapping[str | None, tuple[int, ...]]) -> None:
         """Set the key to one of these arrays; by default to the only matrix."""
         if None in shapes:  # the file is the array
@@ -99,7 +103,7 @@ class FileSource(RowSource):
                 found = ", ".join(map(repr, matrices)) or f"none among {list(shapes)}"
                 raise SourceError(
                     f"{self.shown}: expected one matrix, found {found}. Name the one you mean: "
-                    "open_matrix(path, key=...)."
+                    f"open_matrix(path, key=...).{self._links()}"
                 )
             [self.key] = matrices
         elif (key := self.key.strip("/")) in shapes:
@@ -107,6 +111,7 @@ class FileSource(RowSource):
         else:
             raise SourceError(
                 f"{self.shown}: no array {key!r}; there are {sorted(map(str, shapes))}."
+                f"{self._links()}"
             )
 
     def _check_claim(self, claimed: int, stored: int | None = None) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from mvcca.blocks.checks import few
 from mvcca.blocks.places import row_in_words
 from mvcca.blocks.sources._dialect import ReadOptions
-from mvcca.blocks.sources._row_source import SourceError
+from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
 
 __all__ = ["FileRows", "as_ids", "no_column"]
@@ -123,6 +123,15 @@ class FileRows:
                 f"{self.file}: id {str(ordered[twice[0]])!r} is in {first} and in {again}; keep "
                 "one of them"
             )
+
+    def in_memory(self) -> FileRows:
+        """The same rows in memory, with the names of their columns."""
+        if not isinstance(self.matrix, RowSource):
+            return self
+        rows = self.matrix.read(0, len(self.matrix))
+        if self.columns is not None and isinstance(rows, np.ndarray):
+            rows = NamedColumns.of(rows, self.columns)
+        return replace(self, matrix=rows)
 
     def turned(self) -> FileRows:
         """The table whose rows are the columns of this one."""

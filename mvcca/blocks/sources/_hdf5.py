@@ -14,7 +14,7 @@ from mvcca.blocks.sources._chunked import ChunkedArray, Stored
 from mvcca.blocks.sources._file import library
 from mvcca.blocks.sources._row_source import SourceError
 
-__all__ = ["Hdf5Dataset", "from_dataset", "reject_links", "reject_other_files"]
+__all__ = ["Hdf5Dataset", "from_dataset", "open_hdf5", "reject_links", "reject_other_files"]
 
 _COPY = "Copy them into a data set: file.create_dataset(name, data=old[:])."
 
@@ -24,7 +24,7 @@ class Hdf5Dataset(ChunkedArray):
 
     @contextmanager
     def _arrays(self) -> Iterator[Mapping[str | None, Any]]:
-        with self._file() as file:
+        with open_hdf5(self.path) as file:
             found: dict[str | None, Any] = {}
             file.visititems(lambda name, item: found.update(self._listed(name, item)))
             yield found
@@ -34,20 +34,11 @@ class Hdf5Dataset(ChunkedArray):
 
     @contextmanager
     def _array(self) -> Iterator[Any]:
-        with self._file() as file:
+        with open_hdf5(self.path) as file:
             yield file[self.key]
 
-    def _file(self) -> Any:
-        return library("h5py", os.path.splitext(self.path)[1]).File(self.path, "r")
-
-    def _choose(self, shapes: Mapping[str | None, tuple[int, ...]]) -> None:
-        try:
-            super()._choose(shapes)
-        except SourceError as error:
-            raise SourceError(f"{error}{self._links()}") from None
-
     def _links(self) -> str:
-        with self._file() as file:
+        with open_hdf5(self.path) as file:
             return _links_in_words(file)
 
     def _stored(self, array: Any) -> Stored:
@@ -66,6 +57,11 @@ class Hdf5Dataset(ChunkedArray):
             found = [array.id.get_chunk_info(n) for n in range(array.id.get_num_chunks())]
         places = (np.floor_divide(one.chunk_offset, array.chunks).tolist() for one in found)
         return n_bytes, map(tuple, places), reads_as
+
+
+def open_hdf5(path: str | os.PathLike[str]) -> Any:
+    """An HDF5 file, open for reading."""
+    return library("h5py", os.path.splitext(path)[1] or "HDF5").File(path, "r")
 
 
 def from_dataset(dataset: Any) -> Hdf5Dataset:

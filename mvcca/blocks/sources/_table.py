@@ -21,7 +21,7 @@ from mvcca.blocks.sources._annotated import ids_of_h5ad
 from mvcca.blocks.sources._arrow_rows import cells_in_arrow, table_in_arrow
 from mvcca.blocks.sources._binary import read_npy
 from mvcca.blocks.sources._dialect import ReadOptions
-from mvcca.blocks.sources._file import reason_of
+from mvcca.blocks.sources._file import reason_of, stamp
 from mvcca.blocks.sources._file_rows import FileRows, as_ids
 from mvcca.blocks.sources._npz import kind_of_sparse, names_of_members, read_npz
 from mvcca.blocks.sources._open import OPEN
@@ -142,15 +142,16 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
         kind = content_of(path)
         if kind == "folder":
             raise SourceError(f"{path}: expected a file, got a folder")
-        if kind in (*_TEXT, *_ARROW):
-            options = ReadOptions()
-            is_text = kind in _TEXT
-            table = read_table(path) if is_text else table_in_arrow(path, path, key, options)
-            source = table.source or table.matrix
-            if not isinstance(source, RowSource) or not source.shape[1]:
-                raise SourceError(f"{path}: expected columns of numbers, found texts")
-            return source
-        return _opened(kind, path, key)
+        if kind in _TEXT:
+            table = table_in_text(path, ReadOptions())
+        elif kind in _ARROW:
+            table = table_in_arrow(path, path, key, ReadOptions())
+        else:
+            return _opened(kind, path, key)
+        source = table.source or table.matrix
+        if not isinstance(source, RowSource) or not source.shape[1]:
+            raise SourceError(f"{path}: expected columns of numbers, found texts")
+        return source
 
 
 # ---- other formats -------------------------------------------------------------------------------
@@ -250,19 +251,15 @@ def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> F
         If the file is missing, damaged or misses a value, or contains neither real numbers nor
         text.
     """
-    path, key = path_and_key(file)
+    path, _ = path_and_key(file)
     with _reading(path):
-        kind = content_of(str(path))
-        if kind not in (".npy", ".npz"):
-            table = read_table(file, reading, **given)
-            if table.missing is not None:
-                raise SourceError(f"{file}: {table.missing}")
-            matrix = table.matrix
-            if isinstance(matrix, RowSource):
-                matrix = matrix.read(0, len(matrix))
-            return replace(table, matrix=matrix)
-        array = read_npy(path) if kind == ".npy" else read_npz(path, key)
-    return FileRows(file, array, took=f"{file}: read as an array: {_size(array)}")
+        if content_of(str(path)) == ".npy":  # whose array may have any shape
+            array = read_npy(path)
+            return FileRows(file, array, took=f"{file}: read as an array: {_size(array)}")
+    table = read_table(file, reading, **given)
+    if table.missing is not None:
+        raise SourceError(f"{file}: {table.missing}")
+    return table.in_memory()
 
 
 def path_and_key(name: str) -> tuple[Path, str | None]:
@@ -276,10 +273,7 @@ def path_and_key(name: str) -> tuple[Path, str | None]:
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """Convert all errors of reading a file to a `SourceError` that names the file."""
-    if not path.exists():
-        raise SourceError(f"{path}: no such file")
-    if not (path.is_file() or path.is_dir()):  # a FIFO would be waited for
-        raise SourceError(f"{path}: not a regular file")
+    stamp(str(path))  # a FIFO would be waited for
     try:
         yield
     except (SourceError, ImportError, MemoryError, Warning):

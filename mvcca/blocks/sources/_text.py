@@ -120,6 +120,12 @@ class TextTable(FileSource):
         self.holes = (holes, *first) if first else None
         self.kept = np.concatenate(kept) if sum(map(len, kept)) == n_rows else None
 
+    def in_memory(self) -> Any:
+        """The rows, with the names of the columns, or this source if they take much memory."""
+        if self.kept is None:
+            return self
+        return self.kept if self.columns is None else NamedColumns.of(self.kept, self.columns)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "kept": None, "ids": None}
 

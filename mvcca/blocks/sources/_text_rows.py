@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from mvcca.blocks.checks import few
+from mvcca.blocks.checks import few, repeated
 from mvcca.blocks.sources._dialect import (
     Dialect,
     ReadOptions,
@@ -21,7 +20,6 @@ from mvcca.blocks.sources._file_rows import FileRows, no_column
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._stream import Text, is_workbook, text_of
 from mvcca.blocks.sources._text import (
-    NamedColumns,
     TextTable,
     as_strings,
     first_lines,
@@ -71,24 +69,24 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     source = TextTable(text, dialect, [] if is_text else places, place)
     if other := _by_height(source, reading):
         return table_in_text(file, other, as_cells=as_cells)
-    cells, lines_of_rows, matrix = {}, None, source if source.kept is None else source.kept
     what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
-    if as_cells or is_text:
-        rows, lines_of_rows = source.cells()
-        matrix = None if as_cells else rows[:, places].astype(object)
+    found = FileRows(file, source.in_memory(), source.ids, source=source)
     if as_cells:
+        rows, numbers = source.cells()
         own = names or [f"{stem} {j}" for j in range(width)]
         cells = {name: np.char.strip(rows[:, j]) for j, name in enumerate(own) if j != place}
+        found = FileRows(file, None, source.ids, cells=cells, lines=numbers)
         what = f"{len(cells):,} columns"
     elif is_text:
+        rows, numbers = source.cells()
+        found = replace(found, matrix=rows[:, places].astype(object), lines=numbers)
         what = f"texts in column {places[0] + 1}"
-    elif matrix is source.kept and source.columns is not None:
-        matrix = NamedColumns.of(matrix, source.columns)
-    took = _took(file, dialect, len(source), what, place)
-    name = (names[place] if names and place is not None else "") or "id"
-    missing = None if source.holes is None else source.missing_in_words()
-    of_numbers = None if as_cells else source
-    return FileRows(file, matrix, source.ids, took, name, missing, of_numbers, cells, lines_of_rows)
+    return replace(
+        found,
+        took=_took(file, dialect, len(source), what, place),
+        id_name=(names[place] if names and place is not None else "") or "id",
+        missing=None if source.holes is None else source.missing_in_words(),
+    )
 
 
 def _by_height(source: TextTable, reading: ReadOptions) -> ReadOptions | None:
@@ -148,27 +146,26 @@ def _place_of_ids(file: str, dialect: Dialect, reading: ReadOptions) -> int | No
 
 
 def _reject_twice(file: str, names: Sequence[str]) -> None:
-    ordered = np.argsort(np.array(names), kind="stable")
-    for a, b in pairwise(ordered):
-        if names[a] == names[b]:
-            raise SourceError(
-                f"{file}: columns {a + 1} and {b + 1} have the same name, {names[a]!r}; rename one"
-            )
+    if twice := repeated(names):
+        a, b, *_ = (place for place, name in enumerate(names, start=1) if name == twice[0])
+        raise SourceError(
+            f"{file}: columns {a} and {b} have the same name, {twice[0]!r}; rename one"
+        )
 
 
 def _places(file: str, dialect: Dialect, reading: ReadOptions, ids: int | None) -> list[int]:
     """The columns to read."""
-    names, found = dialect.names, {}
-    known = {name: place for place, name in enumerate(names or ())}
-    for what, wanted in (("columns", reading.columns), ("drop", reading.drop)):
-        places = {one: known.get(one, column_place(one, None, dialect.width)) for one in wanted}
-        for one, place in places.items():
-            if place is None:
-                raise no_column(file, one, names)
-        found[what] = list(places.values())
-    left = {*found["drop"], ids}
-    rest = [place for place in found["columns"] or range(dialect.width) if place not in left]
-    if not rest:
+    known = {name: place for place, name in enumerate(dialect.names or ())}
+
+    def place_of(name: str) -> int:
+        place = known.get(name, column_place(name, None, dialect.width))
+        if place is None:
+            raise no_column(file, name, dialect.names)
+        return place
+
+    left = {ids, *map(place_of, reading.drop)}
+    wanted = list(map(place_of, reading.columns)) or range(dialect.width)
+    if not (rest := [place for place in wanted if place not in left]):
         raise SourceError(f"{file}: expected columns of numbers beside the ids")
     return sorted(rest)
 

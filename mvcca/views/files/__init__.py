@@ -13,8 +13,8 @@ from mvcca.views.files._views import (
     paired,
     places_of,
     read_views,
+    rows_of_ids,
     values_of_ids,
-    with_agreeing_ids,
 )
 
 __all__ = [
@@ -30,8 +30,8 @@ __all__ = [
     "read_labels",
     "read_row_numbers",
     "read_views",
+    "rows_of_ids",
     "values_of_ids",
-    "with_agreeing_ids",
 ]
 
 if not TYPE_CHECKING:  # it would hide misspelt names

@@ -390,19 +390,32 @@ def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: 
     cells.check_ids()
     if not cells.cells:
         raise SourceError(f"{file}: expected columns beside {reading.id!r}")
-    asked = np.asarray(wanted).astype(str)
-    if reading.match_ids:
-        own = FileRows("the views", None, asked)
-        cells = with_agreeing_ids({"the views": own, file: cells}, reading.match_ids)[file]
-    lacks = ~np.isin(asked, cells.ids)
+    asked, missing = np.asarray(wanted).astype(str), f"objects have no {what}"
+    return cells.take(rows_of_ids(cells, asked, "the views", missing, reading.match_ids))
+
+
+def rows_of_ids(
+    table: FileRows, wanted: np.ndarray, of: str, missing: str, match_ids: str
+) -> np.ndarray:
+    """The row of each wanted id in a table, with ids spelled alike; the ids may repeat.
+
+    Raises
+    ------
+    SourceError
+        If one is not in the table: how many of the ids `of` a file or of the views are `missing`.
+    """
+    every, places = np.unique(wanted, return_inverse=True)
+    if match_ids:
+        table = with_agreeing_ids({of: FileRows(of, None, every), "": table}, match_ids)[""]
+    ids: Any = table.ids
+    lacks = ~np.isin(every, ids)
     if lacks.any():
-        cause = why_unmatched({"the views": asked.tolist(), file: cells.ids.tolist()})
+        cause = why_unmatched({of: every.tolist(), table.file: ids.tolist()})
         raise SourceError(
-            f"{file}: {lacks.sum():,} of {len(asked):,} objects have no {what}, such as "
-            f"{str(asked[lacks][0])!r}; "
-            + (cause or "add them to the file, or leave out these rows of the views")
+            f"{table.file}: {lacks.sum():,} of {len(every):,} {missing}, such as "
+            f"{str(every[lacks][0])!r}; {cause or f'add them, or leave out these rows of {of}'}"
         )
-    return cells.take(places_of(cells.ids, asked))
+    return places_of(ids, every)[places]
 
 
 def _labels_of_ids(file: str, reading: ReadOptions, wanted: np.ndarray, say: Say) -> Labels:
