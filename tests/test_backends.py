@@ -538,7 +538,7 @@ def test_wide_views_on_a_device_are_solved_there(which, lacking, place, monkeypa
             seen.append(len(B))
             return super().beside(like, B, rounding)
 
-    monkeypatch.setattr(_on_device, "_WIDE", 5)
+    monkeypatch.setattr(_on_device, "WIDE", 5)
     monkeypatch.setattr("mvcca.problem._problem.DeviceWhitener", Spy)
     model = fitted(which, moved(views, place))
     assert seen[: len(views.names)] == list(views.widths.values())
@@ -556,7 +556,7 @@ def test_any_number_of_components_is_found_on_a_device(n_components, place, monk
     wide = {"a": RNG.normal(size=(N, 12)), "b": RNG.normal(size=(N, 9))}
     wide["b"][:, :6] += wide["a"][:, 3:9]
     expected = CCA(n_components, reg=0.01).fit(wide)
-    monkeypatch.setattr(_on_device, "_WIDE", 5)
+    monkeypatch.setattr(_on_device, "WIDE", 5)
     model = CCA(n_components, reg=0.01).fit(moved(Views(wide), place))
     assert_same_model(model, expected, Views(wide), rtol=1e-9, angle=1e-6)
 

@@ -293,6 +293,17 @@ def test_copies_cost_one_more_pass_and_no_decomposition(products, decomposed):
     assert not decomposed
 
 
+def test_copies_among_many_rows_cost_no_pass(many_rows, products, decomposed):
+    X, Y = many_rows[1.0]
+    expected = CCA(3).fit(X, Y).canonical_correlations_
+    products.clear()
+    found = CCA(3).fit(np.c_[X, X[:, :2]], Y)
+    assert products == ["float32"]
+    assert not decomposed
+    assert_allclose(found.canonical_correlations_, expected, atol=1e-6)
+    assert_allclose(found.weights_["X"][:2], found.weights_["X"][-2:])
+
+
 def test_only_equal_columns_that_vary_are_copies():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (5000, 6)).astype(float)

@@ -154,13 +154,13 @@ def test_progress_says_that_matrices_are_the_route(capsys):
 
 def test_wide_dense_views_take_the_gram_route_if_the_krylov_space_does_not_settle(monkeypatch):
     rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(2, 700, 750))  # noise, whose singular values are close to each other
+    X, Y = rng.normal(size=(2, 1200, 1300))  # noise, whose singular values are close to each other
     steps = []
     grow = Krylov.grow
     monkeypatch.setattr(Krylov, "grow", lambda *own: steps.append(grow(*own)) or steps[-1])
     model = PLS(2).fit(X, Y)
     X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
-    assert_allclose(model.eigenvalues_, np.linalg.svd(X.T @ Y / 699)[1][:2], rtol=1e-9)
+    assert_allclose(model.eigenvalues_, np.linalg.svd(X.T @ Y / 1199)[1][:2], rtol=1e-9)
     assert steps == [False]
 
 

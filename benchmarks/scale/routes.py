@@ -1,7 +1,7 @@
 """Does ridge CCA choose its route well? Times of both on a grid of shapes, and what it chooses.
 
 Views are text-like, or these made dense by noise. Matrices are over the features of a view, or over
-its rows if there are fewer. The constants of `mvcca.problem._route` were fitted to these times.
+its rows if there are fewer.
 
     python -m benchmarks.scale.routes [--most 10000]
 """
@@ -76,7 +76,7 @@ def main(options: argparse.Namespace) -> None:
             chosen = names.index(_route.cheapest(routes).name)
             ratios.append(times[chosen] / min(times))
             both = ", ".join(
-                f"{name} {took:.2f} s ({routes[name].seconds:.2f})"
+                f"{name} {took:.2f} s ({routes[name].n_moved:.2g})"
                 for name, took in zip(names, times, strict=True)
             )
             print(f"{kind} {n} x {d}, k = {k}: {both}: {ratios[-1]:.2f}", flush=True)

@@ -14,8 +14,9 @@ import numpy as np
 
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.base.unit_checks import takes_scale
+from mvcca.machine.memory import WIDE
 from mvcca.model_selection import AUTOMATIC, SEARCHED, searched
-from mvcca.problem import SHRINKAGES, WIDE, Problem, Rows
+from mvcca.problem import SHRINKAGES, Problem, Rows
 from mvcca.problem.units import Asked, units_of_covariances, units_of_rows
 from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views

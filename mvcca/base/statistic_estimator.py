@@ -24,13 +24,12 @@ from mvcca.base.sums import (
 )
 from mvcca.base.tuned_fits import fit_searched, keep_bank
 from mvcca.base.unit_checks import warn_of_unlike_lazy_views
-from mvcca.machine.memory import available_bytes
+from mvcca.machine.memory import WIDE, available_bytes
 from mvcca.model_selection import SEARCHED, searched
 from mvcca.model_selection.spaces import RIDGES
 from mvcca.model_selection.tuning import tune, tune_by_products
 from mvcca.problem import (
     SHRINKAGES,
-    WIDE,
     Estimate,
     KnownRank,
     Problem,

@@ -23,11 +23,11 @@ from mvcca.comparison.data import Data
 from mvcca.comparison.fits import Conditions, MethodRun
 from mvcca.comparison.progress import Report, Tell, told
 from mvcca.machine.deadline import Deadline, seconds_of
+from mvcca.machine.memory import WIDE
 from mvcca.machine.processes import processes
 from mvcca.machine.warnings import warn
 
 LEAST_FOLDS = 2  # that tell anything of a method; one, if there is only one split
-_FEW_NUMBERS = 10**6  # for which threads cost more time than they save
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Schedule:
     def _n_threads(self) -> int | None:
         """Threads of each process; None for as many as there are."""
         blocks = self.conditions.data.views.blocks.values()
-        if sum(X.shape[0] * X.shape[1] for X in blocks) < _FEW_NUMBERS:
+        if sum(X.shape[0] * X.shape[1] for X in blocks) < WIDE**2:
             return 1
         return None if self.n_processes == 1 else max(1, cpu_count() // self.n_processes)
 

@@ -21,11 +21,11 @@ from mvcca.linear._cca import CCA
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.machine.lapack import top_singular
+from mvcca.machine.memory import WIDE
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import SEARCHED, Goal, Space
 from mvcca.problem import (
-    WIDE,
     CentredRows,
     CrossCovariance,
     Estimate,

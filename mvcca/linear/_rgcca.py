@@ -15,9 +15,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca.base import Requirements
 from mvcca.base.statistic_estimator import check_memory
 from mvcca.linear._rescaled import RescaledEstimator
+from mvcca.machine.memory import WIDE
 from mvcca.machine.warnings import warn
 from mvcca.problem import (
-    WIDE,
     CentredRows,
     Estimate,
     Maps,

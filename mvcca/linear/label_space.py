@@ -10,13 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from mvcca.machine.config import get_config
-from mvcca.machine.memory import available_bytes
+from mvcca.machine.memory import WIDE, available_bytes
 from mvcca.problem import Rows, Shrinkage
 from mvcca.statistics import LabelSums, column_slices
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
-WIDE = 1000  # features of a view, below which fits take less than a second
 _LABEL_SHARE = 0.5  # of dimensions, below which the space of label sums saves more than it costs
 
 

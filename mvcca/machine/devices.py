@@ -24,7 +24,6 @@ _Buffer = tuple[np.ndarray, Any]  # bytes of pinned memory, and the event after 
 
 _NAMES = re.compile(r"(?:(?P<library>cuda|cupy|torch:cuda)(?::(?P<number>\d+))?|torch:cpu)")
 _PIECE_BYTES = 16 * 2**20  # of rows in a pinned buffer
-_MOST_THREADS = 8  # that fill a buffer; one fills it a few times slower than a GPU copies it
 _EXTRAS = {"CuPy": "gpu", "torch": "deep"}
 
 
@@ -129,7 +128,7 @@ class _Staging:
 
     def __init__(self, buffer: Callable[[int], _Buffer]) -> None:
         self._buffer, self._own = buffer, local()
-        n_threads = min(_MOST_THREADS, n_threads_of_blocks())
+        n_threads = n_threads_of_blocks()
         self._pool = ThreadPoolExecutor(n_threads, "mvcca-fill") if n_threads > 1 else None
         self._n_threads = n_threads
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Self
 
+WIDE = 1_000  # features from which a square matrix over them, of 8 MB, outgrows a shared cache
+
 _SYSTEM = Path("/")
 _STATISTICS = Path("/proc/self/statm")
 _SECONDS = 0.01  # between two looks

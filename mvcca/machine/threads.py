@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-T = TypeVar("T")
+from mvcca.machine.memory import WIDE
 
-_SMALL = 1_000  # rows of a matrix that LAPACK factorises with one thread
+T = TypeVar("T")
 
 _turn = Lock()  # the BLAS limit applies to the whole process
 _counting = Lock()
@@ -100,8 +100,8 @@ def one_blas_thread_per_block() -> Iterator[None]:
 
 
 def threads_to_factorise(n_rows: int) -> AbstractContextManager[None]:
-    """Limit BLAS to one thread if matrices of `n_rows` rows and columns are small."""
-    as_now = n_rows > _SMALL or _n_blas_threads() == 1
+    """Limit BLAS to one thread if matrices of `n_rows` rows and columns fit in a shared cache."""
+    as_now = n_rows > WIDE or _n_blas_threads() == 1
     return nullcontext() if as_now else one_blas_thread_per_block()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.machine.memory import WIDE
 from mvcca.machine.warnings import warn
 from mvcca.model_selection.fold_statistics import NO_FOLD, InnerFolds, naming_folds
 from mvcca.model_selection.folds import Fold
@@ -20,7 +21,7 @@ from mvcca.model_selection.goals import Asked, Goal
 from mvcca.model_selection.search import Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.spaces import Scales, Space
-from mvcca.problem import WIDE, components_to_search
+from mvcca.problem import components_to_search
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
 

@@ -22,7 +22,6 @@ from mvcca.problem._precision import Exactness, KnownRank, climb, suits_float32
 from mvcca.problem._problem import Problem
 from mvcca.problem._products import ProductPath
 from mvcca.problem._route import (
-    WIDE,
     by_products,
     bytes_of_matrices,
     components_to_search,
@@ -36,7 +35,6 @@ from mvcca.problem.whitened import Whitened, canonical, canonical_of_covariances
 
 __all__ = [
     "SHRINKAGES",
-    "WIDE",
     "Absolute",
     "CentredRows",
     "CrossCovariance",

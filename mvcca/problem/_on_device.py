@@ -15,17 +15,17 @@ from mvcca.blocks import as_block, beside, namespace, to_host
 from mvcca.machine import lapack
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import mover
+from mvcca.machine.memory import WIDE
 from mvcca.problem.whitener import Whitener
 from mvcca.views import Views
 
-_WIDE = 1_000  # features of a view, from which factorisations take longer than copies
 _STEPS = 5  # of power iteration
 _SMALLEST = 1e-3  # of the largest singular value, that squares tell from rounding
 
 
 def device_of(views: Views) -> Any:
     """An array on the device on which to solve for the maps of views, or None: on the host."""
-    if max(views.widths.values()) < _WIDE:
+    if max(views.widths.values()) < WIDE:
         return None
     blocks = views.blocks.values()
     like = next((block.matrix for block in blocks if block.on_device), None)

@@ -109,9 +109,11 @@ def climb(
         limit = float(np.sqrt(_TOLERANCES[dtype] / (_ERROR * np.finfo(dtype).eps)))
         sampled = views, rows.sample_weight, rows.reg  # all in the features themselves
         every = frozenset(views.names)
-        # float64 does not help where columns are copies of others.
         in_vain = decompose and is_ill_conditioned(*sampled, limit)
-        if not in_vain or _first_copies(rows, every):
+        # float64 does not help where columns are copies of others.
+        if in_vain and (copies := _first_copies(rows, every)):
+            return again(rows.rotated(copies))
+        if not in_vain:
             try:
                 return learn(rows.read(dtype=dtype, products=dtype, improvable=every))
             except DigitsLost as lost:  # float64 may have enough of them

@@ -18,7 +18,7 @@ from mvcca.statistics import Moments, column_slices
 from mvcca.views import Views
 
 SHRINKAGES = ("auto", "oas")  # values of `reg`
-_LARGE = 5_000  # rows and features, above which a Gram matrix takes long
+_LARGE = 5_000  # rows and features, above which a Gram matrix takes over 200 MB
 _PROBES = 64
 
 

@@ -23,9 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.linalg import blas
 
 from mvcca.blocks import Block, as_block, in_one_place, namespace, stack, to_host
 from mvcca.machine.config import block_size, get_config, is_plain
+from mvcca.machine.lapack import mirror_lower
 from mvcca.machine.threads import one_by_one
 from mvcca.statistics._pair_covariance import PairCovariance
 from mvcca.statistics._regression import Regression
@@ -38,12 +40,12 @@ ROUNDING = _ULPS * np.finfo(np.float64).eps
 _FEATURES_PER_ROW = 4  # adding a (D, D) scatter costs as much as multiplying D / 4 rows
 _DEVICE_BLOCKS = 32  # times as many rows: a GPU waits for Python between blocks
 _DEVICE_BYTES = 2**27  # of a block in memory, at least
-_MEMORY_BLOCKS = 32  # times as many rows: they are cut into pieces later
+_MEMORY_BLOCKS = 128  # times as many rows: they are cut into pieces later
 
 _SAMPLE_STEP = 16  # every 16th row of a piece estimates its mean
 _FAR = 0.5  # share of the sum of squares due to the shift, above which the exact mean is used
 
-_PIECE_BYTES = 8 * 2**20  # of rows, centred and multiplied by one thread while they are in cache
+_CACHE_BYTES = 8 * 2**20  # of rows, centred and multiplied by one thread while they are in cache
 _PIECE_ROWS = 2**14  # at most, since their sums are in the precision of the rows
 _FLOAT32 = np.finfo(np.float32)
 _LEAST_SQUARES = _FLOAT32.tiny / _FLOAT32.eps**2  # terms below `tiny` do not count against these
@@ -442,7 +444,7 @@ def _scatter(
     width = sum(matrix.shape[1] for matrix in matrices)
     split = None if right is left else sum(block.shape[1] for block in left)
     # A product of fewer rows costs less than adding it to the sum of all.
-    n_rows = max(min(_PIECE_BYTES // (width * dtype.itemsize), _PIECE_ROWS), 2 * width)
+    n_rows = max(min(_CACHE_BYTES // (width * dtype.itemsize), _PIECE_ROWS), 2 * width)
     n_pieces = max(1, ceil(height / n_rows - 0.1))  # a remainder of a tenth joins other pieces
     edges = [height * number // n_pieces for number in range(n_pieces + 1)]
     pieces = [slice(start, stop) for start, stop in pairwise(edges)]
@@ -456,6 +458,9 @@ def _scatter(
             scatter += product
         centers.append(center)
     assert scatter is not None
+    if split is None:
+        mirror_lower(scatter)
+        scatter = scatter.T  # its rows are contiguous
     totals = np.array([w[rows].sum(dtype=np.float64) for rows in pieces])
     shifts, residues = np.array(centers, dtype=np.float64).swapaxes(0, 1)
     a = _Centers(shifts[:, :split], residues[:, :split])
@@ -474,45 +479,70 @@ def _scatter_of_piece(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scatter of a few rows about shifts near their mean, the shifts, and what these leave of it.
 
-    The scatter is that of the first `split` columns and the others, or of all columns.
+    The scatter is that of the first `split` columns and the others, or the lower half of that of
+    all columns.
     """
-    given, n_rows, end = shifts, rows.stop - rows.start, 0
-    with np.errstate(under="ignore"):  # in each thread
+    again = partial(_scatter_of_piece, matrices, split, is_weighted=is_weighted, buffers=buffers)
+    given = shifts
+    with np.errstate(under="ignore", over="ignore", invalid="ignore"):  # in each thread
         if shifts is None:
             # In any order of rows, its mean is within √_SAMPLE_STEP deviations of that of all.
             some = slice(rows.start, rows.stop, _SAMPLE_STEP)
             share = w[some] / (w[some].sum() or 1)
             shifts = np.concatenate([share @ matrix[some] for matrix in matrices])
-        buffer = getattr(buffers, "buffer", None)  # one per thread, for pieces of up to a row more
-        if buffer is None or buffer.dtype != w.dtype or len(buffer) < n_rows:
-            buffer = buffers.buffer = np.empty((n_rows + 1, len(shifts) + 1), w.dtype)
-        centred = buffer[:n_rows]
-        for matrix in matrices:
-            start, end = end, end + matrix.shape[1]
-            np.subtract(matrix[rows], shifts[start:end], out=centred[:, start:end])
-        centred[:, -1] = 1
-        if is_weighted:
-            centred *= np.sqrt(w[rows])[:, None]
-        with np.errstate(over="ignore", invalid="ignore"):
-            if split is None:
-                product = centred.T @ centred
-                sums, squares, product = product[-1], np.diag(product)[:-1], product[:-1, :-1]
-            else:
-                sums, squares = (
-                    centred[:, -1] @ centred,
-                    np.einsum("ij,ij->j", centred, centred)[:-1],
-                )
-                product = centred[:, :split].T @ centred[:, split:-1]
-        if w.dtype == np.float32 and _leaves_range(squares, lambda small: centred[:, small]):
-            wide = w.astype(np.float64)
-            return _scatter_of_piece(matrices, split, wide, is_weighted, buffers, rows, given)
+        weights = w if is_weighted else None
+        sums, squares, product = _products(matrices, split, weights, shifts, rows, buffers)
+        if w.dtype == np.float32 and _leaves_range(
+            squares, lambda small: np.hstack([X[rows] for X in matrices])[:, small] - shifts[small]
+        ):
+            return again(w=w.astype(np.float64), rows=rows, shifts=given)
         residues = sums[:-1] / (sums[-1] or 1)  # mean of the shifted rows
         shifted = w[rows].sum() * residues**2
         varies = squares - shifted > _ULPS * np.finfo(w.dtype).eps * shifted
         if given is None and np.any(varies & (shifted > _FAR * squares)):
-            shifts = shifts + residues
-            return _scatter_of_piece(matrices, split, w, is_weighted, buffers, rows, shifts)
+            return again(w=w, rows=rows, shifts=shifts + residues)
         return product, shifts, residues
+
+
+def _products(
+    matrices: list[np.ndarray],
+    split: int | None,
+    weights: np.ndarray | None,
+    shifts: np.ndarray,
+    rows: slice,
+    buffers: local,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sums of the shifted rows and of their number, (d + 1,), of their squares, and the scatter.
+
+    As many rows at a time as the cache holds are shifted in a buffer, and added to the scatter.
+    """
+    d, dtype = len(shifts), shifts.dtype
+    buffer = getattr(buffers, "buffer", None)  # one per thread
+    if buffer is None or buffer.dtype != dtype:
+        height = max(1, _CACHE_BYTES // (dtype.itemsize * d))
+        buffer = buffers.buffer = np.empty((height, d + 1), dtype)
+    sums, squares = np.zeros(d + 1, dtype), np.zeros(d, dtype)
+    shape = (d + 1, d + 1) if split is None else (split, d - split)
+    product = np.zeros(shape, dtype, order="F")
+    add_square = blas.get_blas_funcs("syrk", (product,))
+    for start in range(rows.start, rows.stop, len(buffer)):
+        part, end = slice(start, min(start + len(buffer), rows.stop)), 0
+        centred = buffer[: part.stop - start]
+        for matrix in matrices:
+            begin, end = end, end + matrix.shape[1]
+            np.subtract(matrix[part], shifts[begin:end], out=centred[:, begin:end])
+        centred[:, -1] = 1
+        if weights is not None:
+            centred *= np.sqrt(weights[part])[:, None]
+        if split is None:
+            product = add_square(1.0, centred.T, 1.0, product, lower=1, overwrite_c=1)
+        else:
+            product += centred[:, :split].T @ centred[:, split:-1]
+            sums += centred[:, -1] @ centred
+            squares += np.einsum("ij,ij->j", centred, centred)[:-1]
+    if split is None:
+        return product[-1], np.diag(product)[:-1], product[:-1, :-1]
+    return sums, squares, product
 
 
 class _Centers(NamedTuple):

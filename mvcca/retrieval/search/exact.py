@@ -19,7 +19,7 @@ from mvcca.retrieval.search.gallery import CHUNK_ROWS, Gallery, padded
 from mvcca.retrieval.search.on_device import DeviceSearch
 
 TILE_ROWS, TILE_COLUMNS = 1024, 2048  # 8 MiB of float32: in a shared cache, and large for BLAS
-_FEW_QUERIES = 4  # up to these, products with single queries are faster than those with a block
+_FEW_QUERIES = 4  # columns that a BLAS product computes at once: fewer gain nothing from a block
 _ROWS_SHARE = 64  # above a 64th of the gallery, whole rows are faster than merged tiles
 
 # (gallery, queries, k, whether they are its rows, which of them) -> products, items
