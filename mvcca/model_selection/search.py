@@ -244,10 +244,7 @@ class Trials:
         If all components are preferred, fewer win only by more than one standard error of the
         differences between folds.
         """
-        means = {
-            variant: values.mean(axis=1) if self.by_heads else values[:, 0]
-            for variant, values in self._complete.items()
-        }
+        means = self._maximized
         whole = {v: values for v, values in means.items() if v.n_components is None}
         best = _largest(whole if whole and self.prefers_all else means)
         rival = _largest(means)
@@ -257,11 +254,10 @@ class Trials:
         error = gain.std(ddof=1 if len(gain) > 1 else 0) / np.sqrt(len(gain))
         return rival if gain.mean() > error else best
 
-    def means(self) -> dict[Variant, float]:
-        """Mean of the goal's measure over the folds, of every variant that has a value on each."""
-        if not self.values:
-            return {}
-        return {variant: float(own[:, 0].mean()) for variant, own in self._complete.items()}
+    @property
+    def maximum(self) -> float:
+        """Mean over the folds of what is maximized, of the best variant."""
+        return float(self._maximized[self.best].mean())
 
     def choose(self) -> Choice:
         """The best variant, with the values of all of them."""
@@ -301,6 +297,12 @@ class Trials:
             "rank_test_score": (means[:, None] < means).sum(axis=1) + 1,
             **({"mean_test_head": heads.mean(axis=1)} if self.goal == "class" else {}),
         }
+
+    @property
+    def _maximized(self) -> dict[Variant, np.ndarray]:
+        """Scores, or means of scores and heads if these count, of the same variants."""
+        found = self._complete.items()
+        return {variant: own.mean(axis=1) if self.by_heads else own[:, 0] for variant, own in found}
 
     @cached_property
     def _complete(self) -> dict[Variant, np.ndarray]:
