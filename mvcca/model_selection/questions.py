@@ -344,7 +344,7 @@ class Questions:
             if any(len(own) == n_folds for own in of_kind.values.values()):
                 best, own = of_kind.best, evidence[of_kind.best.setting]
                 own = replace(own, ranking=str(best.ranking), n_components=best.n_components)
-                found.append(replace(own, value=of_kind.maximum))
+                found.append(replace(own, value=float(of_kind.on_folds.mean())))
         return found
 
 
