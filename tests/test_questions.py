@@ -13,7 +13,8 @@ from scipy import linalg
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from mvcca import CCA, MVCCA, RetrievalIndex, Views, evaluate_retrieval, load, save
+from mvcca import CCA, MVCCA, MVMLCCA, RetrievalIndex, Views, evaluate_retrieval, load, save
+from mvcca.model_selection.questions import Evidence
 from mvcca.problem.question import _share_of
 from mvcca.problem.whitener import Whitener
 from mvcca.retrieval import CSLS, retrieval_vectors
@@ -433,3 +434,139 @@ def test_few_rows():
 def test_what_questions_need_is_said(parameters, message):
     with pytest.raises(ValueError, match=message):
         MVCCA(2, solve="conditional", **parameters).fit(TRAIN)
+
+
+# ---- methods that learn from labels --------------------------------------------------------------
+
+
+def labelled(n, seed=0):
+    """Views of six classes; each view tells some classes from others."""
+    rng, fixed = np.random.default_rng(seed), np.random.default_rng(101)
+    classes = rng.integers(6, size=n)
+    means = {name: fixed.normal(size=(6, 6 + i)) for i, name in enumerate(NAMES)}
+    own = rng.normal(size=(n, 4))
+    blocks = {
+        name: M[classes] + own @ fixed.normal(size=(4, M.shape[1])) + rng.normal(size=(n, len(M.T)))
+        for name, M in means.items()
+    }
+    return Views(blocks), classes
+
+
+(OF_CLASSES, CLASSES), (NEW, NEW_CLASSES) = labelled(240), labelled(120, seed=1)
+
+
+def precision(model, query, views=NEW, classes=NEW_CLASSES, **how):
+    table = evaluate_retrieval(
+        views, classes, estimator=model, directions=[(query, TARGET)], measures="map@50", **how
+    )
+    return table.mean()["map@50"]
+
+
+def answered_by(model, query, **how):
+    """The model that answers a question by this evidence."""
+    model, evidence = copy(model), Evidence(query, **how)
+    model.questions_ = replace(model.questions_, chosen={(query, (TARGET,), ""): evidence})
+    return model
+
+
+@pytest.fixture(scope="module")
+def by_class():
+    return MVMLCCA(None, reg="cv", scale=False).fit(OF_CLASSES, CLASSES)
+
+
+@pytest.mark.parametrize("ranking", ["likelihood", "profile-likelihood"])
+@pytest.mark.parametrize("name", ["a", "c"])
+@pytest.mark.parametrize("k", [None, 2])
+def test_one_query_view_is_the_label_method_of_the_two(by_class, name, ranking, k):
+    how = {"kind": "joint", "reg": {name: 0.1}, "ranking": ranking, "n_components": k}
+    pair = MVMLCCA(k, reg=0.1, scale=False).fit(OF_CLASSES.select((name, TARGET)), CLASSES)
+    found = answers(answered_by(by_class, (name,), **how), [name], NEW)
+    expected = answers(pair, [name], NEW, weighting=ranking)
+    assert_array_equal(found[1], expected[1])
+    # A likelihood has a constant, which ranks nothing.
+    assert_allclose(np.diff(found[0]), np.diff(expected[0]), atol=1e-10)
+
+
+def test_several_query_views_are_the_label_method_of_them_side_by_side():
+    white = {}
+    for name in NAMES:
+        left, _, _ = np.linalg.svd(OF_CLASSES[name] - OF_CLASSES[name].mean(0), full_matrices=False)
+        white[name] = left * np.sqrt(len(OF_CLASSES))
+    white, query = Views(white), ("a", "b", "c")
+    pair = MVMLCCA(None, reg=0.1, scale=False).fit(side_by_side(white, query), CLASSES)
+    index = RetrievalIndex(pair, weighting="profile-likelihood").add({"target": white[TARGET]})
+    side = {"query": np.hstack([white[n] for n in query])}
+    expected, items = index.search(side, "target", k=30)
+    model = MVMLCCA(None, reg="cv", scale=False).fit(white, CLASSES)
+    reg = dict.fromkeys(query, 0.1)
+    model = answered_by(model, query, kind="joint", reg=reg, ranking="profile-likelihood")
+    scores, ids = answers(model, query, white, k=30)
+    assert_allclose(scores, expected, atol=1e-10)
+    assert_array_equal(ids, items)
+
+
+def test_folds_choose_by_class_and_the_order_of_query_views_does_not_matter(by_class):
+    query = ("a", "b", "c")
+    shared = copy(by_class)
+    del shared.questions_
+    assert precision(by_class, query) > precision(shared, query) - 0.01
+    scores, ids = answers(by_class, query, NEW)
+    again, items = answers(by_class, query[::-1], NEW)
+    assert_allclose(scores, again, atol=1e-10)
+    assert_array_equal(ids, items)
+    best = by_class.questions_.best_of_each_kind(query, (TARGET,))
+    assert {own.kind for own in best} == {"joint", "pairs", "shared"}
+    refitted = clone(by_class).fit(OF_CLASSES.select(NAMES[::-1]), CLASSES)
+    assert_allclose(answers(refitted, query, NEW)[0], scores, atol=1e-9)
+
+
+def test_a_noise_view_costs_nothing_by_class(by_class):
+    noise = np.random.default_rng(5)
+    train, test = (
+        Views({**dict(v.items()), "noise": noise.normal(size=(len(v), 40))})
+        for v in (OF_CLASSES, NEW)
+    )
+    model = MVMLCCA(None, reg="cv", scale=False).fit(train, CLASSES)
+    query = ("a", "b", "noise")
+    assert precision(model, query, test) > precision(by_class, query[:2]) - 0.01
+    assert model.query_views_used_[query, TARGET] == ("a", "b")
+
+
+def test_a_number_of_components_that_is_given_holds_for_questions():
+    model = MVMLCCA(3, reg="cv", scale=False).fit(OF_CLASSES, CLASSES)
+    found = model.questions_.best_of_each_kind(("a", "b"), (TARGET,))
+    assert {own.n_components for own in found} == {3}
+
+
+def test_label_sets_answer_questions_and_files_keep_them(tmp_path):
+    sets = [{f"is {c}"} | ({"even"} if c % 2 == 0 else {"odd"}) for c in CLASSES]
+    model = MVMLCCA(None, reg="cv", scale=False).fit(OF_CLASSES, sets)
+    expected = answers(model, ["a", "b"], NEW, k=5)
+    save(model, tmp_path / "model.mvcca")
+    found = load(tmp_path / "model.mvcca")
+    assert_array_equal(answers(found, ["a", "b"], NEW, k=5)[1], expected[1])
+    assert found.query_views_used_ == model.query_views_used_
+    asked = answers(found, ["b", "c"], NEW, k=5)[1]
+    assert_array_equal(asked, answers(model, ["b", "c"], NEW, k=5)[1])
+
+
+def test_label_methods_rank_in_the_shared_space_where_questions_have_no_covariance(by_class):
+    index = np.tile(np.arange(240)[:, None], 4)
+    index[200:, 0] = -1
+    partly = Views({n: X[:200] if n == "a" else X for n, X in OF_CLASSES.items()}, index)
+    tuned = {"n_components": None, "reg": "cv", "scale": False}
+    assert hasattr(by_class, "questions_")
+    with pytest.warns(UserWarning, match="too few label sets"):
+        of_labels = MVMLCCA(**tuned, within="label").fit(OF_CLASSES, CLASSES)
+    refused = [
+        of_labels,
+        MVMLCCA(**tuned).fit(partly, CLASSES),
+        MVMLCCA(**tuned, cv_goal="object").fit(OF_CLASSES, CLASSES),
+        clone(by_class).fit(OF_CLASSES, CLASSES).set_params(reg=0.1).fit(OF_CLASSES, CLASSES),
+    ]
+    for model in refused:
+        assert not hasattr(model, "questions_")
+    batches = MVMLCCA(2, reg=0.1)
+    for rows in (slice(120), slice(120, 240)):
+        batches.partial_fit(OF_CLASSES[rows], CLASSES[rows])
+    assert not hasattr(batches, "questions_")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mvcca.base.estimator import MultiViewEstimator
 from mvcca.base.projection import projected
+from mvcca.model_selection.questions import Questions
 from mvcca.problem.expected import profile_vectors
 from mvcca.views import Views
 
@@ -18,6 +20,20 @@ class RankedByCorrelation(MultiViewEstimator):
     expected_correlations_: np.ndarray
     expected_correlations_by_pair_: np.ndarray
     expected_deviations_: dict[str, np.ndarray]
+
+    questions_: Questions
+
+    @property
+    def query_views_used_(self) -> dict[tuple[tuple[str, ...], str], tuple[str, ...]]:
+        """Query views that count, by the query views and the target of each question so far."""
+        if not hasattr(self, "questions_"):
+            raise AttributeError(
+                f"{type(self).__name__} ranks in the shared space, which uses all query views: "
+                'MVCCA solves questions with solve="conditional", or reg="cv" of three views or '
+                'more, MVMLCCA with reg="cv" and cv_goal="class".'
+            )
+        chosen = self.questions_.chosen.items()
+        return {(query, "+".join(target)): own.query for (query, target, _), own in chosen}
 
     def retrieval_scores(self, X: Any, y: Any = None) -> Any:
         r"""Project rows to the vectors whose inner product ranks best.
@@ -56,6 +72,12 @@ class RankedByCorrelation(MultiViewEstimator):
         mvcca.evaluate_retrieval : Other rankings by name, with its parameter `weighting`.
         """
         return projected(self, X, y, "retrieval_scores")
+
+    def _question_rows_of(self, views: Views) -> dict[str, Any]:
+        """Rows of checked views in the coordinates of questions."""
+        own = self.questions_
+        maps = replace(self.maps_, weights=own.weights, means=own.means, power=0.0)
+        return self.scores_of(views, maps)
 
     def _retrieval_scores_of(self, views: Views) -> dict[str, Any]:
         """The vectors of checked views."""

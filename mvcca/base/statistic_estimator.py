@@ -25,7 +25,8 @@ from mvcca.base.sums import (
 from mvcca.base.tuned_fits import fit_searched, keep_bank
 from mvcca.base.unit_checks import warn_of_unlike_lazy_views
 from mvcca.machine.memory import WIDE, available_bytes
-from mvcca.model_selection import SEARCHED, searched
+from mvcca.model_selection import SEARCHED, Goal, searched
+from mvcca.model_selection.questions import Questions, asks_questions
 from mvcca.model_selection.spaces import RIDGES
 from mvcca.model_selection.tuning import tune, tune_by_products
 from mvcca.problem import (
@@ -63,6 +64,7 @@ class StatisticEstimator(LinearEstimator):
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
     sums: ClassVar[tuple[type, ...]] = (Moments, PairMoments)  # kinds of that statistic
     draws_from_rows: ClassVar[bool] = False  # whether a method `draw` does, for its statistic
+    question_goal: Goal | None = None  # of folds, for which questions are solved one by one
     # What to do about views that are too large for matrices over their features or rows.
     _if_too_large: ClassVar[str] = (
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
@@ -154,7 +156,7 @@ class StatisticEstimator(LinearEstimator):
             warn_of_unlike_lazy_views(self, rows, problem)
 
     def keep_questions(self, problem: Problem, source: Any = None) -> None:
-        """Keep what any views tell of any other, for methods that answer questions.
+        """Keep what any views tell of any other, if that is to rank.
 
         Parameters
         ----------
@@ -163,6 +165,14 @@ class StatisticEstimator(LinearEstimator):
         source : FromStatistic, optional
             Training parts of folds, to choose by.
         """
+        self.__dict__.pop("questions_", None)
+        if self.reg == SEARCHED and source is None:
+            return  # folds come later
+        if problem.between is not None and not problem.rows.views.seen.all():
+            return  # of sums by label, no covariance by pairs of views is known
+        widths = {name: len(mean) for name, mean in problem.about.means.items()}
+        if asks_questions(self, widths, None if source is None else source.goal):
+            self.questions_ = Questions.of(self, problem, source)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

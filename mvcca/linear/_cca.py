@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +15,7 @@ from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.model_selection import SEARCHED, Goal
-from mvcca.model_selection.questions import Questions, asks_questions
-from mvcca.problem import SHRINKAGES, Problem
+from mvcca.problem import SHRINKAGES
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
 
@@ -423,7 +421,7 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         "solve": [StrOptions({"auto", "shared", "conditional"})],
     }
 
-    questions_: Questions
+    question_goal = "object"
 
     def __init__(
         self,
@@ -451,17 +449,6 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         self.solve = solve
 
     @property
-    def query_views_used_(self) -> dict[tuple[tuple[str, ...], str], tuple[str, ...]]:
-        """Query views that count, by the query views and the target of each question so far."""
-        if not hasattr(self, "questions_"):
-            raise AttributeError(
-                f"{type(self).__name__} ranks in the shared space, which uses all query views: "
-                'questions are solved with solve="conditional", or reg="cv" of three views or more.'
-            )
-        chosen = self.questions_.chosen.items()
-        return {(query, "+".join(target)): own.query for (query, target, _), own in chosen}
-
-    @property
     def takes_products(self) -> bool:
         """Whether products with the rows suffice; questions need covariances."""
         return self.solve != "conditional" and super().takes_products
@@ -479,23 +466,6 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
                     'solve="conditional" ranks by the likelihood of the same object, '
                     f'cv_goal="object"; got cv_goal="{self.cv_goal}". Use solve="shared" with it.'
                 )
-
-    def keep_questions(self, problem: Problem, source: Any = None) -> None:
-        """Keep the covariances of all views, unless the shared space is to rank."""
-        self.__dict__.pop("questions_", None)
-        within = problem.blocks()[1]
-        widths = {name: len(B) for name, B in within.items()}
-        if self.reg == SEARCHED and source is None:
-            return  # folds come later
-        if not asks_questions(self, widths, None if source is None else source.goal):
-            return
-        self.questions_ = Questions.of(self, problem, source)
-
-    def _question_rows_of(self, views: Views) -> dict[str, Any]:
-        """Rows of checked views in the coordinates of questions."""
-        own = self.questions_
-        maps = replace(self.maps_, weights=own.weights, means=own.means, power=0.0)
-        return self.scores_of(views, maps)
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

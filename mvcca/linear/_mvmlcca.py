@@ -122,6 +122,11 @@ class MVMLCCA(LabelWeightedEstimator):
         Scores of training rows that correct for hubs; if ``ranking_`` ends in "+csls".
     cv_results_ : dict of str to array
         Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
+    query_views_used_ : dict of (tuple of str, str) to tuple of str
+        Query views that count, by the query views and the target of every question that was asked
+        so far; others made rankings of held-out rows worse. If questions are solved, see Notes.
+    questions_ : Questions
+        Covariances by which questions are solved, as of `MVCCA`; if questions are solved.
     n_components_ : int
         Number of components, fewer than requested if the data have no more.
     n_label_vectors_ : int
@@ -149,6 +154,13 @@ class MVMLCCA(LabelWeightedEstimator):
     -----
     Rows without labels count as one more label set: their similarity to each other is 1 under the
     exponentials; under "cosine" they are similar to no row. A warning gives their number.
+
+    Scores and weights are those of the shared space, and so are rankings, with one exception. With
+    ``reg="cv"``, a class goal, ``within="sample"`` and three views or more that all objects are
+    seen in, retrieval solves each question, of some views about another, when it is first asked.
+    Folds then choose by class, as `MVCCA` does by object, between this method for the query views
+    side by side and the target, the sum of what each query view tells, and the shared space, and
+    leave out query views that hurt (``benchmarks/defaults/any_query.py --labels``).
 
     References
     ----------
@@ -204,6 +216,11 @@ class MVMLCCA(LabelWeightedEstimator):
         self.scale = scale
 
     sums: ClassVar = (LabelStatistic,)
+
+    @property
+    def question_goal(self) -> Goal | None:  # type: ignore[override]
+        """Constraints by labels do not tell how the rows of query views vary together."""
+        return "class" if self.within == "sample" else None
 
     @property
     def requires(self) -> Requirements:  # type: ignore[override]
@@ -273,6 +290,7 @@ class MVMLCCA(LabelWeightedEstimator):
             self._check_labels(counts)
         problem = self.posed(rows, statistic)
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
+        self.keep_questions(problem)
         if isinstance(statistic.sums, LabelSums):
             self.n_label_vectors_ = len(statistic.sums.labels)
         lacking = [own.why for own in problem.ranks.values() if own.why is not None]

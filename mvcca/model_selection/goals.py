@@ -346,10 +346,7 @@ def judged(
         View of the queries.
     """
     if sample.asked is None:
-        if goal == "class":
-            return _average_precision(similarities, *relevant)
-        value = reciprocal_rank(similarities, relevant)
-        return Value(value, value)
+        return mean_over_queries(goal, similarities, relevant)
     objects = sample.views.objects(query)
     of_objects = np.full(len(sample.views), np.nan, dtype=np.float32)
     if goal == "object":
@@ -364,6 +361,14 @@ def judged(
         has_relevant = np.isfinite(precision)
         value = float(precision[has_relevant].mean()) if has_relevant.any() else 0.0
     return Value(value, value, of_objects, (similarities.shape[1],))
+
+
+def mean_over_queries(goal: Goal, similarities: np.ndarray, relevant: Any) -> Value:
+    """Mean reciprocal rank, or mAP@50 and that of the head, of what `relevant_items` gives."""
+    if goal == "class":
+        return _average_precision(similarities, *relevant)
+    value = reciprocal_rank(similarities, relevant)
+    return Value(value, value)
 
 
 def reciprocal_rank(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> float:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from mvcca.model_selection.fold_statistics import Models
-from mvcca.model_selection.goals import BANK_ROWS, Goal, Value, hub_terms, reciprocal_rank
+from mvcca.model_selection.goals import BANK_ROWS, Goal, Value, hub_terms, mean_over_queries
 from mvcca.model_selection.search import Setting, search
 from mvcca.model_selection.sources import FromStatistic
-from mvcca.model_selection.spaces import RIDGES
+from mvcca.model_selection.spaces import RIDGES, Space
 from mvcca.problem import Maps, Problem
 from mvcca.problem.question import (
     LIKELIHOOD,
@@ -31,18 +31,19 @@ from mvcca.problem.question import (
 )
 from mvcca.retrieval.ranking import CORRECTED, chosen_ranking
 from mvcca.views import Views
+from mvcca.views.labels_by_view import LabelsByView
 
 MOST_FEATURES = 3000  # of all views, above which covariances of folds are not kept unasked
 JOINT, PAIRS, SHARED = "joint", "pairs", "shared"
-_GAIN = 0.005  # in what is missing to a mean reciprocal rank of 1, for which a view is kept
+_GAIN = 0.005  # in what is missing to a value of 1, for which a view is kept
 
 Names = tuple[str, ...]
 Ridges = tuple[float, ...]
 Rows = dict[str, np.ndarray]  # (n_rows, r_v) by view
 Ratios = Mapping[str, tuple[Ratio, ...]]  # by ranking
-# Rows of a question that a training part does not know: sides by fold, and others that correct for
-# hubs, if there are some.
-_Sides = tuple[Rows, np.ndarray, tuple[np.ndarray, np.ndarray]]
+# Rows of a question that a training part does not know: sides by fold, with what is relevant, and
+# others that correct for hubs, if there are some.
+_Sides = tuple[Rows, np.ndarray, Any]
 _HeldOut = tuple[dict[int, _Sides], Rows | None]
 # What evidence of one training part compares, rankings to try, and the rows that it ranks.
 _Model = tuple[Ratios, list[str], _HeldOut]
@@ -79,13 +80,15 @@ class Evidence:
     query : tuple of str
         The query views that count.
     kind : {"joint", "pairs", "shared"}
-        CCA of the query views side by side, each query view by itself, or the shared space.
+        One model of the query views side by side, each query view by itself, or the shared space.
     reg : dict of str to float
         Ridge that goes with each query view; none for the shared space.
     ranking : str
         How items are ranked, as ``ranking_`` of estimators.
     value : float
-        Mean reciprocal rank of the row of the same object, averaged over the folds.
+        What the goal maximizes, averaged over the folds.
+    n_components : int or None
+        How many components rank; None for all.
     """
 
     query: Names
@@ -93,6 +96,7 @@ class Evidence:
     reg: dict[str, float]
     ranking: str = ""
     value: float = float("nan")
+    n_components: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +123,12 @@ class Questions:
         Whether a user asked for questions to be solved, so that the shared space is no candidate.
     chosen : dict
         What was chosen, by query views and target views.
+    goal : {"object", "class"}
+        What the folds maximize.
+    labels : tuple of LabelsByView
+        Labels of the rows of `samples`, by which items are relevant; for a class goal.
+    n_components : int or None
+        How many components rank for a class goal; None lets folds choose.
     """
 
     weights: dict[str, np.ndarray]
@@ -131,6 +141,9 @@ class Questions:
     samples: tuple[Views, ...] = ()
     is_given: bool = False
     chosen: dict[tuple[Names, Names, str], Evidence] = field(default_factory=dict)
+    goal: Goal = "object"
+    labels: tuple[LabelsByView, ...] = ()
+    n_components: int | None = None
     _searches: dict[tuple[Names, Names, str, Ridges], list[Evidence]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -140,9 +153,10 @@ class Questions:
 
     @classmethod
     def of(cls, estimator: Any, problem: Problem, source: FromStatistic | None = None) -> Self:
-        """Questions to a solved problem of CCA, with the training parts of folds to choose by.
+        """Questions to a solved problem, with the training parts of folds to choose by.
 
-        The ridges are those of the rows of the problem.
+        It is one that `JointGaussian` takes. Ridges, and the number of components of the shared
+        space, are those of its rows.
         """
         maps, back, ridges = coordinates_of(problem)
         rows, about = problem.rows, problem.about
@@ -151,10 +165,14 @@ class Questions:
         of_features = estimator.in_given_units(to_rows.lifted(rows.reading.bases))
         parts: list[TrainingCovariance] = []
         samples: dict[int, Views] = {}
+        labels: tuple[LabelsByView | None, ...] = ()
+        if source is not None and source.goal == "class":
+            labels = tuple(sample.labels for sample in source.samples)
         for number, (left_out, _) in enumerate([] if source is None else source.folds.models()):
             assert source is not None
             own_rows, statistic = source.parts[number]
-            own = estimator.posed(replace(own_rows, reg=rows.reg), statistic)
+            own_rows = replace(own_rows, reg=rows.reg, n_components=rows.n_components)
+            own = estimator.posed(own_rows, statistic)
             gaussian = JointGaussian.of(own, maps, ridges).in_float32()
             shifts = {n: (own.about.means[n] - about.means[n]) @ W for n, W in maps.items()}
             parts.append(
@@ -175,7 +193,10 @@ class Questions:
             chosen_ranking(estimator)[1],
             tuple(parts),
             tuple(samples[fold] for fold in sorted(samples)),
-            estimator.solve == "conditional",
+            getattr(estimator, "solve", None) == "conditional",
+            goal=estimator.question_goal,
+            labels=labels,
+            n_components=estimator.n_components if labels else None,
         )
 
     @property
@@ -195,6 +216,8 @@ class Questions:
         shapes += [(self.means[n].shape, (n_features[n],)) for n in widths]
         for own in (self.gaussian, *(part.gaussian for part in self.parts)):
             shapes.append((own.covariance.shape, (total, total)))
+            if own.by_labels is not None:
+                shapes.append((own.by_labels.shape, (total, total)))
             shapes += [(own.ridges[n].shape, (r, r)) for n, r in widths.items()]
         for space in (self.shared, *(part.shared for part in self.parts)):
             k = len(space.mean)
@@ -238,17 +261,17 @@ class Questions:
         self, gaussian: JointGaussian, shared: SharedSpace, evidence: Evidence, target: Names
     ) -> Ratios:
         """What evidence compares, by ranking without its correction for hubs."""
-        query = evidence.query
+        query, k = evidence.query, evidence.n_components
         if evidence.kind == SHARED:
             name = self.ranking.removesuffix(CORRECTED)
-            return {name: shared.ratios(query, target, name)}
+            return {name: tuple(own.leading(k) for own in shared.ratios(query, target, name))}
         sides = [query] if evidence.kind == JOINT else [(name,) for name in query]
         found = [
             gaussian.solve(side, target, dict.fromkeys(self.views, evidence.reg[side[0]]))
             for side in sides
         ]
-        of_likelihood, of_profile = zip(*found, strict=True)
-        return {LIKELIHOOD: of_likelihood, PROFILE: of_profile}
+        by_ranking = zip((LIKELIHOOD, PROFILE), zip(*found, strict=True), strict=True)
+        return {name: tuple(own.leading(k) for own in ratios) for name, ratios in by_ranking}
 
     # ---- what folds choose -----------------------------------------------------------------------
 
@@ -314,12 +337,15 @@ class Questions:
     def _search(self, evidence: list[Evidence], target: Names, ranking: str) -> list[Evidence]:
         settings = [{"evidence": own} for own in evidence]
         trials = search(_FromQuestions(self, target, ranking), settings)
-        found: dict[str, Evidence] = {}
-        for variant, value in trials.means().items():
-            own = evidence[variant.setting]
-            if own.kind not in found or value >= found[own.kind].value:
-                found[own.kind] = replace(own, ranking=str(variant.ranking), value=value)
-        return list(found.values())
+        found: list[Evidence] = []
+        n_folds = max(map(len, trials.values.values()), default=1)
+        for kind in dict.fromkeys(own.kind for own in evidence):
+            of_kind = trials.among(lambda setting, kind=kind: setting["evidence"].kind == kind)
+            if any(len(own) == n_folds for own in of_kind.values.values()):
+                best, own = of_kind.best, evidence[of_kind.best.setting]
+                own = replace(own, ranking=str(best.ranking), n_components=best.n_components)
+                found.append(replace(own, value=float(of_kind.on_folds.mean())))
+        return found
 
 
 def asks_questions(estimator: Any, widths: Mapping[str, int], goal: Goal | None) -> bool:
@@ -327,10 +353,10 @@ def asks_questions(estimator: Any, widths: Mapping[str, int], goal: Goal | None)
 
     `goal` is what folds maximize; None if there are none.
     """
-    solve = getattr(estimator, "solve", "shared")
-    if solve == "shared" or len(widths) < 3:  # two views are CCA either way
+    own, solve = getattr(estimator, "question_goal", None), getattr(estimator, "solve", "auto")
+    if own is None or solve == "shared" or len(widths) < 3:  # two views are the same either way
         return False
-    return solve == "conditional" or (goal == "object" and sum(widths.values()) <= MOST_FEATURES)
+    return solve == "conditional" or (goal == own and sum(widths.values()) <= MOST_FEATURES)
 
 
 def _value(evidence: Evidence) -> float:
@@ -344,7 +370,11 @@ class _FromQuestions:
     questions: Questions
     target: Names
     ranking: str
-    goal: ClassVar[Goal] = "object"
+
+    @property
+    def goal(self) -> Goal:
+        """What values measure."""
+        return self.questions.goal
 
     def models(self) -> Models:
         """As of the folds."""
@@ -364,7 +394,9 @@ class _FromQuestions:
                 ratios = questions.ratios(part.gaussian, part.shared, evidence, self.target)
             except ValueError:  # no two objects of this part show both
                 continue
-            names = [own for plain in ratios for own in (plain, f"{plain}{CORRECTED}")]
+            names = [*ratios]
+            if self.goal == "object":
+                names += [f"{plain}{CORRECTED}" for plain in ratios]
             if evidence.kind == SHARED:
                 names = [questions.ranking]
             if self.ranking:
@@ -373,30 +405,55 @@ class _FromQuestions:
 
     def _held_out(self, part: TrainingCovariance, query: Names) -> _HeldOut:
         """Rows of query views and the target, less the means of a training part."""
-        samples, means = self.questions.samples, part.means
-        sides = {fold: _sides(samples[fold], query, self.target, means) for fold in part.left_out}
+        samples, means, labels = self.questions.samples, part.means, self.questions.labels
+        sides = {
+            fold: _sides(samples[fold], query, self.target, means, labels[fold] if labels else None)
+            for fold in part.left_out
+        }
         others = [own for n, own in enumerate(samples) if n not in part.left_out]
+        others = others if self.goal == "object" else []  # whose rankings they correct
         each = -(-BANK_ROWS // max(len(others), 1))
         rows = [_rows_of(own[:each], query, means) for own in others]
         return sides, {n: np.concatenate([own[n] for own in rows]) for n in query} if rows else None
 
-    def values(self, model: _Model, fold: int) -> Iterator[tuple[str, None, Value]]:
-        """Values by ranking; none on a fold without objects that show all of the views."""
+    def values(self, model: _Model, fold: int) -> Iterator[tuple[str, int | None, Value]]:
+        """Values by ranking, and for a class goal by number of components.
+
+        There are none on a fold without objects that show all of the views.
+        """
         by_ranking, rankings, (sides, bank) = model
-        queries, items, pairs = sides[fold]
-        if not len(pairs[0]):
+        if not len(next(iter(sides[fold][0].values()))):
             return
         for plain, ratios in by_ranking.items():
             names = [name for name in rankings if name.removesuffix(CORRECTED) == plain]
-            answer = RatioSum(ratios, plain)
+            for k in self._numbers_of_components(ratios):
+                answer = RatioSum(tuple(ratio.leading(k) for ratio in ratios), plain)
+                for name, value in self._values(answer, names, sides[fold], bank):
+                    yield name, k, value
+
+    def _numbers_of_components(self, ratios: tuple[Ratio, ...]) -> list[int | None]:
+        questions = self.questions
+        if self.goal == "object":  # weights do it
+            return [None]
+        if questions.n_components is not None:
+            return [questions.n_components]
+        return Space.numbers_of_components(max(len(ratio.squares) for ratio in ratios))
+
+    def _values(
+        self, answer: RatioSum, names: list[str], sides: _Sides, bank: Rows | None
+    ) -> Iterator[tuple[str, Value]]:
+        """Values of one answer on the rows of a fold."""
+        (queries, items, relevant), plain = sides, answer.ranking
+        if names:
             vectors = _single(answer.item_vectors(items, answer.item_terms(items))).T
             similarities = _single(answer.query_vectors(queries)) @ vectors
             if plain in names:
-                yield plain, None, _mrr(similarities, pairs)
+                yield plain, mean_over_queries(self.goal, similarities, relevant)
             if f"{plain}{CORRECTED}" in names and bank is not None:
                 terms = hub_terms(_single(answer.query_vectors(bank)) @ vectors)
                 if terms is not None:
-                    yield f"{plain}{CORRECTED}", None, _mrr(similarities - terms, pairs)
+                    value = mean_over_queries(self.goal, similarities - terms, relevant)
+                    yield f"{plain}{CORRECTED}", value
 
 
 def _shared_space(estimator: Any, problem: Problem, back: Mapping[str, np.ndarray]) -> SharedSpace:
@@ -420,20 +477,28 @@ def _rows_at(
     return {n: views[n][places[n]] - means[n] for n in names}
 
 
-def _sides(views: Views, query: Names, target: Names, means: Mapping[str, np.ndarray]) -> _Sides:
-    """Rows of the queries that have an item, those of all items, and positions of both."""
+def _sides(
+    views: Views,
+    query: Names,
+    target: Names,
+    means: Mapping[str, np.ndarray],
+    labels: LabelsByView | None,
+) -> _Sides:
+    """Rows of the queries that have an item, those of all items, and what is relevant."""
     seen = dict(zip(views.names, views.seen.T, strict=True))
     items = np.flatnonzero(np.all([seen[name] for name in target], axis=0))
     asked = np.flatnonzero(np.all([seen[name] for name in (*query, *target)], axis=0))
     own = _rows_at(views, target, items, means)
-    pairs = np.arange(len(asked)), np.searchsorted(items, asked)
-    return _rows_at(views, query, asked, means), np.hstack([own[n] for n in target]), pairs
+    relevant: Any = np.arange(len(asked)), np.searchsorted(items, asked)
+    if labels is not None:
+        of_objects = labels.per_object(views)
+        vectors = of_objects.distinct.dense()
+        is_shared = (vectors @ vectors.T > 0)[
+            np.ix_(*(of_objects.codes[i] for i in (asked, items)))
+        ]
+        relevant = is_shared, relevant
+    return _rows_at(views, query, asked, means), np.hstack([own[n] for n in target]), relevant
 
 
 def _single(vectors: np.ndarray) -> np.ndarray:
     return vectors.astype(np.float32)
-
-
-def _mrr(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> Value:
-    value = reciprocal_rank(similarities, pairs)
-    return Value(value, value)

@@ -244,24 +244,18 @@ class Trials:
         If all components are preferred, fewer win only by more than one standard error of the
         differences between folds.
         """
-        means = {
-            variant: values.mean(axis=1) if self.by_heads else values[:, 0]
-            for variant, values in self._complete.items()
-        }
+        means = self._maximized
         whole = {v: values for v, values in means.items() if v.n_components is None}
         best = _largest(whole if whole and self.prefers_all else means)
         rival = _largest(means)
         if rival == best:
             return best
-        gain = means[rival] - means[best]
-        error = gain.std(ddof=1 if len(gain) > 1 else 0) / np.sqrt(len(gain))
-        return rival if gain.mean() > error else best
+        return rival if is_clear(means[rival] - means[best]) else best
 
-    def means(self) -> dict[Variant, float]:
-        """Mean of the goal's measure over the folds, of every variant that has a value on each."""
-        if not self.values:
-            return {}
-        return {variant: float(own[:, 0].mean()) for variant, own in self._complete.items()}
+    @property
+    def on_folds(self) -> np.ndarray:
+        """What is maximized, of the best variant, on each fold."""
+        return self._maximized[self.best]
 
     def choose(self) -> Choice:
         """The best variant, with the values of all of them."""
@@ -302,6 +296,12 @@ class Trials:
             **({"mean_test_head": heads.mean(axis=1)} if self.goal == "class" else {}),
         }
 
+    @property
+    def _maximized(self) -> dict[Variant, np.ndarray]:
+        """Scores, or means of scores and heads if these count, of the same variants."""
+        found = self._complete.items()
+        return {variant: own.mean(axis=1) if self.by_heads else own[:, 0] for variant, own in found}
+
     @cached_property
     def _complete(self) -> dict[Variant, np.ndarray]:
         """Values of the variants that have one on every fold, (n_folds, 2)."""
@@ -311,6 +311,12 @@ class Trials:
             for variant, by_fold in self.values.items()
             if len(by_fold) == n_folds
         }
+
+
+def is_clear(gains: np.ndarray) -> bool:
+    """Whether differences on folds are positive by more than one standard error of their mean."""
+    error = gains.std(ddof=1 if len(gains) > 1 else 0) / np.sqrt(len(gains))
+    return bool(gains.mean() > error)
 
 
 def _largest(values: Mapping[Variant, np.ndarray]) -> Variant:

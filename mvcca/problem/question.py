@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
@@ -74,6 +73,19 @@ class Ratio:
         known = 1 - rho**2
         constant = -np.log(known).sum() / 2
         return cls(dict(query), target, rho / known, rho**2 / known, float(constant))
+
+    def leading(self, k: int | None) -> Ratio:
+        """The ratio of the first k components; of all if that is None."""
+        if k is None or k >= len(self.squares):
+            return self
+        squares = self.squares[:k]
+        return Ratio(
+            {name: A[:, :k] for name, A in self.query.items()},
+            self.target[:, :k],
+            self.products[:k],
+            squares,
+            float(np.log1p(squares).sum() / 2),
+        )
 
     def variates(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
         """A of query rows, by view, (n_rows, k)."""
@@ -165,6 +177,11 @@ class JointGaussian:
         Number of objects of each pair of views that shares some.
     pairs : dict of (str, str) to ndarray, shape (r_p + r_q, r_p + r_q)
         Covariance of each pair over the objects that it shares; none if all views share theirs.
+    by_labels : ndarray, shape (r, r), or None
+        Label-weighted covariance between different views, in which methods that learn from labels
+        find their maps; None for CCA, whose maps are those of the covariance.
+    most : int or None
+        The largest rank that label-weighted covariances can have, if that is known.
     """
 
     widths: dict[str, int]
@@ -173,23 +190,33 @@ class JointGaussian:
     ridges: dict[str, np.ndarray]
     counts: dict[tuple[str, str], float]
     pairs: dict[tuple[str, str], np.ndarray]
+    by_labels: np.ndarray | None = None
+    most: int | None = None
 
     @classmethod
     def of(
         cls, problem: Problem, maps: Mapping[str, np.ndarray], ridges: dict[str, np.ndarray]
     ) -> Self:
-        """The covariances of a problem of CCA in the coordinates of these maps."""
+        """The covariances of a problem in the coordinates of these maps.
+
+        Of a problem of CCA or, if every object is seen in all views, one whose constraints are
+        covariances and whose matrices between views come from labels.
+        """
         between, within = problem.blocks()
         about, rows = problem.about, problem.rows
         widths = {name: W.shape[1] for name, W in maps.items()}
         of_rows = isinstance(about.pairs, Moments) and about.regression is None
+        of_labels = problem.between is not None
+        turned_between = {(p, q): _turned(A, maps[p], maps[q]) for (p, q), A in between.items()}
         blocks = {(n, n): _turned(within[n], W, W) for n, W in maps.items()}
-        blocks |= {(p, q): _turned(A, maps[p], maps[q]) for (p, q), A in between.items()}
+        blocks |= {} if of_labels else turned_between
         rank = 0 if about.regression is None else about.regression.rank
         counts, pairs = {}, {}
         for (p, q), C, (B_p, B_q), count in counted(about.by_pair(), rows.views, rank):
             counts[p, q] = count
-            if not isinstance(about.pairs, Moments):
+            if of_labels:
+                blocks[p, q] = _turned(C, maps[p], maps[q])
+            elif not isinstance(about.pairs, Moments):
                 own = {(p, p): B_p, (p, q): C, (q, q): B_q}
                 turned = {(a, b): _turned(M, maps[a], maps[b]) for (a, b), M in own.items()}
                 pairs[p, q] = _assembled(turned, {p: widths[p], q: widths[q]})
@@ -197,20 +224,26 @@ class JointGaussian:
         for name, standardized in problem.units.items():
             f = standardized.factors
             units[name] = float((np.diag(within[name]) * f**2)[f > 0].mean())
-        return cls(widths, _assembled(blocks, widths), units, ridges, counts, pairs)
+        found = cls(widths, _assembled(blocks, widths), units, ridges, counts, pairs)
+        if not of_labels:
+            return found
+        ranks = [own.between for own in problem.ranks.values() if own.between is not None]
+        by_labels = _assembled(turned_between, widths)
+        return replace(found, by_labels=by_labels, most=min(ranks, default=None))
 
     def in_float32(self) -> Self:
         """The same in half of the memory, which suffices to choose by."""
         return replace(
             self,
             covariance=self.covariance.astype(np.float32),
+            by_labels=None if self.by_labels is None else self.by_labels.astype(np.float32),
             pairs={pair: own.astype(np.float32) for pair, own in self.pairs.items()},
         )
 
     def solve(
         self, query: Sequence[str], target: Sequence[str], reg: Mapping[str, float]
     ) -> tuple[Ratio, Ratio]:
-        """CCA of the query views, side by side, against those of the target.
+        """CCA, or what labels make of it, of the query views side by side against the target.
 
         Parameters
         ----------
@@ -230,6 +263,9 @@ class JointGaussian:
             If no object is seen in views of both.
         """
         between, within = self._blocks(query, target)
+        directed = between
+        if self.by_labels is not None:
+            directed = self._blocks(query, target, self.by_labels)[0]
         sides = {_Q: query, _T: target}
         ridged, whiteners, freedom = {}, {}, {}
         for side, names in sides.items():
@@ -238,11 +274,14 @@ class JointGaussian:
             white = whiteners[side] = Whitener.of(ridged[side])
             freedom[side] = max(white.rank - _share_of(added, white), 0.0)
         n_all = min(ridged[_Q].shape[0], ridged[_T].shape[0])
+        n_all = n_all if self.most is None else min(n_all, self.most)
         # Of pairwise covariances a correlation may exceed 1; what to expect of it is clipped.
-        found = canonical_directions({(_Q, _T): between}, whiteners, n_all, is_joint=False)
+        found = canonical_directions({(_Q, _T): directed}, whiteners, n_all, is_joint=False)
         count = self._count(query, target)
         pair = PairCovariance((_Q, _T), between, (within[_Q], within[_T]), count)
-        spectrum = Spectrum(found.values, (1.0, 1.0), list(found.ranks.values()))
+        spectrum = None
+        if self.by_labels is None:
+            spectrum = Spectrum(found.values, (1.0, 1.0), list(found.ranks.values()))
         expected = expected_moments(found.weights, [pair], freedom, spectrum)
         assert expected is not None
         real = int(np.sum(found.values > _LEAST_SHARE * found.values[:1].max(initial=0)))
@@ -265,11 +304,15 @@ class JointGaussian:
         return min(known)
 
     def _blocks(
-        self, query: Sequence[str], target: Sequence[str]
+        self, query: Sequence[str], target: Sequence[str], matrix: np.ndarray | None = None
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Covariances between the query and the target, and within each, in float64."""
+        """Covariances between the query and the target, and within each, in float64.
+
+        Blocks of another matrix, if one is given.
+        """
         names = [*query, *target]
-        found, columns = self.covariance, column_slices(self.widths)
+        found = self.covariance if matrix is None else matrix
+        columns = column_slices(self.widths)
         if len(names) == 2 and self.pairs:
             pair = (names[0], names[1]) if tuple(names) in self.pairs else (names[1], names[0])
             self._count(query, target)  # is there such a pair?
@@ -392,10 +435,7 @@ def _assembled(blocks: Mapping[tuple[str, str], Any], widths: dict[str, int]) ->
     """The symmetric matrix of blocks p, q, p not after q; others are 0."""
     columns = column_slices(widths)
     whole = np.zeros((sum(widths.values()),) * 2)
-    for name, own in columns.items():
-        whole[own, own] = blocks[name, name]
-    for p, q in combinations(columns, 2):
-        if (p, q) in blocks:
-            whole[columns[p], columns[q]] = blocks[p, q]
-            whole[columns[q], columns[p]] = blocks[p, q].T
+    for (p, q), own in blocks.items():
+        whole[columns[q], columns[p]] = own.T
+        whole[columns[p], columns[q]] = own
     return whole
