@@ -26,6 +26,7 @@ from mvcca.base.tuned_fits import fit_searched, keep_bank
 from mvcca.base.unit_checks import warn_of_unlike_lazy_views
 from mvcca.machine.memory import available_bytes
 from mvcca.model_selection import SEARCHED, searched
+from mvcca.model_selection.questions import keep_questions
 from mvcca.model_selection.spaces import RIDGES
 from mvcca.model_selection.tuning import tune, tune_by_products
 from mvcca.problem import (
@@ -150,20 +151,9 @@ class StatisticEstimator(LinearEstimator):
         problem = self.posed(rows, statistic)
         maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
-        self.keep_questions(problem)
+        keep_questions(self, problem)
         if rows.views.is_lazy:
             warn_of_unlike_lazy_views(self, rows, problem)
-
-    def keep_questions(self, problem: Problem, source: Any = None) -> None:
-        """Keep what any views tell of any other, for methods that answer questions.
-
-        Parameters
-        ----------
-        problem : Problem
-            The problem that was solved.
-        source : FromStatistic, optional
-            Training parts of folds, to choose by.
-        """
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -16,8 +16,8 @@ from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.model_selection import SEARCHED, Goal
-from mvcca.model_selection.questions import Questions, asks_questions
-from mvcca.problem import SHRINKAGES, Problem
+from mvcca.model_selection.questions import Questions
+from mvcca.problem import SHRINKAGES
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
 
@@ -479,17 +479,6 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
                     'solve="conditional" ranks by the likelihood of the same object, '
                     f'cv_goal="object"; got cv_goal="{self.cv_goal}". Use solve="shared" with it.'
                 )
-
-    def keep_questions(self, problem: Problem, source: Any = None) -> None:
-        """Keep the covariances of all views, unless the shared space is to rank."""
-        self.__dict__.pop("questions_", None)
-        within = problem.blocks()[1]
-        widths = {name: len(B) for name, B in within.items()}
-        if self.reg == SEARCHED and source is None:
-            return  # folds come later
-        if not asks_questions(self, widths, None if source is None else source.goal):
-            return
-        self.questions_ = Questions.of(self, problem, source)
 
     def _question_rows_of(self, views: Views) -> dict[str, Any]:
         """Rows of checked views in the coordinates of questions."""

@@ -437,6 +437,9 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         self._keep(maps.lifted(rows.reading.bases).checked(rows.n_components))
 
     def _keep(self, maps: Maps) -> None:
+        if not self.scale and getattr(self, "_exponents", {}):  # weights have a length of 1
+            super(RescaledEstimator, self)._keep(self._in_given_units(maps))
+            return
         super()._keep(maps)
         if self.scale:
             assert maps.variances is not None
@@ -455,10 +458,9 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
             return {name: np.full(width, largest) for name, width in views.widths.items()}
         return found
 
-    def in_given_units(self, maps: Maps) -> Maps:
-        if self.scale or not getattr(self, "_exponents", {}):
-            return super().in_given_units(maps)
-        weights, (x, y) = dict(maps.weights), maps.names[:2]  # weights have a length of 1
+    def _in_given_units(self, maps: Maps) -> Maps:
+        """Maps of the features as the user gave them, from those of scaled views."""
+        weights, (x, y) = dict(maps.weights), maps.names[:2]
         powers = {name: self._power(name) for name in maps.names}  # of their scores
         if self.algorithm == "regression":
             weights[y] = np.ldexp(weights[y], self._power(x) - self._power(y))

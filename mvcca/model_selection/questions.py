@@ -17,7 +17,7 @@ from mvcca.model_selection.fold_statistics import Models
 from mvcca.model_selection.goals import BANK_ROWS, Goal, Value, hub_terms, reciprocal_rank
 from mvcca.model_selection.search import Setting, search
 from mvcca.model_selection.sources import FromStatistic
-from mvcca.model_selection.spaces import RIDGES
+from mvcca.model_selection.spaces import RIDGES, SEARCHED
 from mvcca.problem import Maps, Problem
 from mvcca.problem.question import (
     LIKELIHOOD,
@@ -148,7 +148,9 @@ class Questions:
         rows, about = problem.rows, problem.about
         shared = _shared_space(estimator, problem, back)
         to_rows = Maps(maps, {n: about.means[n] for n in maps})
-        of_features = estimator.in_given_units(to_rows.lifted(rows.reading.bases))
+        of_features = to_rows.lifted(rows.reading.bases)
+        if exponents := getattr(estimator, "_exponents", {}):  # of views that a fit has scaled
+            of_features = of_features.rescaled(exponents)
         parts: list[TrainingCovariance] = []
         samples: dict[int, Views] = {}
         for number, (left_out, _) in enumerate([] if source is None else source.folds.models()):
@@ -331,6 +333,29 @@ def asks_questions(estimator: Any, widths: Mapping[str, int], goal: Goal | None)
     if solve == "shared" or len(widths) < 3:  # two views are CCA either way
         return False
     return solve == "conditional" or (goal == "object" and sum(widths.values()) <= MOST_FEATURES)
+
+
+def keep_questions(estimator: Any, problem: Problem, source: FromStatistic | None = None) -> None:
+    """Keep what any views tell of any other in ``questions_``, for methods that answer questions.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted one.
+    problem : Problem
+        The problem that it has solved, of all rows.
+    source : FromStatistic, optional
+        The training parts of folds, by which questions are answered. Without them, nothing is kept
+        if folds are to choose the ridge.
+    """
+    vars(estimator).pop("questions_", None)
+    if getattr(estimator, "solve", "shared") == "shared":
+        return
+    if estimator.reg == SEARCHED and source is None:
+        return  # folds come later
+    widths = {name: len(B) for name, B in problem.blocks()[1].items()}
+    if asks_questions(estimator, widths, None if source is None else source.goal):
+        estimator.questions_ = Questions.of(estimator, problem, source)
 
 
 def _value(evidence: Evidence) -> float:

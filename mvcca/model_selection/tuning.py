@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.model_selection.goals import Goal, goal_of
-from mvcca.model_selection.questions import asks_questions
+from mvcca.model_selection.questions import asks_questions, keep_questions
 from mvcca.model_selection.search import Choice, Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.space_search import SpaceSearch
@@ -70,7 +70,7 @@ def tune(estimator: Any, rows: Rows) -> None:
         estimator.learn(whole, statistic)
         _keep(choice, estimator)
         if asks_questions(estimator, whole.widths(), goal):
-            estimator.keep_questions(estimator.posed(whole, statistic), own)
+            keep_questions(estimator, estimator.posed(whole, statistic), own)
 
     estimator.precisely(rows, learn)
     _keep(choice, estimator)
@@ -84,7 +84,7 @@ def solve_questions(estimator: Any, views: Views) -> None:
     def learn(rows: Rows) -> None:
         source = FromStatistic.of(model, rows, folds, "object")
         whole, statistic = source.parts.whole()
-        model.keep_questions(model.posed(whole, statistic), source)
+        keep_questions(model, model.posed(whole, statistic), source)
 
     model = clone(estimator)  # to open rows forgets what was fitted
     rows = model.open_rows(views, None, None)
