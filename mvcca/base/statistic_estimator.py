@@ -336,15 +336,13 @@ class StatisticEstimator(LinearEstimator):
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
         judged = True if searched(self) and self.cv_goal == "class" else None
-        views, labels, weights = open_fit(
-            self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch
-        )
+        opened = open_fit(self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch)
         reading = Reading(center=self.center)
-        rows = Rows(views, weights, labels, n_components=self.n_components, reading=reading)
+        rows = replace(opened, n_components=self.n_components, reading=reading)
         if isinstance(self.reg, str):
             _check_reg(self, batch)
-        if not self.requires.labels and not views.is_paired:
-            pairs = paired_objects(self, views, weights, reset and not batch)
+        if not self.requires.labels and not rows.views.is_paired:
+            pairs = paired_objects(self, rows, reset and not batch)
             # With holes, objects that are seen in one view tell its covariance.
             rows = rows.take(pairs) if self.missing == "error" else rows
         is_whole = rows.views.is_paired or self.missing != "error"
@@ -356,8 +354,8 @@ class StatisticEstimator(LinearEstimator):
         rows = open_units(self, rows, batch)
         of_ridges = rows.standardized() if self.reg in SHRINKAGES and rows.reading.units else rows
         rows = replace(rows, reg=self._ridges(of_ridges.views, rows.sample_weight, batch))
-        if labels is not None and not batch:  # a later batch may bring the labels in common
-            check_shared_labels(labels)
+        if opened.labels is not None and not batch:  # a later batch may bring those in common
+            check_shared_labels(opened.labels)
         return rows
 
     def open_again(self, X: Any, y: Any) -> Views:

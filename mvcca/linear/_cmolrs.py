@@ -26,7 +26,7 @@ from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
 from mvcca.model_selection.spaces import plain_value
 from mvcca.problem import Maps, Rows, mean_and_variance
 from mvcca.statistics import column_slices
-from mvcca.views import Labels, Views
+from mvcca.views import Labels
 from mvcca.views.powers_of_two import exponents_of, scaled
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
@@ -183,9 +183,10 @@ class CMOLRS(LinearEstimator):
         self.random_state = random_state
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: Any = None) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Step sizes, and ranks up to the largest."""
-        most = max(sum(views.widths.values()) - max(views.widths.values()), 1)
+        views, widths = rows.views, rows.views.widths.values()
+        most = max(sum(widths) - max(widths), 1)
         ranks = (*(rank for rank in (10, 30) if rank < most), None)
         values = {"learning_rate": (0.3, 1.0, 3.0, 10.0), "n_components": ranks}
         return Space(values, n_folds=3, scales=views.names)
@@ -219,9 +220,9 @@ class CMOLRS(LinearEstimator):
         self._validate_params()
         if searched(self):
             return fit_searched(self, X, y, sample_weight)
-        views, labels = open_repeated(self, X, y, sample_weight)
-        assert labels is not None
-        learned = with_units(self, Rows(views.in_memory())).standardized()
+        opened = open_repeated(self, X, y, sample_weight)
+        views, labels = opened.views.in_memory(), opened.labels
+        learned = with_units(self, Rows(views)).standardized()
         exponents = exponents_of(learned.views)
         views = scaled(learned.views, exponents)
         check_labels(labels)

@@ -177,12 +177,12 @@ class JRL(LinearEstimator):
         self.tol = tol
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: LabelsByView) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Neighbours by the median number of rows of a label, and the penalty."""
-        size = median_label_size(labels)
+        size = median_label_size(rows.labels)
         neighbors = sorted({max(1, round(share * size)) for share in (1 / 8, 1 / 4, 1 / 2, 1)})
         values = {"n_neighbors": tuple(neighbors), "reg": (1e-4, 1e-3, 1e-2, 0.1, 1.0)}
-        return Space(values, n_folds=3, scales=views.names)
+        return Space(values, n_folds=3, scales=rows.views.names)
 
     @all_or_nothing
     def fit(
@@ -219,10 +219,9 @@ class JRL(LinearEstimator):
         self._validate_params()
         if searched(self):
             return fit_searched(self, X, y, sample_weight, X_unlabeled=X_unlabeled)
-        given, of_rows = open_repeated(self, X, y, sample_weight)
-        assert of_rows is not None
+        opened = open_repeated(self, X, y, sample_weight)
+        given, of_rows = opened.views.in_memory(), opened.labels
         check_labels(of_rows)
-        given = given.in_memory()
         learned = with_units(self, Rows(given)).standardized()
         views, units = learned.views, learned.reading.bases
         reg = reg_of_names(self.reg, views.names, positive=True)

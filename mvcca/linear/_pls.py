@@ -204,11 +204,11 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
     def _depends_on_units(self, name: str) -> bool:
         return not self.scale
 
-    def search_space(self, views: Views, labels: Any = None) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Numbers of components."""
         if self.algorithm != "regression":
             return Space(has_prefixes=True)
-        most = min(len(views) - 1, next(iter(views.widths.values())))
+        most = min(len(rows.views) - 1, next(iter(rows.views.widths.values())))
         return Space({"n_components": tuple(Space.numbers_of_components(most))})
 
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:

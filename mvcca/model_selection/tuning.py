@@ -25,7 +25,6 @@ from mvcca.problem import Problem, Rows, components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
-from mvcca.views.labels_by_view import LabelsByView
 
 # ---- ridges and units of fits from statistics ----------------------------------------------------
 
@@ -211,20 +210,14 @@ def _keep(choice: Choice, estimator: Any) -> None:
 # ---- settings of any fit -------------------------------------------------------------------------
 
 
-def chosen(
-    estimator: Any,
-    views: Views,
-    labels: LabelsByView | None,
-    sample_weight: np.ndarray | None,
-    options: Mapping[str, Any],
-) -> Choice:
+def chosen(estimator: Any, rows: Rows, options: Mapping[str, Any]) -> Choice:
     """Choose the settings of a fit to these rows, by folds of them."""
-    views = views.with_ids(np.arange(1, len(views) + 1))
+    rows = replace(rows, views=rows.views.with_ids(np.arange(1, len(rows.views) + 1)))
     goal = goal_of(estimator)
-    check_goal(goal, estimator, Rows(views, labels=labels))
-    folds = InnerFolds.of(views, labels, Space.offered_by(estimator, views, labels).n_folds)
-    learned = labels if estimator.requires.labels else None
-    source = FromRefits(estimator, views, folds, goal, learned, labels, sample_weight, options)
+    check_goal(goal, estimator, rows)
+    folds = InnerFolds.of(rows.views, rows.labels, Space.offered_by(estimator, rows).n_folds)
+    learned = rows if estimator.requires.labels else replace(rows, labels=None)
+    source = FromRefits(estimator, learned, folds, goal, rows.labels, options)
     search = SpaceSearch((source,))
     [trials] = search.choices().values()
     search.warn_of_lost_folds()

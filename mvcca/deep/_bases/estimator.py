@@ -457,9 +457,10 @@ class DeepEstimator(MultiViewEstimator):
         labels: LabelsByView | None = None
         learns = self.requires.labels or self._may_be_unpaired(X, y)
         if learns:
-            given, labels, _ = open_fit(self, X, y, reset=reset, labelled=True)
+            rows = open_fit(self, X, y, reset=reset, labelled=True)
+            given, labels = rows.views, rows.labels
         else:
-            given = open_fit(self, X, y, reset=reset)[0]
+            given = open_fit(self, X, y, reset=reset).views
             if y is not None and holds_views(X) and self._reads_labels():
                 labels = LabelsByView.of(given, y, is_per_view(X, y))
         views, labels, objects = repeated_views(self, given, labels, sample_weight, reset)
