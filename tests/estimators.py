@@ -53,6 +53,7 @@ from mvcca import (
 )
 from mvcca.model_selection.sources import FromRefits
 from mvcca.model_selection.space_search import SpaceSearch
+from mvcca.problem import Rows
 from mvcca.retrieval.ranking import Ranking
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -652,6 +653,6 @@ def choice_on_folds(estimator, views, y, folds, goal, labels=None):
     """The settings that are best on these folds, by labels that may be others than those of y."""
     learned = LabelsByView.of(views, y) if estimator.requires.labels else None
     judged = None if labels is None else LabelsByView.of(views, labels)
-    source = FromRefits(estimator, views, folds, goal, learned, judged)
+    source = FromRefits(estimator, Rows(views, labels=learned), folds, goal, judged)
     [trials] = SpaceSearch((source,), by_heads=False).choices().values()
     return source.space.choice(trials, estimator)

@@ -9,6 +9,7 @@ from mvcca import Views
 from mvcca.comparison.registry import METHODS
 from mvcca.model_selection import Choice, Space
 from mvcca.model_selection.tuning import chosen, tunable
+from mvcca.problem import Rows
 from mvcca.views.labels_by_view import LabelsByView
 
 RNG = np.random.default_rng(0)
@@ -48,7 +49,7 @@ def settings_of(results):
 @pytest.mark.parametrize("name", TUNABLE)
 def test_one_cv_asks_for_what_a_comparison_asks(name):
     spaces = [
-        Space.offered_by(own, VIEWS, LABELS).of(own)
+        Space.offered_by(own, Rows(VIEWS, labels=LABELS)).of(own)
         for own in (with_one_cv(name), in_a_comparison(name))
     ]
     assert spaces[0].values.keys() == spaces[1].values.keys()
@@ -61,7 +62,8 @@ def test_one_cv_asks_for_what_a_comparison_asks(name):
 def test_a_fit_and_the_search_of_a_comparison_choose_alike(name):
     model = with_one_cv(name).fit(VIEWS, Y)
     labels = LABELS if model.requires.labels else None
-    found, own = chosen(in_a_comparison(name), VIEWS, labels, None, {}), Choice.of(model)
+    rows = Rows(VIEWS, labels=labels)
+    found, own = chosen(in_a_comparison(name), rows, {}), Choice.of(model)
     assert settings_of(found.cv_results) == settings_of(model.cv_results_)
     assert found.ranking == own.ranking
     assert {n: value for n, value in found.params.items() if n != "n_components"} == own.params

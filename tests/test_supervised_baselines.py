@@ -24,13 +24,13 @@ from mvcca import CMOLRS, JRL, LGCFL, Labels, Views, config_context, evaluate_re
 from mvcca.blocks import as_block
 from mvcca.linear import jrl_loss as loss_module
 from mvcca.linear._cmolrs import (
-    _CentredBlock,
     _losses_and_gradient,
     _LowRank,
     _TripletSampler,
 )
 from mvcca.linear.group_sparse import MomentLoss
-from mvcca.linear.jrl_loss import LearnedRows, ObjectLoss, jrl_loss, laplacian
+from mvcca.linear.jrl_loss import ObjectLoss, jrl_loss, laplacian, learned_rows
+from mvcca.linear.shifted_rows import ShiftedRows
 
 EXACT = {"tol": 1e-14, "max_iter": 1000}
 
@@ -398,7 +398,7 @@ def test_the_route_of_fewer_operations_is_taken():
     loss = partial(jrl_loss, pairing=1.0, smoothness=1.0, n_neighbors=5)
     for widths, kind in (((8, 6), MomentLoss), ((8, 600), ObjectLoss), ((70, 80), ObjectLoss)):
         views, y = planted(60, widths)
-        rows = {n: LearnedRows.of(X, None) for n, X in views.items()}
+        rows = {n: learned_rows(X, None) for n, X in views.items()}
         assert type(loss(views, rows, dict.fromkeys(rows, indicators(y)))) is kind
 
 
@@ -542,18 +542,18 @@ def test_more_neighbours_than_rows_are_all_of_them_with_a_warning():
 
 
 class Triplets(NamedTuple):
-    x: _CentredBlock
+    x: ShiftedRows
     query: np.ndarray
-    difference: _CentredBlock
+    difference: ShiftedRows
     margin: np.ndarray
 
 
 def some_batch(seed: int = 0) -> tuple[Triplets, _LowRank]:
     rng = np.random.default_rng(seed)
     batch = Triplets(
-        x=_CentredBlock(as_block(rng.standard_normal((4, 5))), np.zeros(5)),
+        x=ShiftedRows(as_block(rng.standard_normal((4, 5))), np.zeros(5)),
         query=np.array([0, 0, 1, 2, 3, 3]),
-        difference=_CentredBlock(as_block(rng.standard_normal((6, 3))), np.zeros(3)),
+        difference=ShiftedRows(as_block(rng.standard_normal((6, 3))), np.zeros(3)),
         margin=2 * rng.random(6),
     )
     W = _LowRank.random({"image": 5, "text": 3}, 2, np.random.RandomState(seed))

@@ -30,6 +30,7 @@ from mvcca.model_selection.folds import Fold
 from mvcca.model_selection.goals import Asked
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.tuning import fit_chosen, tunable
+from mvcca.problem import Rows
 from mvcca.views import Labels
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -221,10 +222,10 @@ def parameters_to_choose(name: str) -> list[str]:
 def test_a_search_of_one_parameter_is_that_of_a_comparison(planted, name, asked):
     """A method whose "cv" leaves out what `compare` searches has other settings than its own."""
     views, y = planted
-    labels = LabelsByView.of(views, y)
+    rows = Rows(views, labels=LabelsByView.of(views, y))
     compared = METHODS[name].build({}).set_params(**(tunable(METHODS[name].build({})) or {}))
     bare = METHODS[name].build({asked: "cv"})
-    spaces = [Space.offered_by(own, views, labels).of(own).values for own in (bare, compared)]
+    spaces = [Space.offered_by(own, rows).of(own).values for own in (bare, compared)]
     assert spaces[0] == {own: values for own, values in spaces[1].items() if own in spaces[0]}
     # Each of these is a number or "cv", never "auto": it is searched where it is asked for.
     assert spaces[1].keys() - spaces[0].keys() <= {"n_components", "reg"} - {asked}
@@ -296,7 +297,7 @@ def test_left_out_predictions_are_those_of_refits(planted):
     views, _ = planted
     X, Y = views["image"], views["text"]
     reg, objects = 0.3, np.array([0, 7, 40])
-    [scores] = AffineMap().left_out_scores(views, None, objects, [reg])
+    [scores] = AffineMap().left_out_scores(Rows(views), objects, [reg])
     ridge = reg * (N - 1) * X.var(axis=0, ddof=1).mean()
     for row, left in enumerate(objects):
         rest = np.delete(np.arange(N), left)
@@ -312,7 +313,7 @@ def test_weights_are_repetitions_of_left_out_rows(planted):
     weights[3] = 2
     twice = views[np.append(np.arange(N), 3)]
     X, Y = twice["image"], twice["text"]
-    [scores] = AffineMap().left_out_scores(views, weights, np.array([3]), [0.1])
+    [scores] = AffineMap().left_out_scores(Rows(views, weights), np.array([3]), [0.1])
     ridge = 0.1 * N * X.var(axis=0, ddof=1).mean()
     rest = np.delete(np.arange(N), 3)
     model = Ridge(alpha=ridge).fit(X[rest], Y[rest])

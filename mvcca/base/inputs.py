@@ -8,6 +8,7 @@ an estimator asks of any rows is in its ``requires`` and in its parameters `conf
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from mvcca.blocks.checks import (
     explained,
     only_numbers,
 )
+from mvcca.problem import Rows
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.coding import coded_view
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
@@ -59,8 +61,8 @@ def open_fit(
     labelled: bool | None = None,
     batch: bool = False,
     judged: bool = True,
-) -> tuple[Views, LabelsByView | None, np.ndarray | None]:
-    """Checked views to learn from, labels of their rows if `labelled`, weights of objects.
+) -> Rows:
+    """Checked rows to learn from, with labels if `labelled`, and with weights if there are any.
 
     A `batch` is not asked for what all batches must hold together. With `judged`, columns in
     unlike units warn.
@@ -96,31 +98,20 @@ def open_fit(
             "labels instead; rows that do correspond are paired with Views(blocks, index) or "
             "Views.aligned."
         )
-    weights = None
+    rows = Rows(views, labels=labels)
     if sample_weight is not None:
         weights = checked_sample_weight(sample_weight, views, reset, batch)
-        views, labels, weights = _of_positive_weight(views, labels, weights)
-    return estimator._accepted(views, reset), labels, weights
+        rows = replace(rows, sample_weight=weights)
+        if not weights.all():
+            rows = rows.take(np.flatnonzero(weights))
+    return replace(rows, views=estimator._accepted(rows.views, reset))
 
 
-def _of_positive_weight(
-    views: Views, labels: LabelsByView | None, weights: np.ndarray
-) -> tuple[Views, LabelsByView | None, np.ndarray]:
-    """The objects that count, with labels of their rows and weights."""
-    if weights.all():
-        return views, labels, weights
-    kept = weights > 0
-    if labels is not None:
-        labels = labels.take({name: kept[views.objects(name)] for name in views.names})
-    return views[kept], labels, weights[kept]
-
-
-def open_repeated(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Views, LabelsByView | None]:
+def open_repeated(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     """What `open_fit` returns, for methods without a weighted form: weights repeat rows."""
-    views, labels, _ = open_fit(estimator, X, y)
-    return repeated_views(estimator, views, labels, sample_weight)[:2]
+    rows = open_fit(estimator, X, y)
+    views, labels, _ = repeated_views(estimator, rows.views, rows.labels, sample_weight)
+    return replace(rows, views=views, labels=labels)
 
 
 def repeated_views(
@@ -194,12 +185,11 @@ def check_number_of_views(estimator: Any, names: tuple[str, ...]) -> None:
         )
 
 
-def paired_objects(
-    estimator: Any, views: Views, weights: np.ndarray | None, whole: bool
-) -> np.ndarray:
+def paired_objects(estimator: Any, rows: Rows, whole: bool) -> np.ndarray:
     """The objects to learn from; each view needs some, where these are all rows."""
-    kept = np.flatnonzero(estimator._holds_pair(views))
-    views, weights = views[kept], None if weights is None else weights[kept]
+    kept = np.flatnonzero(estimator._holds_pair(rows.views))
+    views, weights = rows.views[kept], rows.sample_weight
+    weights = None if weights is None else weights[kept]
     counts = views.seen.sum(axis=0) if weights is None else weights @ views.seen
     for name, count in zip(views.names, counts, strict=True):
         if whole and not count > 1:

@@ -6,7 +6,7 @@ else from the statistic that a fit adds up anyway, as of batches.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from mvcca.model_selection import AUTOMATIC, SEARCHED, searched
 from mvcca.problem import SHRINKAGES, Problem, Rows
 from mvcca.problem.units import Asked, units_of_covariances, units_of_rows
 from mvcca.statistics import Moments, PairMoments
-from mvcca.views import Views
 
 STANDARDIZED: Mapping[str, Any] = {"scale": AUTOMATIC}  # `automatic` of an estimator that does
 
@@ -32,18 +31,20 @@ def open_units(estimator: Any, rows: Rows, batch: bool) -> Rows:
     if not takes_scale(estimator) or estimator.requires.features:
         return rows
     asked = _asked(estimator, rows.views.names)
-    _check(estimator, asked)
+    if estimator.scale == SEARCHED and estimator.reg != SEARCHED:
+        _check_ridge(estimator, asked)
     if any(asked.values()) and (batch or _statistic_tells(estimator, rows)):
         return rows.read(units=None)
-    return with_units(estimator, rows)
+    return with_units(estimator, rows, asked)
 
 
-def with_units(estimator: Any, rows: Rows) -> Rows:
+def with_units(estimator: Any, rows: Rows, asked: Asked | None = None) -> Rows:
     """The same rows with the units of views to be standardized, found from the rows."""
-    asked = _asked(estimator, rows.views.names)
-    pairs = not estimator.requires.labels
-    units = units_of_rows(rows, asked, confounds=estimator.confounds, pairs=pairs)
-    _note(estimator, asked, units)
+    asked, units = asked or _asked(estimator, rows.views.names), {}
+    if any(asked.values()):
+        pairs = not estimator.requires.labels
+        units = units_of_rows(rows, asked, confounds=estimator.confounds, pairs=pairs)
+    estimator.scale_ = {name: name in units for name in asked}
     return rows.read(units=units)
 
 
@@ -53,18 +54,13 @@ def column_factors(estimator: Any, rows: Rows) -> dict[str, np.ndarray | None]:
     return {n: units[n].factors if n in units else None for n in rows.views.names}
 
 
-def standardized(estimator: Any, views: Views) -> Rows:
-    """Views in memory, those to be standardized in their units, which are bases of the rows."""
-    return with_units(estimator, Rows(views)).standardized()
-
-
 def in_units(estimator: Any, problem: Problem) -> Problem:
     """The same problem in units, by the deviations that it tells itself, as of a part of the rows.
 
     Which views are standardized is decided here only if it is not known yet.
     """
-    rows, about = problem.rows, problem.about
-    if rows.reading.units is not None and about.covariance is None:
+    rows, about, known = problem.rows, problem.about, problem.rows.reading.units
+    if known is not None and (not known or about.covariance is None):
         return problem
     within = {name: B for name, B in problem.blocks()[1].items() if name in about.means}
     if isinstance(about.pairs, Moments | PairMoments):
@@ -96,7 +92,7 @@ def in_told_units(
             "looks at all rows twice: use fit with rows in memory, give reg a number, or set "
             "scale=False."
         )
-    _note(estimator, asked, units)
+    estimator.scale_ = {name: name in units for name in asked}
     return rows.read(units=units)
 
 
@@ -120,10 +116,8 @@ def _matters(estimator: Any, name: str, scale: Any = AUTOMATIC) -> bool:
     )
 
 
-def _check(estimator: Any, asked: Asked) -> None:
+def _check_ridge(estimator: Any, asked: Asked) -> None:
     """Refuse a search of scales without a ridge, or with one that is estimated from the rows."""
-    if estimator.scale != SEARCHED or estimator.reg == SEARCHED:
-        return
     if isinstance(estimator.reg, str) or not all(_matters(estimator, name) for name in asked):
         raise ValueError(
             'scale="cv" compares fits with a ridge on columns as they are and standardized, got '
@@ -141,7 +135,3 @@ def _statistic_tells(estimator: Any, rows: Rows) -> bool:
         return False
     is_wide = sum(rows.views.widths.values()) >= WIDE and estimator.takes_products
     return not is_wide and all(X.shape[0] >= X.shape[1] for X in blocks)
-
-
-def _note(estimator: Any, asked: Asked, units: Collection[str]) -> None:
-    estimator.scale_ = {name: name in units for name in asked}

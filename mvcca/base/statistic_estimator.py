@@ -26,7 +26,7 @@ from mvcca.base.tuned_fits import fit_searched, keep_bank
 from mvcca.base.unit_checks import warn_of_unlike_lazy_views
 from mvcca.machine.memory import WIDE, available_bytes
 from mvcca.model_selection import SEARCHED, Goal, searched
-from mvcca.model_selection.questions import Questions, asks_questions
+from mvcca.model_selection.questions import keep_questions
 from mvcca.model_selection.spaces import RIDGES
 from mvcca.model_selection.tuning import tune, tune_by_products
 from mvcca.problem import (
@@ -151,28 +151,9 @@ class StatisticEstimator(LinearEstimator):
         problem = self.posed(rows, statistic)
         maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
-        self.keep_questions(problem)
+        keep_questions(self, problem)
         if rows.views.is_lazy:
             warn_of_unlike_lazy_views(self, rows, problem)
-
-    def keep_questions(self, problem: Problem, source: Any = None) -> None:
-        """Keep what any views tell of any other, if that is to rank.
-
-        Parameters
-        ----------
-        problem : Problem
-            The problem that was solved.
-        source : FromStatistic, optional
-            Training parts of folds, to choose by.
-        """
-        self.__dict__.pop("questions_", None)
-        if self.reg == SEARCHED and source is None:
-            return  # folds come later
-        if problem.between is not None and not problem.rows.views.seen.all():
-            return  # of sums by label, no covariance by pairs of views is known
-        widths = {name: len(mean) for name, mean in problem.about.means.items()}
-        if asks_questions(self, widths, None if source is None else source.goal):
-            self.questions_ = Questions.of(self, problem, source)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -355,15 +336,13 @@ class StatisticEstimator(LinearEstimator):
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
         judged = True if searched(self) and self.cv_goal == "class" else None
-        views, labels, weights = open_fit(
-            self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch
-        )
+        opened = open_fit(self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch)
         reading = Reading(center=self.center)
-        rows = Rows(views, weights, labels, n_components=self.n_components, reading=reading)
+        rows = replace(opened, n_components=self.n_components, reading=reading)
         if isinstance(self.reg, str):
             _check_reg(self, batch)
-        if not self.requires.labels and not views.is_paired:
-            pairs = paired_objects(self, views, weights, reset and not batch)
+        if not self.requires.labels and not rows.views.is_paired:
+            pairs = paired_objects(self, rows, reset and not batch)
             # With holes, objects that are seen in one view tell its covariance.
             rows = rows.take(pairs) if self.missing == "error" else rows
         is_whole = rows.views.is_paired or self.missing != "error"
@@ -375,8 +354,8 @@ class StatisticEstimator(LinearEstimator):
         rows = open_units(self, rows, batch)
         of_ridges = rows.standardized() if self.reg in SHRINKAGES and rows.reading.units else rows
         rows = replace(rows, reg=self._ridges(of_ridges.views, rows.sample_weight, batch))
-        if labels is not None and not batch:  # a later batch may bring the labels in common
-            check_shared_labels(labels)
+        if opened.labels is not None and not batch:  # a later batch may bring those in common
+            check_shared_labels(opened.labels)
         return rows
 
     def open_again(self, X: Any, y: Any) -> Views:

@@ -21,10 +21,8 @@ from mvcca.views.by_view import value_by_view
 def fit_searched(estimator: Any, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
     """Fit an estimator with the settings that folds choose for its parameters that are "cv"."""
     labelled = True if estimator.cv_goal == "class" else None
-    views, labels, weights = open_fit(
-        estimator, X, y, sample_weight, labelled=labelled, judged=False
-    )
-    choice = chosen(estimator, views, labels, weights, options)
+    rows = open_fit(estimator, X, y, sample_weight, labelled=labelled, judged=False)
+    choice = chosen(estimator, rows, options)
     if sample_weight is not None:
         options["sample_weight"] = sample_weight
     model = clone(estimator).set_params(**choice.parameters)

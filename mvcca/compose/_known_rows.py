@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from mvcca.blocks import as_block
 from mvcca.compose._tokens import Tokens
+from mvcca.retrieval.empty_rows import without_words
 
 
 def transform_noting_empty(transformer: Any, block: Any) -> tuple[Any, np.ndarray | None]:
@@ -30,7 +31,7 @@ def transform_noting_empty(transformer: Any, block: Any) -> tuple[Any, np.ndarra
 
 def _empty_rows(step: Any, block: Any, were_numbers: bool) -> np.ndarray | None:
     if isinstance(step, Tokens):
-        return step._rows_without_words(block)
+        return without_words(block, step.n_words_)
     rows = as_block(block)
     found = rows.empty_rows()
     if found is None and not were_numbers and rows.holds_numbers():

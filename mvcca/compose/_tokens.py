@@ -203,10 +203,6 @@ class Tokens(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Documented, Base
                 )
         return texts
 
-    def _rows_without_words(self, rows: Any) -> np.ndarray:
-        """Which rows hold no word of the vocabulary."""
-        return np.asarray(~(np.asarray(rows) >= _FIRST).any(axis=1))
-
     def _rows(self, texts: list[list[str]]) -> np.ndarray:
         rows = np.full((len(texts), self.length_), _PADDING, dtype=np.int32)
         for row, words in zip(rows, texts, strict=True):

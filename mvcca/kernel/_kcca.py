@@ -268,9 +268,9 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         self.random_state = random_state
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: Any = None) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Ridges, widths in multiples of the median, and numbers of components."""
-        kernels = setting_by_view(self, "kernel", views.names).values()
+        kernels = setting_by_view(self, "kernel", rows.views.names).values()
         takes_widths = "rbf" in kernels and "poly" not in kernels
         widths = tuple(map(_multiple, (0.5, 1, 2))) if takes_widths else (AUTOMATIC,)
         return Space(
@@ -280,7 +280,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
             prefers_all=True,
             most_components=_MOST_OF_CLASSES if self.cv_goal == "class" else None,
             beyond={"gamma": _next_multiple} if takes_widths else {},
-            scales=views.names,
+            scales=rows.views.names,
         )
 
     @available_if(_has_approximation)

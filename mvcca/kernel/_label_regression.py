@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 
 from mvcca.kernel.label_space import AffineModel, LabelSpaceEstimator, TrainingRows, label_matrix
 from mvcca.model_selection import AUTOMATIC, Goal, Space
-from mvcca.views import Views
+from mvcca.problem import Rows
 from mvcca.views.labels_by_view import LabelsByView
 
 _TOLERANCE = 1e-10  # of the solver for sparse rows, which takes steps
@@ -98,9 +98,9 @@ class LabelRegression(LabelSpaceEstimator):
         self.random_state = random_state
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: LabelsByView) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Kernels, ridges, and both similarities."""
-        return replace(super().search_space(views, labels), rankings=("cosine", "inner"))
+        return replace(super().search_space(rows), rankings=("cosine", "inner"))
 
     def _predictor(
         self, name: str, block: Any, labels: LabelsByView, rows: Callable[[], TrainingRows]

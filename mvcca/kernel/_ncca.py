@@ -22,7 +22,6 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, Rows, warn_of_fewer_components
 from mvcca.problem.directions import fixed_signs
-from mvcca.views import Views
 
 # Lanczos works on MᵀM, so that singular values are precise to half the digits only.
 _ROUNDING = 1e-7
@@ -193,7 +192,7 @@ class NCCA(MultiViewEstimator):
         self.random_state = random_state
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: Any = None) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Neighbours, bandwidths and numbers of components."""
         values = {"n_neighbors": (5, 10, 20, 40, 80), "bandwidth": (0.25, 0.5, 1.0)}
         return Space(
@@ -201,7 +200,7 @@ class NCCA(MultiViewEstimator):
             has_prefixes=True,
             most_components=_MOST_SEARCHED,
             n_folds=3,
-            scales=views.names,
+            scales=rows.views.names,
         )
 
     @all_or_nothing
@@ -230,7 +229,7 @@ class NCCA(MultiViewEstimator):
         self._validate_params()
         if searched(self):
             return fit_searched(self, X, y, sample_weight)
-        views = open_repeated(self, X, y, sample_weight)[0].in_memory()
+        views = open_repeated(self, X, y, sample_weight).views.in_memory()
         if not views.is_paired:
             raise ValueError(
                 f"NCCA learns from pairs, but {np.sum(~views.seen.all(axis=1))} of {len(views)} "

@@ -27,7 +27,7 @@ from mvcca.linear.features import LandmarkFeatures
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Space, searched
 from mvcca.problem import Maps, Rows, reg_of_names
 from mvcca.problem.units import units_of_rows
-from mvcca.views import Labels, Views
+from mvcca.views import Labels
 from mvcca.views.labels_by_view import LabelsByView
 
 
@@ -100,7 +100,7 @@ class LabelSpaceEstimator(MultiViewEstimator):
     random_state: Any
     predictors_: dict[str, Callable[[Any], np.ndarray]]
 
-    def search_space(self, views: Views, labels: LabelsByView) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Ridges, with larger or smaller ones if the best is at an end, then kernels."""
         values = {"reg": (1e-3, 1e-2, 0.1, 1.0), "kernel": ("linear", "rbf")}
         return Space(values, beyond={"reg": _next_ridge}, n_folds=3)
@@ -134,8 +134,8 @@ class LabelSpaceEstimator(MultiViewEstimator):
         if searched(self):
             self._check_search()
             return fit_searched(self, X, y, sample_weight)
-        views, labels = open_repeated(self, X, y, sample_weight)
-        assert labels is not None
+        opened = open_repeated(self, X, y, sample_weight)
+        views, labels = opened.views, opened.labels
         self._check_kind(labels)
         check_labels(labels)
         views, names = views.in_memory(), views.names

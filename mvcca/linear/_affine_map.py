@@ -140,27 +140,21 @@ class AffineMap(PredictingEstimator):
         self.target = target
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: Any = None) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Ridges."""
         ridges = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
         leaves_one_out = self.n_components is None
-        return Space({"reg": ridges}, leaves_one_out=leaves_one_out, scales=views.names)
+        return Space({"reg": ridges}, leaves_one_out=leaves_one_out, scales=rows.views.names)
 
     def left_out_scores(
-        self,
-        views: Views,
-        sample_weight: np.ndarray | None,
-        objects: np.ndarray,
-        ridges: Iterable[float],
+        self, rows: Rows, objects: np.ndarray, ridges: Iterable[float]
     ) -> Iterator[dict[str, np.ndarray]]:
         """Scores of some objects by ridge, of each object under the maps without it.
 
         Parameters
         ----------
-        views : Views
-            Training rows.
-        sample_weight : ndarray, shape (n_objects,), or None
-            How often each object counts.
+        rows : Rows
+            Training rows and their weights.
         objects : ndarray of int
             Positions of objects.
         ridges : iterable of float
@@ -172,7 +166,9 @@ class AffineMap(PredictingEstimator):
         dict of str to ndarray, shape (n_rows, n_features of the target)
             Rows of the target, and predictions of them, less the mean of the target.
         """
-        rows = with_units(self, Rows(views, sample_weight, reg=dict.fromkeys(views.names, 1.0)))
+        views, sample_weight = rows.views, rows.sample_weight
+        rows = Rows(views, sample_weight, reg=dict.fromkeys(views.names, 1.0))
+        rows = with_units(self, rows)
         units = rows.reading.units or {}
         rows = rows.standardized().in_row_space()
         y, chosen = self._target_among(views.names), rows.take(objects).views

@@ -17,15 +17,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated
 from mvcca.base.label_checks import check_labels
-from mvcca.base.standardizing import STANDARDIZED, standardized
+from mvcca.base.standardizing import STANDARDIZED, with_units
 from mvcca.base.tuned_fits import fit_searched
-from mvcca.blocks import Block, as_block
+from mvcca.blocks import as_block
+from mvcca.linear.shifted_rows import ShiftedRows
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
 from mvcca.model_selection.spaces import plain_value
-from mvcca.problem import Maps, mean_and_variance
+from mvcca.problem import Maps, Rows, mean_and_variance
 from mvcca.statistics import column_slices
-from mvcca.views import Labels, Views
+from mvcca.views import Labels
 from mvcca.views.powers_of_two import exponents_of, scaled
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
@@ -182,9 +183,10 @@ class CMOLRS(LinearEstimator):
         self.random_state = random_state
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: Any = None) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Step sizes, and ranks up to the largest."""
-        most = max(sum(views.widths.values()) - max(views.widths.values()), 1)
+        views, widths = rows.views, rows.views.widths.values()
+        most = max(sum(widths) - max(widths), 1)
         ranks = (*(rank for rank in (10, 30) if rank < most), None)
         values = {"learning_rate": (0.3, 1.0, 3.0, 10.0), "n_components": ranks}
         return Space(values, n_folds=3, scales=views.names)
@@ -218,9 +220,9 @@ class CMOLRS(LinearEstimator):
         self._validate_params()
         if searched(self):
             return fit_searched(self, X, y, sample_weight)
-        views, labels = open_repeated(self, X, y, sample_weight)
-        assert labels is not None
-        learned = standardized(self, views.in_memory())
+        opened = open_repeated(self, X, y, sample_weight)
+        views, labels = opened.views.in_memory(), opened.labels
+        learned = with_units(self, Rows(views)).standardized()
         exponents = exponents_of(learned.views)
         views = scaled(learned.views, exponents)
         check_labels(labels)
@@ -321,45 +323,17 @@ class _Scaled:
     def unit(self) -> float:
         return float(np.sqrt(self.variance.sum()))
 
-    def take(self, rows: Any) -> _CentredBlock:
+    def take(self, rows: Any) -> ShiftedRows:
         # Columns that do not vary are 0 exactly, in place of the rounding of the mean.
         scale = (self.variance > 0) / self.unit
         centred, left = as_block(self.block).take(rows).centred(self.mean)
-        return _CentredBlock(centred.scaled(scale), left * scale)
+        return ShiftedRows(centred.scaled(scale), left * scale)
 
     def radius(self) -> float:
         """Length of the longest row."""
         rows = range(0, self.block.shape[0], 1024)
         ends = [slice(start, start + 1024) for start in rows]
         return max(float(self.take(part).lengths().max()) for part in ends)
-
-
-@dataclass(frozen=True, eq=False)
-class _CentredBlock:
-    """Some centred rows: those of a block, which may be sparse, less what centring left."""
-
-    block: Block
-    shift: np.ndarray  # (d,), 0 for dense rows
-
-    def __sub__(self, other: _CentredBlock) -> _CentredBlock:
-        return _CentredBlock(
-            as_block(self.block.matrix - other.block.matrix), self.shift - other.shift
-        )
-
-    def times(self, V: np.ndarray) -> np.ndarray:
-        """X V, (n, k)."""
-        return np.asarray(self.block @ V - self.shift @ V)
-
-    def cross(self, U: np.ndarray) -> np.ndarray:
-        """XᵀU, (d, k)."""
-        product = self.block.cross(U)
-        product -= np.outer(self.shift, U.sum(axis=0))
-        return product
-
-    def lengths(self) -> np.ndarray:
-        """Euclidean norms of the rows, (n,)."""
-        squares = self.block.row_squares() - 2 * (self.block @ self.shift) + self.shift @ self.shift
-        return np.sqrt(np.maximum(squares, 0))
 
 
 class _TripletSampler:
@@ -460,9 +434,9 @@ class _LowRank:
 def _losses_and_gradient(
     W: _LowRank,
     views: tuple[str, str],
-    x: _CentredBlock,
+    x: ShiftedRows,
     query: np.ndarray,
-    difference: _CentredBlock,
+    difference: ShiftedRows,
     margin: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Hinge of every triplet; and GU, (D, k), for the symmetric gradient G of their mean.

@@ -16,11 +16,11 @@ from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated, open_views
 from mvcca.base.label_checks import check_labels
 from mvcca.base.projection import projected
-from mvcca.base.standardizing import STANDARDIZED, standardized
+from mvcca.base.standardizing import STANDARDIZED, with_units
 from mvcca.base.tuned_fits import fit_searched
 from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import minimised_in_groups
-from mvcca.linear.jrl_loss import LearnedRows, closeness, jrl_loss
+from mvcca.linear.jrl_loss import closeness, jrl_loss, learned_rows
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
 from mvcca.model_selection.spaces import plain_value
 from mvcca.problem import Maps, Rows, mean_and_variance, reg_of_names
@@ -177,12 +177,12 @@ class JRL(LinearEstimator):
         self.tol = tol
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: LabelsByView) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Neighbours by the median number of rows of a label, and the penalty."""
-        size = median_label_size(labels)
+        size = median_label_size(rows.labels)
         neighbors = sorted({max(1, round(share * size)) for share in (1 / 8, 1 / 4, 1 / 2, 1)})
         values = {"n_neighbors": tuple(neighbors), "reg": (1e-4, 1e-3, 1e-2, 0.1, 1.0)}
-        return Space(values, n_folds=3, scales=views.names)
+        return Space(values, n_folds=3, scales=rows.views.names)
 
     @all_or_nothing
     def fit(
@@ -219,18 +219,17 @@ class JRL(LinearEstimator):
         self._validate_params()
         if searched(self):
             return fit_searched(self, X, y, sample_weight, X_unlabeled=X_unlabeled)
-        given, of_rows = open_repeated(self, X, y, sample_weight)
-        assert of_rows is not None
+        opened = open_repeated(self, X, y, sample_weight)
+        given, of_rows = opened.views.in_memory(), opened.labels
         check_labels(of_rows)
-        given = given.in_memory()
-        learned = standardized(self, given)
+        learned = with_units(self, Rows(given)).standardized()
         views, units = learned.views, learned.reading.bases
         reg = reg_of_names(self.reg, views.names, positive=True)
         more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled, units)
         means, rows = {}, {}
         for name, block in views.items():
             means[name] = mean_and_variance(name, block)[0]
-            rows[name] = LearnedRows.of(block, more.get(name))
+            rows[name] = learned_rows(block, more.get(name))
         labels = {name: of_rows[name].matrix for name in views.names}
         n_neighbors = plain_value(self, "n_neighbors", self.n_neighbors)
         widths = list(views.widths.values())

@@ -146,10 +146,10 @@ class LGCFL(RescaledEstimator):
         self.tol = tol
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: Any = None) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Values of the penalty."""
         ridges = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
-        return Space({"reg": ridges}, n_folds=3, scales=views.names)
+        return Space({"reg": ridges}, n_folds=3, scales=rows.views.names)
 
     def _bytes_of_matrices(self, views: Views) -> float:
         """Three matrices of each view, three of the one that is solved, and its basis if wide."""

@@ -204,11 +204,11 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
     def _depends_on_units(self, name: str) -> bool:
         return not self.scale
 
-    def search_space(self, views: Views, labels: Any = None) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Numbers of components."""
         if self.algorithm != "regression":
             return Space(has_prefixes=True)
-        most = min(len(views) - 1, next(iter(views.widths.values())))
+        most = min(len(rows.views) - 1, next(iter(rows.views.widths.values())))
         return Space({"n_components": tuple(Space.numbers_of_components(most))})
 
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
@@ -437,6 +437,9 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         self._keep(maps.lifted(rows.reading.bases).checked(rows.n_components))
 
     def _keep(self, maps: Maps) -> None:
+        if not self.scale and getattr(self, "_exponents", {}):  # weights have a length of 1
+            super(RescaledEstimator, self)._keep(self._in_given_units(maps))
+            return
         super()._keep(maps)
         if self.scale:
             assert maps.variances is not None
@@ -455,10 +458,9 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
             return {name: np.full(width, largest) for name, width in views.widths.items()}
         return found
 
-    def in_given_units(self, maps: Maps) -> Maps:
-        if self.scale or not getattr(self, "_exponents", {}):
-            return super().in_given_units(maps)
-        weights, (x, y) = dict(maps.weights), maps.names[:2]  # weights have a length of 1
+    def _in_given_units(self, maps: Maps) -> Maps:
+        """Maps of the features as the user gave them, from those of scaled views."""
+        weights, (x, y) = dict(maps.weights), maps.names[:2]
         powers = {name: self._power(name) for name in maps.names}  # of their scores
         if self.algorithm == "regression":
             weights[y] = np.ldexp(weights[y], self._power(x) - self._power(y))

@@ -21,7 +21,6 @@ from mvcca.statistics import (
     PairMoments,
     column_slices,
 )
-from mvcca.views import Views
 
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-15  # relative gain of the criterion
@@ -136,13 +135,12 @@ class Procrustes(PredictingEstimator):
         self.scale = scale
         self.cv_goal = cv_goal
 
-    def search_space(self, views: Views, labels: Any = None) -> Space:
+    def search_space(self, rows: Rows) -> Space:
         """Numbers of components; maps of more than two views depend on it."""
-        if len(views.names) == 2:
+        widths = rows.views.widths.values()
+        if len(widths) == 2:
             return Space(has_prefixes=True)
-        return Space(
-            {"n_components": tuple(Space.numbers_of_components(min(views.widths.values())))}
-        )
+        return Space({"n_components": tuple(Space.numbers_of_components(min(widths)))})
 
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""

@@ -42,9 +42,5 @@ class RescaledEstimator(StatisticEstimator):
         return reg
 
     def _keep(self, maps: Maps) -> None:
-        super()._keep(self.in_given_units(maps))
-
-    def in_given_units(self, maps: Maps) -> Maps:
-        """Maps of the features as the user gave them, from those of scaled views."""
         exponents = getattr(self, "_exponents", {})
-        return maps.rescaled(exponents) if exponents else maps
+        super()._keep(maps.rescaled(exponents) if exponents else maps)

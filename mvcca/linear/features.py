@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy import linalg
@@ -19,32 +19,6 @@ from mvcca.machine import lapack
 
 _SQUARED = 1e-150, 1e150  # numbers whose squares are floats
 ROUNDING = 10 * np.finfo(np.float64).eps
-
-
-class FeatureMap(Protocol):
-    """Map rows to features, or to the `basis` functions of which features are combinations."""
-
-    @property
-    def width(self) -> int:
-        """Number of columns of the rows."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-
-    def __call__(self, X: Any) -> Any:
-        """φ of every row, (n_rows, n_features)."""
-
-    def basis(self, X: Any) -> np.ndarray:
-        """Basis functions of every row, (n_rows, n_functions)."""
-
-    def in_basis(
-        self, weights: np.ndarray, mean: np.ndarray, variances: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights of φ, its mean and its variances as those of the basis functions.
-
-        Signs are fixed by the last, which need not be variances.
-        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,11 +174,18 @@ class LandmarkFeatures:
     def in_basis(
         self, weights: np.ndarray, mean: np.ndarray, variances: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights and mean of k(x, z), of which φ = L⁻¹ k, and sizes in any order of landmarks."""
+        """Weights and mean of k(x, z), of which φ = L⁻¹ k, and sizes in any order of landmarks.
+
+        The sizes fix signs, in place of variances.
+        """
         inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)
         sizes = sizes_in_any_order(variances.sum(), self.n_features)
         with np.errstate(under="ignore"):
             return inverse.T @ weights, self.factor @ mean, sizes
+
+
+# Maps of rows to features, or to the `basis` functions of which features are combinations.
+FeatureMap: TypeAlias = FourierFeatures | LandmarkFeatures
 
 
 def sizes_in_any_order(variance: float, n_features: int) -> np.ndarray:

@@ -19,6 +19,7 @@ from sklearn.neighbors import NearestNeighbors
 from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import Loss, MomentLoss, centred_targets
 from mvcca.linear.pairs import weighted_cross
+from mvcca.linear.shifted_rows import ShiftedRows
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
@@ -31,50 +32,13 @@ _REAL = 1e-13  # the same, of eigenvalues that are not rounding
 _STEPS = 20  # typical of a fit, over which what is computed once is shared out
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedRows:
-    """Rows Z of a view, labelled ones first."""
-
-    matrix: Any  # (n_all, d)
-    mean: np.ndarray  # (d,), what centring the labelled rows still has to subtract
-    n_labelled: int
-
-    @classmethod
-    def of(cls, X: Any, unlabelled: Any) -> Self:
-        """Centre dense rows; sparse ones are centred by algebra later."""
-        n = X.shape[0]
-        rows = as_block(X if unlabelled is None else stack([X, unlabelled]))
-        rows = rows.promoted(np.dtype(np.float64))
-        rows, _ = rows.centred(rows.take(slice(n)).column_means())
-        return cls(rows.matrix, rows.take(slice(n)).column_means(), n)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
-        return self.matrix.shape
-
-    @property
-    def labelled(self) -> Any:
-        """The rows that have labels."""
-        return self.matrix[: self.n_labelled]
-
-    def times(self, V: np.ndarray) -> np.ndarray:
-        """Z̄V, (n_all, k)."""
-        return np.asarray(as_block(self.matrix) @ V - self.mean @ V)
-
-    def cross(self, A: np.ndarray) -> np.ndarray:
-        """Z̄ᵀA, (d, k)."""
-        return as_block(self.matrix).cross(A) - np.outer(self.mean, A.sum(axis=0))
-
-    def gram(self, T: np.ndarray) -> np.ndarray:
-        """Z̄ diag(T) Z̄ᵀ, (n_all, n_all)."""
-        rows = as_block(self.matrix)
-        gram = rows.gram(T)
-        shift = rows @ (T * self.mean)
-        shift -= self.mean @ (T * self.mean) / 2
-        gram -= shift[:, None]
-        gram -= shift
-        return gram
+def learned_rows(X: Any, unlabelled: Any) -> ShiftedRows:
+    """Rows Z of a view less the mean of the labelled ones, which come first."""
+    n = X.shape[0]
+    rows = as_block(X if unlabelled is None else stack([X, unlabelled]))
+    rows = rows.promoted(np.dtype(np.float64))
+    rows, _ = rows.centred(rows.take(slice(n)).column_means())  # sparse ones stay as they are
+    return ShiftedRows(rows, rows.take(slice(n)).column_means())
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +71,7 @@ class Pairs:
 
 def jrl_loss(
     views: Views,
-    rows: Mapping[str, LearnedRows],
+    rows: Mapping[str, ShiftedRows],
     labels: Mapping[str, Any],
     *,
     pairing: float,
@@ -116,12 +80,12 @@ def jrl_loss(
 ) -> Loss:
     """Half of JRL's objective without the norms, over the weights of all views side by side."""
     pairs, forms = Pairs.of(views, pairing), {}
-    heights, widths = zip(*(view.shape for view in rows.values()), strict=True)
+    heights, widths = zip(*(view.block.shape for view in rows.values()), strict=True)
     is_by_objects = solves_by_objects(heights, widths, len(pairs) > 0)
     for name, view in rows.items():  # of the scores Z̄ P of each view by itself
-        n_all = view.shape[0]
+        n_all, n = view.block.shape[0], labels[name].shape[0]
         diagonal = np.zeros(n_all)
-        diagonal[: view.n_labelled] = 1 / view.n_labelled
+        diagonal[:n] = 1 / n
         diagonal += sum((pair.of_view(name, n_all) for pair in pairs), np.zeros(n_all))
         forms[name] = csr_array(diags_array(diagonal))
         if smoothness:
@@ -131,7 +95,7 @@ def jrl_loss(
                     f"n_neighbors={n_neighbors} is more than the other rows of view {name!r}, "
                     f"{n_all - 1}: all of them are neighbours."
                 )
-            forms[name] += smoothness / n_all * laplacian(view.matrix, k)
+            forms[name] += smoothness / n_all * laplacian(view.block.matrix, k)
     if is_by_objects:
         return ObjectLoss.of(views, rows, forms, labels, pairs)
     return _moment_loss(rows, forms, labels, pairs)
@@ -185,31 +149,32 @@ def flops_by_objects(heights: Sequence[int], widths: Sequence[int], is_paired: b
 
 
 def _moment_loss(
-    rows: Mapping[str, LearnedRows],
+    rows: Mapping[str, ShiftedRows],
     forms: Mapping[str, csr_array],
     labels: Mapping[str, Any],
     pairs: Sequence[Pairs],
 ) -> MomentLoss:
     """The loss by its matrices over all features."""
-    columns = column_slices({name: view.shape[1] for name, view in rows.items()})
+    columns = column_slices({name: view.block.shape[1] for name, view in rows.items()})
     targets, constants = zip(*(_targets(rows[n], labels[n]) for n in rows), strict=True)
-    M = np.zeros((sum(view.shape[1] for view in rows.values()),) * 2)
+    M = np.zeros((sum(view.block.shape[1] for view in rows.values()),) * 2)
     for name, view in rows.items():
         own = columns[name]
-        M[own, own] = weighted_cross(view.matrix, forms[name], view.matrix, view.mean, view.mean)
+        X = view.block.matrix
+        M[own, own] = weighted_cross(X, forms[name], X, view.shift, view.shift)
     for pair in pairs:
         (p, q), n = pair.views, len(pair.rows[0])
-        x, y = rows[p], rows[q]
-        F = csr_array((np.full(n, -pair.share), pair.rows), shape=(x.shape[0], y.shape[0]))
-        M[columns[p], columns[q]] = weighted_cross(x.matrix, F, y.matrix, x.mean, y.mean)
+        X, Y = rows[p].block.matrix, rows[q].block.matrix
+        F = csr_array((np.full(n, -pair.share), pair.rows), shape=(X.shape[0], Y.shape[0]))
+        M[columns[p], columns[q]] = weighted_cross(X, F, Y, rows[p].shift, rows[q].shift)
         M[columns[q], columns[p]] = M[columns[p], columns[q]].T
     return MomentLoss(M, np.concatenate(targets), sum(constants))
 
 
-def _targets(view: LearnedRows, labels: Any) -> tuple[np.ndarray, float]:
+def _targets(view: ShiftedRows, labels: Any) -> tuple[np.ndarray, float]:
     """Z̄ᵀȲ / n, and half the mean of ‖ȳ‖², of the labelled rows."""
-    n = view.n_labelled
-    B, constant = centred_targets(view.labelled, labels, np.full(n, 1 / n))
+    n = labels.shape[0]
+    B, constant = centred_targets(view.block.matrix[:n], labels, np.full(n, 1 / n))
     return B / n, constant
 
 
@@ -223,7 +188,7 @@ class _ViewOfObjects:
     #
     # The second form saves two products; the first is for singular F, whose range holds y and E.
 
-    rows: LearnedRows
+    rows: ShiftedRows
     form: csr_array  # F, (n, n)
     targets: np.ndarray  # y, (n, m)
     links: csr_array  # E, (n, n_links): places of shared objects, and weights of their scores
@@ -233,7 +198,7 @@ class _ViewOfObjects:
     start: np.ndarray  # C⁺y or F⁻¹y, (r, m)
 
     @classmethod
-    def of(cls, rows: LearnedRows, form: csr_array, targets: np.ndarray, links: csr_array) -> Self:
+    def of(cls, rows: ShiftedRows, form: csr_array, targets: np.ndarray, links: csr_array) -> Self:
         F, right = form.toarray(), np.hstack([links.toarray(), targets])
         factor, failed = linalg.lapack.dpotrf(F, lower=1, clean=1)
         if not failed:
@@ -280,20 +245,20 @@ class ObjectLoss:
     def of(
         cls,
         views: Views,
-        rows: Mapping[str, LearnedRows],
+        rows: Mapping[str, ShiftedRows],
         forms: Mapping[str, csr_array],
         labels: Mapping[str, Any],
         pairs: Sequence[Pairs],
     ) -> Self:
         """Prepare what all steps share."""
         slopes, constants = zip(*(_targets(rows[n], labels[n]) for n in rows), strict=True)
-        links, added = _links(views, {n: view.shape[0] for n, view in rows.items()}, pairs)
+        links, added = _links(views, {n: view.block.shape[0] for n, view in rows.items()}, pairs)
         parts, curvature = [], 0.0
         for name, view in rows.items():
-            gram = view.gram(np.ones(view.shape[1]))
+            gram = view.gram(np.ones(view.block.shape[1]))
             curvature += float(forms[name].multiply(gram).sum())
-            n, y = view.n_labelled, as_block(labels[name]).dense().matrix
-            targets = np.zeros((view.shape[0], y.shape[1]))
+            n, y = labels[name].shape[0], as_block(labels[name]).dense().matrix
+            targets = np.zeros((view.block.shape[0], y.shape[1]))
             targets[:n] = (y - y.mean(axis=0)) / n
             form = csr_array(forms[name] + diags_array(added[name]))
             parts.append(_ViewOfObjects.of(view, form, targets, links[name]))
@@ -312,8 +277,8 @@ class ObjectLoss:
 
     def minimised(self, T: np.ndarray) -> tuple[np.ndarray, float]:
         """The U that minimises the loss plus ½ tr(UᵀT⁻¹U), T diagonal, and the loss at U."""
-        ends = np.cumsum([view.rows.shape[1] for view in self.views])[:-1]
-        with threads_to_factorise(max(view.rows.shape[0] for view in self.views)):
+        ends = np.cumsum([view.rows.block.shape[1] for view in self.views])[:-1]
+        with threads_to_factorise(max(view.rows.block.shape[0] for view in self.views)):
             return self._step(np.split(T, ends))
 
     def _step(self, of_views: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:

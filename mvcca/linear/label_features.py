@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from mvcca.linear.features import FourierFeatures, LandmarkFeatures
+from mvcca.linear.features import FeatureMap, FourierFeatures, LandmarkFeatures
 from mvcca.linear.label_space import label_counts
 from mvcca.problem import Rows
 from mvcca.similarity import LabelGram, Similarity, similarities_within, similarity_function
@@ -37,7 +37,7 @@ class LabelKernel:
 class DrawnLabelFeatures:
     """A map of label vectors to features, the label columns that it takes, and its error."""
 
-    features: FourierFeatures | LandmarkFeatures
+    features: FeatureMap
     columns: Labels  # without lines
     error: float
 
@@ -60,7 +60,7 @@ def draw_label_features(
     """A map to Fourier or Nyström features, drawn from the rows of the first batch."""
     rng = check_random_state(random_state)
     _, vectors, vocabulary = common_columns(rows.labels.distinct, rows.labels.distinct)
-    features: FourierFeatures | LandmarkFeatures
+    features: FeatureMap
     if kind == "fourier":
         features = fourier_features(kernel, vectors, n_features, rng)
     else:

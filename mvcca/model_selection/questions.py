@@ -17,7 +17,7 @@ from mvcca.model_selection.fold_statistics import Models
 from mvcca.model_selection.goals import BANK_ROWS, Goal, Value, hub_terms, mean_over_queries
 from mvcca.model_selection.search import Setting, search
 from mvcca.model_selection.sources import FromStatistic
-from mvcca.model_selection.spaces import RIDGES, Space
+from mvcca.model_selection.spaces import RIDGES, SEARCHED, Space
 from mvcca.problem import Maps, Problem
 from mvcca.problem.question import (
     LIKELIHOOD,
@@ -162,7 +162,9 @@ class Questions:
         rows, about = problem.rows, problem.about
         shared = _shared_space(estimator, problem, back)
         to_rows = Maps(maps, {n: about.means[n] for n in maps})
-        of_features = estimator.in_given_units(to_rows.lifted(rows.reading.bases))
+        of_features = to_rows.lifted(rows.reading.bases)
+        if exponents := getattr(estimator, "_exponents", {}):  # of views that a fit has scaled
+            of_features = of_features.rescaled(exponents)
         parts: list[TrainingCovariance] = []
         samples: dict[int, Views] = {}
         labels: tuple[LabelsByView | None, ...] = ()
@@ -357,6 +359,31 @@ def asks_questions(estimator: Any, widths: Mapping[str, int], goal: Goal | None)
     if own is None or solve == "shared" or len(widths) < 3:  # two views are the same either way
         return False
     return solve == "conditional" or (goal == own and sum(widths.values()) <= MOST_FEATURES)
+
+
+def keep_questions(estimator: Any, problem: Problem, source: FromStatistic | None = None) -> None:
+    """Keep what any views tell of any other in ``questions_``, for methods that answer questions.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted one.
+    problem : Problem
+        The problem that it has solved, of all rows.
+    source : FromStatistic, optional
+        The training parts of folds, by which questions are answered. Without them, nothing is kept
+        if folds are to choose the ridge.
+    """
+    vars(estimator).pop("questions_", None)
+    if getattr(estimator, "question_goal", None) is None:
+        return
+    if estimator.reg == SEARCHED and source is None:
+        return  # folds come later
+    if problem.between is not None and not problem.rows.views.seen.all():
+        return  # of sums by label, no covariance by pairs of views is known
+    widths = {name: len(mean) for name, mean in problem.about.means.items()}
+    if asks_questions(estimator, widths, None if source is None else source.goal):
+        estimator.questions_ = Questions.of(estimator, problem, source)
 
 
 def _value(evidence: Evidence) -> float:

@@ -249,18 +249,14 @@ class FromRefits:
     ----------
     estimator : estimator
         It is not fitted.
-    views : Views
-        Training rows.
+    rows : Rows
+        Training rows, with the labels to learn from.
     folds : InnerFolds
         Folds of the objects.
     goal : {"object", "class", "correlation"}
         What to maximize.
-    labels : LabelsByView or None
-        Labels to learn from.
     judged : LabelsByView or None
         Labels that define relevant items.
-    sample_weight : ndarray, shape (n_objects,), or None
-        How often each object counts.
     options : mapping
         Further arguments of `fit`.
     failures : dict
@@ -270,12 +266,10 @@ class FromRefits:
     """
 
     estimator: Any
-    views: Views
+    rows: Rows
     folds: InnerFolds
     goal: Goal
-    labels: LabelsByView | None
     judged: LabelsByView | None
-    sample_weight: np.ndarray | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     failures: dict[tuple[int, ...], Exception] = field(default_factory=dict)
     shared_space: Space | None = None
@@ -286,8 +280,8 @@ class FromRefits:
         if self.shared_space is not None:
             return self.shared_space
         if self.folds.asked is None:
-            return Space.offered_by(self.estimator, self.views, self.labels).of(self.estimator)
-        space = Space.offered_by(self.estimator, *self.without((0,))[:2]).of(self.estimator)
+            return Space.offered_by(self.estimator, self.rows).of(self.estimator)
+        space = Space.offered_by(self.estimator, self.without((0,))).of(self.estimator)
         return replace(space, leaves_one_out=False)  # the same gallery for all methods
 
     @property
@@ -298,8 +292,8 @@ class FromRefits:
     @cached_property
     def samples(self) -> list[RankedSample]:
         """Rows of each fold to rank."""
-        confounds = getattr(self.estimator, "confounds", None)
-        return self.folds.samples(self.views, self.judged, self.views.without(confounds).names)
+        views, confounds = self.rows.views, getattr(self.estimator, "confounds", None)
+        return self.folds.samples(views, self.judged, views.without(confounds).names)
 
     def models(self) -> Models:
         """As of the folds; one model if each row is left out, for both halves."""
@@ -307,13 +301,11 @@ class FromRefits:
             return [((), (0, 1))]
         return self.folds.models()
 
-    def without(self, left_out: Collection[int]) -> tuple[Views, LabelsByView | None, np.ndarray]:
-        """Rows and labels of all other folds, and their numbers."""
+    def without(self, left_out: Collection[int]) -> Rows:
+        """Rows of all other folds."""
         rest = self.folds.without(left_out)
-        if len(rest) == len(self.views):  # no copy
-            return self.views, self.labels, rest
-        labels = None if self.labels is None else self.labels.take(self.views.rows_of(rest))
-        return self.views[rest], labels, rest
+        is_whole = len(rest) == len(self.rows.views)  # no copy
+        return self.rows if is_whole else self.rows.take(rest)
 
     def model(self, setting: Setting) -> Any:
         """The estimator with a setting."""
@@ -340,22 +332,21 @@ class FromRefits:
             yield number, {fold: (own, samples[fold]) for fold, own in found.items()}
 
     def _fitted(self, setting: Setting, left_out: Collection[int]) -> Any:
-        views, labels, rest = self.without(left_out)
-        options = dict(self.options)
-        if self.sample_weight is not None:
-            options["sample_weight"] = self.sample_weight[rest]
-        return self.model(setting).fit(views, labels, **options)
+        rows, options = self.without(left_out), dict(self.options)
+        if rows.sample_weight is not None:
+            options["sample_weight"] = rows.sample_weight
+        return self.model(setting).fit(rows.views, rows.labels, **options)
 
     def _left_out(self, settings: Sequence[Setting]) -> Iterator[Mapping[int, HeldOut]]:
         """Scores of left-out rows of two halves by ridge, which correct each other's hubs."""
-        judged, weights = self.judged, self.sample_weight
-        views = self.views.with_ids(np.arange(1, len(self.views) + 1))
+        views = self.rows.views.with_ids(np.arange(1, len(self.rows.views) + 1))
+        rows = replace(self.rows, views=views)
         order = np.random.RandomState(0).permutation(len(views))
-        halves = [RankedSample.of(views, judged, half) for half in np.array_split(order, 2)]
+        halves = [RankedSample.of(views, self.judged, half) for half in np.array_split(order, 2)]
         objects = [np.asarray(half.views.ids) - 1 for half in halves]
         model = self.model({name: own for name, own in settings[0].items() if name != "reg"})
         ridges = [setting["reg"] for setting in settings]
-        of_halves = (model.left_out_scores(views, weights, own, ridges) for own in objects)
+        of_halves = (model.left_out_scores(rows, own, ridges) for own in objects)
         for first, second in zip(*of_halves, strict=True):
             yield {
                 0: (FoldScores(first, second, None), halves[0]),

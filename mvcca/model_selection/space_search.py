@@ -21,7 +21,7 @@ from mvcca.model_selection.goals import Asked, Goal
 from mvcca.model_selection.search import Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.spaces import Scales, Space
-from mvcca.problem import components_to_search
+from mvcca.problem import Rows, components_to_search
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -90,12 +90,15 @@ class SpaceSearch:
         learned = LabelsByView.of(views, y) if estimator.requires.labels else None
         judged = None if labels is None else LabelsByView.of(views, labels)
         if len(objects) < len(views):
-            rows = views.rows_of(objects)
-            learned, judged = (None if own is None else own.take(rows) for own in (learned, judged))
+            of_views = views.rows_of(objects)
+            learned, judged = (
+                None if own is None else own.take(of_views) for own in (learned, judged)
+            )
             views = views[objects]
         views = views.with_ids(np.arange(1, len(views) + 1))
         folds, goal = InnerFolds(codes, asked), asked.goals[0]
-        source = FromRefits(estimator, views, folds, goal, learned, judged, shared_space=self.space)
+        rows = Rows(views, labels=learned)
+        source = FromRefits(estimator, rows, folds, goal, judged, shared_space=self.space)
         self.sources, self.space = (*self.sources, source), source.space
 
     def choices(self) -> dict[Goal, Trials]:
@@ -238,16 +241,17 @@ def _solved(source: FromRefits, settings: Sequence[Setting]) -> Trials:
     base = {name: own for name, own in settings[0].items() if name != "reg"}
     all_components = {"n_components": None} if source.space.has_prefixes else {}
     model = source.model({**base, **all_components, "cv_goal": None})
-    rows = model.open_rows(source.views, source.labels, source.sample_weight)
+    given = source.rows
+    rows = model.open_rows(given.views, given.labels, given.sample_weight)
     objects = np.asarray(rows.views.ids) - 1
     judged = source.judged
     if judged is not None:
-        judged = judged.take(source.views.rows_of(objects))
+        judged = judged.take(given.views.rows_of(objects))
     folds, most = source.folds.take(objects), source.space.most_components
-    ranked = source.views.without(model.confounds).names  # rows may have a view of labels
+    ranked = given.views.without(model.confounds).names  # rows may have a view of labels
     task = folds, source.goal, judged, ranked
     # Objects that the method cannot learn from are queries and items like those of other methods.
-    is_partial = source.folds.asked is not None and len(objects) < len(source.views)
+    is_partial = source.folds.asked is not None and len(objects) < len(given.views)
     more: dict[str, Any] = {"samples": source.samples} if is_partial else {}
     is_wide = sum(rows.views.widths.values()) >= WIDE
     if is_wide and model.takes_products:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mvcca.model_selection.search import Choice, Trials
-from mvcca.views import Views
-from mvcca.views.labels_by_view import LabelsByView
+from mvcca.problem import Rows
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the mean variance
 FIRST_RIDGES = (1e-2, 0.1, 1.0)  # with which ways to scale columns are compared
@@ -81,11 +80,11 @@ class Space:
     scales: tuple[str, ...] = ()
 
     @classmethod
-    def offered_by(cls, estimator: Any, views: Views, labels: LabelsByView | None) -> Space:
+    def offered_by(cls, estimator: Any, rows: Rows) -> Space:
         """What a search of an estimator can try on these rows."""
         if hasattr(estimator, "search_space"):
-            return estimator.search_space(views, labels)
-        scales = views.without(estimator.confounds).names
+            return estimator.search_space(rows)
+        scales = rows.views.without(estimator.confounds).names
         return cls(
             {"reg": RIDGES}, solves_ridges=True, has_prefixes=True, prefers_all=True, scales=scales
         )

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.model_selection.goals import Goal, goal_of
-from mvcca.model_selection.questions import asks_questions
+from mvcca.model_selection.questions import asks_questions, keep_questions
 from mvcca.model_selection.search import Choice, Setting, Trials, is_clear, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.space_search import SpaceSearch
@@ -25,7 +25,6 @@ from mvcca.problem import Problem, Rows, components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
-from mvcca.views.labels_by_view import LabelsByView
 
 # ---- ridges and units of fits from statistics ----------------------------------------------------
 
@@ -70,7 +69,7 @@ def tune(estimator: Any, rows: Rows) -> None:
         estimator.learn(whole, statistic)
         _keep(choice, estimator)
         if asks_questions(estimator, whole.widths(), goal):
-            estimator.keep_questions(estimator.posed(whole, statistic), own)
+            keep_questions(estimator, estimator.posed(whole, statistic), own)
 
     estimator.precisely(rows, learn)
     _keep(choice, estimator)
@@ -84,7 +83,7 @@ def solve_questions(estimator: Any, views: Views) -> None:
     def learn(rows: Rows) -> None:
         source = FromStatistic.of(model, rows, folds, "object")
         whole, statistic = source.parts.whole()
-        model.keep_questions(model.posed(whole, statistic), source)
+        keep_questions(model, model.posed(whole, statistic), source)
 
     model = clone(estimator)  # to open rows forgets what was fitted
     rows = model.open_rows(views, None, None)
@@ -216,20 +215,14 @@ def _keep(choice: Choice, estimator: Any) -> None:
 # ---- settings of any fit -------------------------------------------------------------------------
 
 
-def chosen(
-    estimator: Any,
-    views: Views,
-    labels: LabelsByView | None,
-    sample_weight: np.ndarray | None,
-    options: Mapping[str, Any],
-) -> Choice:
+def chosen(estimator: Any, rows: Rows, options: Mapping[str, Any]) -> Choice:
     """Choose the settings of a fit to these rows, by folds of them."""
-    views = views.with_ids(np.arange(1, len(views) + 1))
+    rows = replace(rows, views=rows.views.with_ids(np.arange(1, len(rows.views) + 1)))
     goal = goal_of(estimator)
-    check_goal(goal, estimator, Rows(views, labels=labels))
-    folds = InnerFolds.of(views, labels, Space.offered_by(estimator, views, labels).n_folds)
-    learned = labels if estimator.requires.labels else None
-    source = FromRefits(estimator, views, folds, goal, learned, labels, sample_weight, options)
+    check_goal(goal, estimator, rows)
+    folds = InnerFolds.of(rows.views, rows.labels, Space.offered_by(estimator, rows).n_folds)
+    learned = rows if estimator.requires.labels else replace(rows, labels=None)
+    source = FromRefits(estimator, learned, folds, goal, rows.labels, options)
     search = SpaceSearch((source,))
     [trials] = search.choices().values()
     search.warn_of_lost_folds()

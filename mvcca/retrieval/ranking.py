@@ -21,6 +21,7 @@ from mvcca.blocks import as_block, namespace
 from mvcca.problem.expected import LARGEST_CORRELATION, Expected, component_weights
 from mvcca.problem.question import LIKELIHOOD, PROFILE, RatioSum
 from mvcca.retrieval.collection import Collection, Projected, summed
+from mvcca.retrieval.empty_rows import without_words
 from mvcca.retrieval.hubs import (
     CSLS,
     Bank,
@@ -162,7 +163,7 @@ class Ranking:
         if self.name:
             compared = {n: as_block(self.of_view(n, own)) for n, own in scores.items()}
             rows = Views.of(compared, seen, ids)
-        if empty or views.is_sparse or hasattr(model, "rows_without_words"):
+        if empty or views.is_sparse or hasattr(model, "n_words_"):
             empty = _empty_rows(model, views, empty)
         return Projected(as_scores, rows, empty, in_one_space=not self.is_by_question)
 
@@ -595,12 +596,11 @@ def _empty_rows(
     model: Any, views: Views, before: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Rows of views that hold nothing a model knows, and those noted by earlier steps."""
-    rows_without_words = getattr(model, "rows_without_words", None)
-    empty = {}
+    n_words, empty = getattr(model, "n_words_", {}), {}
     for name, block in views.blocks.items():
         noted = [before.get(name), block.empty_rows() if block.is_sparse else None]
-        if rows_without_words is not None:
-            noted.append(rows_without_words(name, block.matrix))
+        if name in n_words:
+            noted.append(without_words(block.matrix, n_words[name]))
         found = [rows for rows in noted if rows is not None]
         if found and (rows := np.logical_or.reduce(found)).any():
             empty[name] = rows

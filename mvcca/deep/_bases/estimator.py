@@ -143,6 +143,8 @@ class DeepEstimator(MultiViewEstimator):
         Names of the views, in order.
     n_features_in_ : int
         Number of features of X, summed over its views.
+    n_words_ : dict of str to int
+        Size of the vocabulary of each view of words, with padding and unknown words.
     """
 
     n_components: int = field(default=2, kw_only=False, metadata=constraints(at_least(1)))
@@ -455,9 +457,10 @@ class DeepEstimator(MultiViewEstimator):
         labels: LabelsByView | None = None
         learns = self.requires.labels or self._may_be_unpaired(X, y)
         if learns:
-            given, labels, _ = open_fit(self, X, y, reset=reset, labelled=True)
+            rows = open_fit(self, X, y, reset=reset, labelled=True)
+            given, labels = rows.views, rows.labels
         else:
-            given = open_fit(self, X, y, reset=reset)[0]
+            given = open_fit(self, X, y, reset=reset).views
             if y is not None and holds_views(X) and self._reads_labels():
                 labels = LabelsByView.of(given, y, is_per_view(X, y))
         views, labels, objects = repeated_views(self, given, labels, sample_weight, reset)
@@ -661,26 +664,14 @@ class DeepEstimator(MultiViewEstimator):
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         return partial(_project, self.encoders_[name], name, maps)
 
-    def rows_without_words(self, name: str, block: Any) -> np.ndarray | None:
-        """Find the rows of a view of words in which its network knows none.
-
-        Parameters
-        ----------
-        name : str
-            One of the fitted views.
-        block : array-like, shape (n_rows, n_words)
-            Its rows.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rows,), or None
-            None for a view that does not hold words.
-        """
-        sizes = [getattr(layer, "n_words", 0) for layer in self.encoders_[name].modules()]
-        if not any(sizes):
-            return None
-        rows = as_block(block).dense().matrix
-        return np.asarray(~((rows > 1) & (rows < max(sizes))).any(axis=1))  # 0 pads, 1 is unknown
+    @property
+    def n_words_(self) -> dict[str, int]:
+        """Size of the vocabulary of each view of words, with padding and unknown words."""
+        sizes = {
+            name: max(getattr(layer, "n_words", 0) for layer in network.modules())
+            for name, network in self.encoders_.items()
+        }
+        return {name: size for name, size in sizes.items() if size}
 
 
 def common_width(widths: Widths) -> int:

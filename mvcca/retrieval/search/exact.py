@@ -13,10 +13,11 @@ from functools import partial
 import numpy as np
 
 from mvcca import measures
+from mvcca.blocks import beside
 from mvcca.machine.config import block_slices, get_config
 from mvcca.machine.threads import each, n_threads_of_blocks
 from mvcca.retrieval.search.gallery import CHUNK_ROWS, Gallery, padded
-from mvcca.retrieval.search.on_device import DeviceSearch
+from mvcca.retrieval.search.on_device import best_on_device, device_blocks
 
 TILE_ROWS, TILE_COLUMNS = 1024, 2048  # 8 MiB of float32: in a shared cache, and large for BLAS
 _FEW_QUERIES = 4  # columns that a BLAS product computes at once: fewer gain nothing from a block
@@ -36,8 +37,8 @@ def search(
     checked_k(k, n_items)
     best: BestOfBlock
     if gallery.device is not None:
-        best = DeviceSearch(gallery)
-        blocks = best.blocks(len(queries))
+        best = partial(best_on_device, beside(gallery.rows.chunks[0], gallery.device))
+        blocks = device_blocks(gallery, len(queries))
     elif len(gallery) <= TILE_COLUMNS or _ROWS_SHARE * k > n_items:  # nothing to merge, or all
         best, blocks = best_by_rows, list(row_blocks(gallery, queries, 8))
     elif 0 < len(queries) <= _FEW_QUERIES and gallery.largest_norm and not exclude_self:

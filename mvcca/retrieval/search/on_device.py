@@ -17,35 +17,29 @@ from mvcca.retrieval.search.gallery import Gallery, padded
 _SCORE_BYTES = 256 * 2**20  # scores of one block
 
 
-class DeviceSearch:
-    """A gallery of one chunk on its device, to search block by block."""
+def device_blocks(gallery: Gallery, n_queries: int) -> list[slice]:
+    """Blocks of queries whose scores of the whole gallery fit on the device."""
+    [chunk] = gallery.rows.chunks
+    size = _SCORE_BYTES // (chunk.itemsize * len(chunk))
+    height = get_config().block_rows or max(64, size)
+    return [slice(i, min(i + height, n_queries)) for i in range(0, n_queries, height)]
 
-    def __init__(self, gallery: Gallery) -> None:
-        [chunk] = gallery.rows.chunks
-        size = _SCORE_BYTES // (chunk.itemsize * len(chunk))
-        self._block_rows = get_config().block_rows or max(64, size)
-        self._rows = beside(chunk, gallery.device)
 
-    def blocks(self, n_queries: int) -> list[slice]:
-        """Blocks of queries."""
-        starts = range(0, n_queries, self._block_rows)
-        return [slice(start, min(start + self._block_rows, n_queries)) for start in starts]
-
-    def __call__(
-        self, gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool, rows: slice
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Products and items of the k best of some queries."""
-        xp = namespace(self._rows)
-        block = padded(queries[rows])
-        products = beside(block, self._rows) @ xp.matrix_transpose(self._rows)
-        products = gallery.similarity.of_products(products, block, self._rows)
-        products = products[: rows.stop - rows.start, : len(gallery)]
-        if exclude_self:
-            own = np.arange(rows.start, rows.stop)[:, None] == np.arange(len(gallery))
-            lowest = xp.full_like(products, -xp.inf)
-            products = xp.where(beside(own, self._rows), lowest, products)
-        scores, items = best_of_rows(products, k)
-        return to_host(scores), to_host(items).astype(np.int64)
+def best_on_device(
+    moved: Any, gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool, rows: slice
+) -> tuple[np.ndarray, np.ndarray]:
+    """Products and items of the k best of some queries, by the gallery's chunk on its device."""
+    xp = namespace(moved)
+    block = padded(queries[rows])
+    products = beside(block, moved) @ xp.matrix_transpose(moved)
+    products = gallery.similarity.of_products(products, block, moved)
+    products = products[: rows.stop - rows.start, : len(gallery)]
+    if exclude_self:
+        own = np.arange(rows.start, rows.stop)[:, None] == np.arange(len(gallery))
+        lowest = xp.full_like(products, -xp.inf)
+        products = xp.where(beside(own, moved), lowest, products)
+    scores, items = best_of_rows(products, k)
+    return to_host(scores), to_host(items).astype(np.int64)
 
 
 def best_of_rows(scores: Any, k: int) -> tuple[Any, Any]:
