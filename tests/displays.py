@@ -16,7 +16,6 @@ from mvcca.plotting import (
     AssociationsDisplay,
     AurocDisplay,
     BiplotDisplay,
-    ClusteredHeatmapDisplay,
     CorrelationDisplay,
     EmbeddingDisplay,
     LoadingsDisplay,
@@ -156,13 +155,16 @@ OF_ROWS = [
         scores_need_rows=True,
     ),
     Case(
-        ClusteredHeatmapDisplay,
+        AssociationsDisplay,
         "im_",
-        lambda frame: frame["association"],
+        lambda frame: frame["value"],
         cells,
-        lambda model, X: ClusteredHeatmapDisplay.from_estimator(model, X, views=("body", "mind")),
+        lambda model, X: AssociationsDisplay.from_estimator(
+            model, X, kind="heatmap", views=("body", "mind")
+        ),
         r"Expected two different views of \['exercise', 'body'\]",
-        keywords=HEAT,
+        {"kind": "heatmap"},
+        HEAT,
         n_components=1,
         n_rows=3 * 3,
         scores_need_rows=True,

@@ -238,9 +238,9 @@ def test_long_names_in_a_crowd_are_inside_and_apart(kind, size):
     elif kind == "biplot":
         drawn = BiplotDisplay(rng.normal(size=(30, 2)), values, names).plot(ax, n_top=20)
     else:
-        pairs = np.array([(i, j) for i in range(10) for j in range(10, 20)])
-        views = {"a": names["a"][:10], "b": names["a"][10:]}
-        drawn = AssociationsDisplay(views, pairs, rng.normal(size=100)).plot(ax, kind=kind)
+        of_views = {"a": names["a"][:10], "b": names["a"][10:]}
+        found = {("a", "b"): rng.normal(size=(10, 10))}
+        drawn = AssociationsDisplay(found, of_views).plot(ax, kind=kind, cutoff=0.0)
     check_texts(figure)
     check_note(drawn)
     assert any(text.get_visible() for text in drawn.text_)

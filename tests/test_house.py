@@ -10,9 +10,9 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 475,
+    "classes": 474,
     "class names with several meanings": 0,
-    "names that rooms export": 267,
+    "names that rooms export": 266,
     "fields of Problem": 7,
     "fields of Rows": 7,
     "methods of the three bases of estimators": 32,
@@ -20,7 +20,7 @@ BOUNDS = {
     "modules that choose among settings": 1,
     "modules that make folds": 3,
     "constructor parameters of classes with fit": 615,
-    "parameters of public callables": 3570,
+    "parameters of public callables": 3549,
     "classes with their own HTML": 1,
     "classes with their own to_frame": 1,
     "import circles": 0,

@@ -24,7 +24,6 @@ from mvcca.plotting import (  # noqa: E402
     AssociationsDisplay,
     AurocDisplay,
     BiplotDisplay,
-    ClusteredHeatmapDisplay,
     SamplesDisplay,
 )
 from mvcca.plotting.style import COLORS, NEGATIVE, POSITIVE  # noqa: E402
@@ -85,26 +84,38 @@ def test_the_fifty_strongest_pairs_are_drawn_or_all_above_the_cut_off(model, nuc
 @pytest.mark.parametrize("kind", ["circos", "network"])
 def test_lines_join_the_two_variables_and_have_the_colour_of_the_sign(kind, model, nuclei):
     drawn = AssociationsDisplay.from_estimator(model, nuclei, kind=kind, cutoff=0.15)
-    assert {*(drawn.values < 0)} == {True, False}
-    tones = [to_hex(tone) for tone in drawn.line_.get_color()]
-    assert tones == [NEGATIVE if value < 0 else POSITIVE for value in drawn.values]
+    frame = drawn.frame()
+    assert {*(frame["value"] < 0)} == {True, False}
+    widths = drawn.line_.get_linewidths()
+    order = np.argsort(-np.asarray(widths), kind="stable")
+    tones = [to_hex(drawn.line_.get_color()[i]) for i in order]
+    assert tones == [NEGATIVE if value < 0 else POSITIVE for value in frame["value"]]
+    lines = [drawn.line_.get_segments()[i] for i in order]
     drawn.figure_.canvas.draw()
+    ends = list(zip(frame["first_view"], frame["first"], strict=True))
+    ends += zip(frame["second_view"], frame["second"], strict=True)
+    named = {}  # one place for each variable, and none for two
+    for variable, place in zip(
+        ends, [*(line[0] for line in lines), *(line[-1] for line in lines)], strict=True
+    ):
+        np.testing.assert_allclose(named.setdefault(variable, place), place, atol=1e-12)
+    assert len({tuple(place.round(9)) for place in named.values()}) == len(named)
     if kind == "network":
-        offsets = np.concatenate([s.get_offsets() for s in drawn.scatter_.values()])
-        for segment, pair in zip(drawn.line_.get_segments(), drawn.pairs, strict=True):
-            np.testing.assert_allclose(segment, offsets[pair])
+        offsets = {
+            view: {tuple(place.round(9)) for place in points.get_offsets()}
+            for view, points in drawn.scatter_.items()
+        }
+        assert all(tuple(place.round(9)) in offsets[v] for (v, _), place in named.items())
     else:
-        places = {text.get_text(): np.array(text.get_position()) for text in drawn.text_}
-        names = [name for own in drawn.names.values() for name in own]
-        for segment, pair in zip(drawn.line_.get_segments(), drawn.pairs, strict=True):
-            for end, i in zip(segment[[0, -1]], pair, strict=True):
-                np.testing.assert_allclose(end * 1.1, places[names[i]], atol=1e-9)
+        places = {tuple(np.round(text.get_position(), 9)) for text in drawn.text_}
+        assert places == {tuple((1.1 * place).round(9)) for place in named.values()}
 
 
 @pytest.mark.parametrize("kind", ["circos", "network"])
 def test_views_keep_their_colours_if_one_of_them_has_no_pair(kind):
-    pairs = {"mean": ["a"], "error": [], "worst": ["b"]}
-    drawn = AssociationsDisplay(pairs, [(0, 1)], [0.9]).plot(kind=kind)
+    zeros = np.zeros((1, 1))
+    pairs = {("mean", "error"): zeros, ("mean", "worst"): zeros + 0.9, ("error", "worst"): zeros}
+    drawn = AssociationsDisplay(pairs).plot(kind=kind, cutoff=0.5)
     shapes = drawn.sector_ if kind == "circos" else drawn.scatter_
     tones = {view: to_hex(np.ravel(shape.get_facecolor())[:4]) for view, shape in shapes.items()}
     assert tones == {"mean": COLORS[0], "worst": COLORS[2]}
@@ -113,27 +124,33 @@ def test_views_keep_their_colours_if_one_of_them_has_no_pair(kind):
 
 
 def test_a_line_of_value_zero_is_in_the_legend():
-    names, pairs = {"x": ["a", "b"], "y": ["c"]}, np.array([[0, 2], [1, 2]])
-    drawn = AssociationsDisplay(names, pairs, np.array([0.0, -0.5])).plot()
+    drawn = AssociationsDisplay({("x", "y"): [[0.0], [-0.5]]}).plot(cutoff=0.0)
     texts = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
     assert {"positive", "negative"} <= set(texts)
 
 
 @pytest.mark.parametrize(
-    ("pairs", "values", "message"),
+    ("found", "names", "message"),
     [
-        ([(0, 1)], [0.5, 0.4], r"shapes \(1, 2\) and \(2,\)"),
-        (np.empty((0, 2)), [], r"shapes \(0, 2\) and \(0,\)"),
-        ([(0, 3)], [0.5], "the 3 variables from 0 to 2, got 0 to 3"),
+        ({}, None, "Expected a matrix of associations for each pair of views"),
+        ({("a", "b"): np.zeros(3)}, None, r"got shapes \{\('a', 'b'\): \(3,\)\}"),
+        (
+            {("a", "b"): np.eye(2), ("a", "c"): np.eye(3)},
+            None,
+            "a row or column for each variable",
+        ),
+        ({("a", "b"): np.eye(2)}, {"a": ["x"]}, "must name all 2 features of view 'a', got 1"),
     ],
 )
-def test_pairs_of_other_variables_are_refused(pairs, values, message):
+def test_associations_of_other_variables_are_refused(found, names, message):
     with pytest.raises(ValueError, match=message):
-        AssociationsDisplay({"a": ["x", "y"], "b": ["z"]}, pairs, values)
+        AssociationsDisplay(found, names)
 
 
 def test_a_clustered_heat_map_has_the_order_of_two_trees(model, nuclei):
-    drawn = ClusteredHeatmapDisplay.from_estimator(model, nuclei, views=("worst", "error"))
+    drawn = AssociationsDisplay.from_estimator(
+        model, nuclei, kind="heatmap", views=("worst", "error")
+    )
     values = associations(model, nuclei)["error", "worst"].T
     rows, columns = (
         leaves_list(linkage(side, "complete", optimal_ordering=True)) for side in (values, values.T)
@@ -146,15 +163,13 @@ def test_a_clustered_heat_map_has_the_order_of_two_trees(model, nuclei):
 
 
 def test_a_clustered_heat_map_keeps_the_largest_associations(model, nuclei):
-    drawn = ClusteredHeatmapDisplay.from_estimator(model, nuclei, n_top=4)
+    drawn = AssociationsDisplay.from_estimator(model, nuclei, kind="heatmap", n_top=4)
     sizes = np.abs(associations(model, nuclei)["mean", "error"])
-    assert drawn.values.shape == (4, 4)
+    assert drawn.im_.get_array().shape == (4, 4)
     expected = {nuclei["mean"].columns[i] for i in np.argsort(-sizes.max(axis=1))[:4]}
-    assert set(drawn.names[0]) == expected
-    one = ClusteredHeatmapDisplay([[0.5]], (["a"], ["b"]), ("x", "y")).plot()
+    assert set(drawn.frame()["first"]) == expected
+    one = AssociationsDisplay({("x", "y"): [[0.5]]}).plot(kind="heatmap")
     assert one.im_.get_array().item() == 0.5
-    with pytest.raises(ValueError, match=r"Expected values of shape \(2, 1\)"):
-        ClusteredHeatmapDisplay([[0.5]], (["a", "c"], ["b"]), ("x", "y"))
 
 
 # ---- objects ------------------------------------------------------------------------------------

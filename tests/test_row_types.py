@@ -298,10 +298,9 @@ def test_the_type_of_the_rows_changes_nothing(case, kind):
 # Displays of scores, and their data.
 SHOWN = {
     "ArrowsDisplay": "points",
-    "AssociationsDisplay": "values",
+    "AssociationsDisplay": "associations",
     "AurocDisplay": "auroc",
     "BiplotDisplay": "loadings",
-    "ClusteredHeatmapDisplay": "values",
     "CorrelationDisplay": "correlations",
     "Display": None,  # several displays
     "EmbeddingDisplay": None,  # a random projection

@@ -14,7 +14,6 @@ from mvcca.plotting import (
     AssociationsDisplay,
     AurocDisplay,
     BiplotDisplay,
-    ClusteredHeatmapDisplay,
     LoadingsDisplay,
 )
 
@@ -36,11 +35,16 @@ def names_in(frame):
 
 
 @pytest.mark.parametrize(
-    "display",
-    [AssociationsDisplay, ClusteredHeatmapDisplay, LoadingsDisplay, BiplotDisplay],
+    ("display", "options"),
+    [
+        (AssociationsDisplay, {}),
+        (AssociationsDisplay, {"kind": "heatmap"}),
+        (LoadingsDisplay, {}),
+        (BiplotDisplay, {}),
+    ],
 )
-def test_features_are_the_selected_ones_under_their_own_names(display):
-    shown = names_in(display.from_estimator(MODEL, VIEWS).frame())
+def test_features_are_the_selected_ones_under_their_own_names(display, options):
+    shown = names_in(display.from_estimator(MODEL, VIEWS, **options).frame())
     assert shown <= GENE_NAMES | LIPID_NAMES
     assert shown & GENE_NAMES
     assert shown & LIPID_NAMES

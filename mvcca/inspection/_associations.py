@@ -61,7 +61,7 @@ def associations(
 
     See Also
     --------
-    mvcca.plotting.AssociationsDisplay, mvcca.plotting.ClusteredHeatmapDisplay : Draw them.
+    mvcca.plotting.AssociationsDisplay : Draw them.
 
     References
     ----------

@@ -56,6 +56,7 @@ INSTEAD = {
     "mvcca.model_selection.space_of": "model_selection.Space.offered_by",
     "mvcca.plotting.CategoryMarginsDisplay": "plt.imshow(model.category_margins_)",
     "mvcca.plotting.CircosDisplay": 'plotting.AssociationsDisplay with kind="circos"',
+    "mvcca.plotting.ClusteredHeatmapDisplay": 'plotting.AssociationsDisplay with kind="heatmap"',
     "mvcca.plotting.ExplainedVarianceDisplay": (
         "pandas.DataFrame(explained_variance(model, rows)).plot.bar()"
     ),

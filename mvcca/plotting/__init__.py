@@ -16,7 +16,6 @@ from mvcca.plotting._arrows import ArrowsDisplay
 from mvcca.plotting._associations import AssociationsDisplay
 from mvcca.plotting._auroc import AurocDisplay
 from mvcca.plotting._biplot import BiplotDisplay
-from mvcca.plotting._clustered_heatmap import ClusteredHeatmapDisplay
 from mvcca.plotting._correlations import CorrelationDisplay
 from mvcca.plotting._display import Display
 from mvcca.plotting._embedding import EmbeddingDisplay
@@ -33,7 +32,6 @@ __all__ = [
     "AssociationsDisplay",
     "AurocDisplay",
     "BiplotDisplay",
-    "ClusteredHeatmapDisplay",
     "CorrelationDisplay",
     "Display",
     "EmbeddingDisplay",

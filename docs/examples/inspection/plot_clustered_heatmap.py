@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
 
 from mvcca import CCA
-from mvcca.plotting import ClusteredHeatmapDisplay
+from mvcca.plotting import AssociationsDisplay
 
 cancer = load_breast_cancer(as_frame=True).data
 table = (cancer - cancer.mean()) / cancer.std()
@@ -27,13 +27,13 @@ model = CCA(3, reg=0.1).fit(views)
 # The three measures of size go with errors of size, and the measures of shape with errors of shape.
 # Tumours with large nuclei have nuclei of more different sizes.
 
-ClusteredHeatmapDisplay.from_estimator(model, views)
+AssociationsDisplay.from_estimator(model, views, kind="heatmap")
 plt.show()
 
 # %%
 # Of wide views, only the variables with the largest associations are drawn, ``n_top`` of each.
 # ``frame`` lists what is drawn.
 
-table = ClusteredHeatmapDisplay.from_estimator(model, views, n_top=5).frame()
+table = AssociationsDisplay.from_estimator(model, views, kind="heatmap", n_top=5).frame()
 plt.show()
-print(table.pivot(index="mean", columns="error", values="association").round(2))
+print(table.pivot(index="first", columns="second", values="value").round(2))
