@@ -110,18 +110,15 @@ class FileRows:
         """Raise unless ids name every row, each by another one."""
         if self.ids is None:
             return
-        empty = np.flatnonzero(self.ids == "")
-        if len(empty):
-            where = self.place_of(int(empty[0]))
+        if (is_empty := self.ids == "").any():
+            where = self.place_of(int(is_empty.argmax()))
             raise SourceError(f"{self.file}: {where} has no id; name it, or leave it out")
-        order = np.argsort(self.ids, kind="stable")
-        ordered = self.ids[order]
-        twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-        if len(twice):
-            first, again = (self.place_of(int(order[twice[0] + k])) for k in (0, 1))
+        names, counts = np.unique(self.ids, return_counts=True)
+        if counts.max(initial=0) > 1:
+            name = names[counts.argmax()]
+            first, again = map(self.place_of, np.flatnonzero(self.ids == name)[:2].tolist())
             raise SourceError(
-                f"{self.file}: id {str(ordered[twice[0]])!r} is in {first} and in {again}; keep "
-                "one of them"
+                f"{self.file}: id {str(name)!r} is in {first} and in {again}; keep one of them"
             )
 
     def in_memory(self) -> FileRows:
