@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,18 +78,14 @@ class FileRows:
         place = self.place_of(row)
         return place if self.ids is None else f"{place} ({self.ids[row]})"
 
-    def without(self, names: Collection[str]) -> FileRows:
-        """The other cells."""
-        rest = {name: cells for name, cells in self.cells.items() if name not in names}
-        return replace(self, cells=rest)
-
     def chosen(self, reading: ReadOptions) -> FileRows:
         """The cells that `reading` wants."""
         wanted = reading.columns or tuple(self.cells)
         for one in (*wanted, *reading.drop):
             if one not in self.cells and one != reading.id:
                 raise no_column(self.file, one, self.cells)
-        return self.without([one for one in self.cells if one not in wanted or one in reading.drop])
+        kept = [one for one in self.cells if one in wanted and one not in reading.drop]
+        return replace(self, cells={name: self.cells[name] for name in kept})
 
     def check_texts(self) -> None:
         """Raise if a text is empty."""
