@@ -154,11 +154,8 @@ def _encode_classes(values: np.ndarray) -> Encoded:
 
 
 def _is_indicator(values: np.ndarray) -> bool:
-    if values.dtype.kind in "iu" and values.size:
-        return bool(values.min() >= 0 and values.max() <= 1)
-    if values.dtype.kind == "f":
-        return bool(((values == 0) | (values == 1)).all())
-    return values.dtype.kind == "b" or bool(np.isin(values, (0, 1)).all())
+    is_number = values.dtype.kind in "biuf"
+    return is_number and bool(((values == 0) | (values == 1)).all())
 
 
 def _encode_matrix(matrix: Any, values: np.ndarray, names: np.ndarray | None = None) -> Encoded:

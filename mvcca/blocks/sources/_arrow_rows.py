@@ -64,20 +64,19 @@ def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
         rows = table.read(None)
     if lists := [field.name for field in rows.schema if hasattr(field.type, "value_type")]:
         raise ValueError(f"columns {few(lists)} hold lists, expected numbers and texts")
-    unnamed = {one for one in index_columns(rows.schema) if str(one).startswith("__index_level")}
+    index = {one for one in index_columns(rows.schema) if str(one).startswith("__index_level")}
     cells = {
-        "" if column in unnamed else column: as_strings(
+        "" if column in index else column: as_strings(
             ["" if value is None else str(value) for value in rows.column(column).to_pylist()]
         )
         for column in rows.schema.names
     }
     took = f"{file}: read as a table: {len(rows):,} rows, {len(cells):,} columns"
-    if reading.id is None:
-        return FileRows(file, None, took=took, cells=cells)
-    name = _column_of_ids(rows.schema, reading.id) or ""
-    ids = cells.get(name, cells.get(""))
-    took += f", ids in column {name!r}"
-    return FileRows(file, None, ids, took, cells=cells).without([name, ""])
+    ids = None
+    if reading.id is not None:
+        name, unnamed = _column_of_ids(rows.schema, reading.id) or "", cells.pop("", None)
+        ids, took = cells.pop(name, unnamed), f"{took}, ids in column {name!r}"
+    return FileRows(file, None, ids, took, cells=cells)
 
 
 def _column_of_ids(schema: Any, ids: str | None) -> str | None:

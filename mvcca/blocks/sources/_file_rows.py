@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,18 +78,14 @@ class FileRows:
         place = self.place_of(row)
         return place if self.ids is None else f"{place} ({self.ids[row]})"
 
-    def without(self, names: Collection[str]) -> FileRows:
-        """The other cells."""
-        rest = {name: cells for name, cells in self.cells.items() if name not in names}
-        return replace(self, cells=rest)
-
     def chosen(self, reading: ReadOptions) -> FileRows:
         """The cells that `reading` wants."""
         wanted = reading.columns or tuple(self.cells)
         for one in (*wanted, *reading.drop):
             if one not in self.cells and one != reading.id:
                 raise no_column(self.file, one, self.cells)
-        return self.without([one for one in self.cells if one not in wanted or one in reading.drop])
+        kept = [one for one in self.cells if one in wanted and one not in reading.drop]
+        return replace(self, cells={name: self.cells[name] for name in kept})
 
     def check_texts(self) -> None:
         """Raise if a text is empty."""
@@ -110,18 +106,15 @@ class FileRows:
         """Raise unless ids name every row, each by another one."""
         if self.ids is None:
             return
-        empty = np.flatnonzero(self.ids == "")
-        if len(empty):
-            where = self.place_of(int(empty[0]))
+        if (is_empty := self.ids == "").any():
+            where = self.place_of(int(is_empty.argmax()))
             raise SourceError(f"{self.file}: {where} has no id; name it, or leave it out")
-        order = np.argsort(self.ids, kind="stable")
-        ordered = self.ids[order]
-        twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-        if len(twice):
-            first, again = (self.place_of(int(order[twice[0] + k])) for k in (0, 1))
+        names, counts = np.unique(self.ids, return_counts=True)
+        if counts.max(initial=0) > 1:
+            name = names[counts.argmax()]
+            first, again = map(self.place_of, np.flatnonzero(self.ids == name)[:2].tolist())
             raise SourceError(
-                f"{self.file}: id {str(ordered[twice[0]])!r} is in {first} and in {again}; keep "
-                "one of them"
+                f"{self.file}: id {str(name)!r} is in {first} and in {again}; keep one of them"
             )
 
     def in_memory(self) -> FileRows:
