@@ -13,7 +13,7 @@ All of it is in coordinates of the rows that add up to zero: in those of all row
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -39,32 +39,26 @@ _LEAST_RIDGE = 1e-7  # on the scatter of a kernel; others warn of less
 _LEAST_SHARE = 1e-10  # of S, below which directions may be rounding
 
 
-@dataclass(frozen=True, eq=False)
-class _OfKernel:
-    """Maps of the values k(x, z) of the training rows z: their coefficients, QU."""
-
-    mean: np.ndarray
-    known: np.ndarray
-    normal: np.ndarray
-
-    def spread(self, U: np.ndarray) -> np.ndarray:
-        return turned(self.normal, U)
-
-
-_Lift = Span | _OfKernel
-
-
 class _View(NamedTuple):
-    lift: _Lift  # what maps are made of
+    mean: np.ndarray
+    variances: np.ndarray
+    spread: Callable[[np.ndarray], np.ndarray]  # of coefficients to weights of the features
     factor: np.ndarray  # L, (n - 1, n - 1), with LLᵀ = K + c I
     ridge: float  # c
     share: np.ndarray  # S, (n - 1, n - 1), its lower half
 
     @classmethod
-    def of(cls, gram: np.ndarray, ridge: float, lift: Callable[[np.ndarray], _Lift]) -> Self | None:
+    def of(
+        cls,
+        gram: np.ndarray,
+        ridge: float,
+        mean: np.ndarray,
+        variances: np.ndarray,
+        spread_by: Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]],
+    ) -> Self | None:
         """The view of a Gram matrix, which is lost; None if it has too few digits for the ridge.
 
-        The lower half of the matrix counts.
+        The lower half of the matrix counts. `spread_by` takes the factor.
         """
         diagonal = np.diag_indices_from(gram)
         gram[diagonal] += ridge
@@ -77,7 +71,7 @@ class _View(NamedTuple):
         share, _ = linalg.lapack.dpotri(factor, lower=1)
         share *= -ridge
         share[diagonal] += 1
-        return cls(lift(factor), factor, ridge, share)
+        return cls(mean, variances, spread_by(factor), factor, ridge, share)
 
 
 def in_dual(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
@@ -151,7 +145,9 @@ def _view_of_rows(X: np.ndarray, reg: float) -> _View | None:
     return _View.of(
         gram,
         (n - 1) * ridge_in(reg, known.mean()),
-        lambda factor: Span(mean, X, None, normal, scale, factor, known),
+        mean,
+        known,
+        lambda factor: Span(mean, X, None, normal, scale, factor, known).spread,
     )
 
 
@@ -163,7 +159,7 @@ def _view_of_kernel(K: np.ndarray, reg: float, n_features: int) -> _View | None:
     if ridge < _LEAST_RIDGE * scatter:
         return None
     known = np.full(len(K), scatter / len(gram))
-    return _View.of(gram, ridge, lambda _: _OfKernel(mean, known, normal))
+    return _View.of(gram, ridge, mean, known, lambda _: partial(turned, normal))
 
 
 def _maps(
@@ -202,13 +198,13 @@ def _maps(
     lifted = {}
     for coefficients, (name, own) in zip(dual, of_view.items(), strict=True):
         columns = [coefficients, *(S / unit for S in scores if with_patterns)]
-        lifted[name] = np.split(own.lift.spread(np.hstack(columns)), len(columns), axis=1)
+        lifted[name] = np.split(own.spread(np.hstack(columns)), len(columns), axis=1)
     within = tuple(S.T @ S for S in scores)
     p, q = views.names
     pair = PairCovariance((p, q), scores[0].T @ scores[1], within, float(n))
     maps = Maps(
         weights={name: own[0] for name, own in lifted.items()},
-        means={name: own.lift.mean for name, own in of_view.items()},
+        means={name: own.mean for name, own in of_view.items()},
         eigenvalues=1 + leading,
         values=leading,
         expected=expected_moments(
@@ -220,7 +216,7 @@ def _maps(
         if has_expected
         else None,
         ranks=dict.fromkeys(views.names, n - 1),
-        variances={name: own.lift.known for name, own in of_view.items()},
+        variances={name: own.variances for name, own in of_view.items()},
         bound=n - 1,
     )
     if not with_patterns:
