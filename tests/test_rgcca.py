@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from sklearn.pipeline import make_pipeline
 
 from benchmarks.real import data_home
 from mvcca import CCA, GCCA, MVCCA, PLS, RGCCA, Views
+from mvcca.compose import Deconfound
 from mvcca.statistics import Moments
 
 C = [[0, 0, 1], [0, 0, 1], [1, 1, 0]]  # the third view is linked to the first two
@@ -382,6 +384,17 @@ def test_estimated_tau_needs_all_rows():
         RGCCA(tau="auto").partial_fit(planted())
     with pytest.raises(ValueError, match='tau="auto" looks at single rows'):
         RGCCA(tau="auto").fit_statistic(Moments.of(Views(planted())))
+
+
+def test_estimated_tau_is_that_of_residuals_after_a_step_that_removes_confounds():
+    views, z = planted(widths=(12, 9)), np.random.default_rng(2).standard_normal((150, 1))
+    mixed = {name: X + z for name, X in views.items()} | {"z": z}
+    with pytest.raises(ValueError, match=r"put compose\.Deconfound before it in a pipeline"):
+        RGCCA(tau="auto", confounds="z").fit(mixed)
+    model = make_pipeline(Deconfound("z"), RGCCA(tau="auto")).fit(mixed)[-1]
+    Z = np.column_stack([np.ones(150), z])
+    residuals = {n: mixed[n] - Z @ np.linalg.lstsq(Z, mixed[n], rcond=None)[0] for n in views}
+    assert model.tau_ == pytest.approx(RGCCA(tau="auto").fit(residuals).tau_, rel=0.02)
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.5, 1.0])

@@ -198,6 +198,26 @@ def test_counts_end_with_all_features():
     assert counts_up_to(20_000)[-3:] == [440, 750, 20_000]
 
 
+@pytest.mark.parametrize("model", [SparseCCA(n_features=2, tau=1.0), RGCCA(tau=0.5, n_features=2)])
+def test_a_selection_from_few_rows_warns(model):
+    rng = np.random.default_rng(0)
+    largest = []
+    for _ in range(50):
+        X, Y = rng.standard_normal((8, 50)), rng.standard_normal((8, 50))
+        largest.append(np.abs(np.corrcoef(X.T, Y.T)[:50, 50:]).max())
+    with pytest.warns(UserWarning, match="Few rows to select features from: 8, .* by 0.96"):
+        model.fit([X, Y])
+    assert np.median(largest) == pytest.approx(0.96, abs=0.015)
+    model.fit([rng.standard_normal((20, 50)) for _ in "xy"])  # no warning
+    RGCCA(tau=0.5).fit([X, Y])  # of all features
+
+
+def test_folds_of_few_rows_warn_that_what_they_find_may_be_chance():
+    rng = np.random.default_rng(0)
+    with pytest.warns(UserWarning, match=r"of 4 rows, where 2 may be chance"):
+        SparseCCA(tau=1.0).fit([rng.standard_normal((4, 5)), rng.standard_normal((4, 6))])
+
+
 WRONG = {
     "few rows": (SparseCCA(), 3, "expected at least 4 objects, got 3"),
     "count": (SparseCCA(n_features={"x": 2, "y": 0}), 40, "whole numbers from 1 up, got 0"),
@@ -216,11 +236,10 @@ def test_what_cannot_be_is_refused(model, n, message):
 
 @pytest.mark.parametrize("tau", [1.0, 0.3])
 @pytest.mark.parametrize("superblock", [False, True])
-def test_wide_views_by_products_are_those_by_covariances(tau, superblock, monkeypatch):
+@pytest.mark.parametrize("n_features", [7, None, {"x": None, "y": 7}], ids=["few", "all", "both"])
+def test_wide_views_by_products_are_those_by_covariances(tau, superblock, n_features, monkeypatch):
     views = planted(n=40, widths=(700, 500), seed=2)
-    options = {"n_features": 7, "tau": tau, "superblock": superblock}
-    if superblock:  # all of whose features have weights
-        options["tau"] = {"x": tau, "y": tau, "superblock": 1.0}
+    options = {"n_features": n_features, "tau": tau, "superblock": superblock}
     model = RGCCA(2, **options)
     assert model.takes_row_products(model.open_rows(views, None, None))
     found = RGCCA(2, **options).fit(views)
@@ -246,4 +265,4 @@ def test_a_wide_dense_problem_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr("mvcca.base.statistic_estimator.available_bytes", lambda: 10**6)
     views = planted(n=40, widths=(700, 500))
     with pytest.raises(MemoryError, match=r"RGCCA of views .* needs about"):
-        RGCCA(tau=0.5).fit(views)
+        RGCCA(tau="auto").fit(views)

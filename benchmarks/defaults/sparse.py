@@ -115,8 +115,8 @@ def real(name):
 
 def correlation(options):
     print("\n### tau: held-out correlation of the first component, nested 5 folds\n")
-    print("Mean over repeats (mean number of features of a view). In brackets: the prototype's,")
-    print("with numbers up to 30.\n")
+    print("Mean over repeats, ± the standard deviation of the means of repeats (mean number of")
+    print("features of a view). In brackets: the prototype's, with numbers up to 30.\n")
     models = {
         "tau=1": SparseCCA(tau=1.0),
         "tau=.1": SparseCCA(tau=0.1),
@@ -134,16 +134,17 @@ def correlation(options):
         for model, before in zip(models.values(), expected[name], strict=True):
             found, counts = [], []
             for repeat in range(options.repeats):
-                for train, test in KFold(5, shuffle=True, random_state=repeat).split(
-                    range(len(views))
-                ):
+                folds = KFold(5, shuffle=True, random_state=repeat).split(range(len(views)))
+                found.append([])
+                for train, test in folds:
                     model.fit(views[train])
-                    found.append(held_out(model, views[test]))
+                    found[-1].append(held_out(model, views[test]))
                     counts += [
                         len(own[0]) for own in getattr(model, "selected_", {"": [[]]}).values()
                     ]
             number = f" ({np.mean(counts):.0f})" if np.sum(counts) else ""
-            cells.append(f"{np.mean(found):.3f}{number} [{before}]")
+            spread = np.mean(found, axis=1).std(ddof=min(1, len(found) - 1))
+            cells.append(f"{np.mean(found):.3f} ± {spread:.3f}{number} [{before}]")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -17,6 +17,7 @@ from mvcca.base.statistic_estimator import check_memory
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.machine.memory import WIDE
 from mvcca.machine.warnings import warn
+from mvcca.model_selection import SEARCHED
 from mvcca.problem import (
     CentredRows,
     Estimate,
@@ -38,6 +39,7 @@ from mvcca.views.by_view import value_by_view
 from mvcca.views.powers_of_two import Exponents, exponents_of
 
 SUPERBLOCK = "superblock"
+_CHANCE = 0.95  # correlation of features that share nothing, above which a selection says little
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,37 +54,49 @@ class Posed:
         Of the views, and of the superblock if there is one.
     factors : dict of str to ndarray, shape (n_features,)
         What the columns of each view are multiplied by.
+    n_objects : float
+        Number of objects, of two views that share the fewest.
     """
 
     about: Estimate
     covariances: BlockCovariances
     factors: dict[str, np.ndarray]
+    n_objects: float
 
     @classmethod
-    def of(
-        cls, about: Estimate, *, scale: bool, scale_views: bool, superblock: str | None = None
-    ) -> Posed:
+    def of(cls, about: Estimate, model: RGCCA) -> Posed:
         """Scale columns to unit variance, views to a total variance of 1, or both."""
         assert about.covariance is not None
         S, places = about.covariance[0], column_slices({n: len(m) for n, m in about.means.items()})
         assert isinstance(S, np.ndarray)
         variances = {name: np.diag(S)[own] for name, own in places.items()}
-        factors = _factors(variances, scale, scale_views)
+        factors = _factors(variances, model)
         f = np.concatenate(list(factors.values()))
-        if superblock is not None:
-            places = {**places, superblock: slice(0, len(f))}
+        if model.superblock:
+            places = {**places, SUPERBLOCK: slice(0, len(f))}
         matrix = CovarianceMatrix(f[:, None] * S * f, places)
-        return cls(about, BlockCovariances(matrix), factors)
+        n_objects = min(about.pairs.objects_by_view().values())
+        return cls(about, BlockCovariances(matrix), factors, n_objects)
 
     @classmethod
-    def of_rows(
-        cls, rows: Rows, *, scale: bool, scale_views: bool, superblock: str | None = None
-    ) -> Posed:
+    def of_rows(cls, rows: Rows, model: RGCCA) -> Posed:
         """The same by products of complete rows."""
         own = centred_rows(rows)
-        factors = _factors({name: X.variances for name, X in own.items()}, scale, scale_views)
+        factors = _factors({name: X.variances for name, X in own.items()}, model)
         about = Estimate({name: X.mean for name, X in own.items()})
-        return cls(about, BlockCovariances(CovarianceProducts(own, factors, superblock)), factors)
+        products = CovarianceProducts(own, factors, SUPERBLOCK if model.superblock else None)
+        n_objects = min(X.count for X in own.values())
+        return cls(about, BlockCovariances(products), factors, n_objects)
+
+    def chance(self) -> float:
+        """About the largest correlation of two features, of different views, that share nothing.
+
+        Of N pairs, one has r² above 1 - N^(-2 / (n - 2)), since P(r² > x) is about
+        (1 - x)^((n - 2) / 2) for n objects.
+        """
+        p, q = sorted(np.count_nonzero(f) for f in self.factors.values())[-2:]
+        n = max(self.n_objects, 2 + 1e-9)
+        return float(np.sqrt(1 - float(p * q) ** (-2 / (n - 2))))
 
 
 def centred_rows(rows: Rows) -> dict[str, CentredRows]:
@@ -90,17 +104,15 @@ def centred_rows(rows: Rows) -> dict[str, CentredRows]:
     return {name: CentredRows.of(X, rows.sample_weight) for name, X in rows.views.blocks.items()}
 
 
-def _factors(
-    variances: Mapping[str, np.ndarray], scale: bool, scale_views: bool
-) -> dict[str, np.ndarray]:
+def _factors(variances: Mapping[str, np.ndarray], model: RGCCA) -> dict[str, np.ndarray]:
     factors = {}
     for name, own in variances.items():
         check_variance(name, own)
         varies = own > 0
         f = varies.astype(float)
-        if scale:
+        if model.scale:
             f[varies] = 1 / np.sqrt(own[varies])
-        if scale_views:
+        if model.scale_views:
             f /= np.sqrt(np.sum(f**2 * own))
         factors[name] = f
     return factors
@@ -305,6 +317,14 @@ class RGCCA(RescaledEstimator):
     ) -> None:
         """Find the components under limits that the number of each tells."""
         method, covariances = self._method(posed), posed.covariances
+        sizes = covariances.base.sizes
+        selects = any(not own.dense(sizes[name]) for name, own in limits_of(0).items())
+        if selects and posed.chance() > _CHANCE and SEARCHED not in (self.n_features, self.tau):
+            warn(
+                f"Few rows to select features from: {posed.n_objects:g}, in which two features "
+                f"that share nothing correlate by {posed.chance():.2f}. What is selected may have "
+                "nothing in common in new rows."
+            )
         solutions: list[Solution] = []
         rotated: list[dict[str, np.ndarray]] = []
         for found, left in method.components(covariances, limits_of, n_components):
@@ -315,37 +335,19 @@ class RGCCA(RescaledEstimator):
     def posed_of(self, rows: Rows, statistic: Any) -> Posed:
         """Covariances that a statistic of rows tells, in the units of the weights."""
         about = Estimate.of(statistic, rows, confounds=self.confounds, columns=self._column_names)
-        superblock = SUPERBLOCK if self.superblock else None
-        return Posed.of(
-            about, scale=self.scale, scale_views=self.scale_views, superblock=superblock
-        )
+        return Posed.of(about, self)
 
     def posed_by_products(self, rows: Rows) -> Posed:
         """The same by products of the rows, for views too wide for covariances of all features."""
-        superblock = SUPERBLOCK if self.superblock else None
-        return Posed.of_rows(
-            rows, scale=self.scale, scale_views=self.scale_views, superblock=superblock
-        )
+        return Posed.of_rows(rows, self)
 
     def takes_row_products(self, rows: Rows) -> bool:
-        """Whether views are wider than long, and no constraint needs a matrix over wide ones."""
+        """Whether views are wider than long, and nothing needs covariances of all features."""
         views, widths = rows.views, rows.views.widths
         in_memory = not any(X.is_lazy or X.on_device for X in views.blocks.values())
         is_wide = sum(widths.values()) >= max(WIDE, 4 * len(views))
         is_plain = self.confounds is None and self.missing == "error" and views.is_paired
-        return in_memory and is_wide and is_plain and not self._whitens_all(widths)
-
-    def _whitens_all(self, widths: Mapping[str, int]) -> bool:
-        """Whether all features of a wide view have weights under a constraint with τ < 1."""
-        if self.tau == "auto":
-            return True
-        names = [*widths, SUPERBLOCK] if self.superblock else list(widths)
-        tau = value_by_view("tau", self.tau, names)
-        counts = value_by_view("n_features", self.n_features, widths)
-        return any(
-            tau[name] < 1 and counts.get(name) is None and widths.get(name, WIDE) >= WIDE // 2
-            for name in names
-        )
+        return in_memory and is_wide and is_plain and self.tau != "auto"
 
     def _settings(self, rows: Rows, posed: Posed) -> tuple[dict[str, float], Any]:
         """τ and numbers of features by view."""
@@ -360,7 +362,8 @@ class RGCCA(RescaledEstimator):
         if self.missing != "error" or self.confounds is not None or not rows.views.is_paired:
             raise ValueError(
                 'tau="auto" looks at the rows of objects that are seen in all views, without '
-                "confounds or missing cells: give numbers."
+                "confounds or missing cells: put compose.Deconfound before it in a pipeline, drop "
+                "or fill rows with holes, or give numbers."
             )
         means, base = posed.about.means, posed.covariances.base
         found = {}

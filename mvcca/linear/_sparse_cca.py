@@ -55,7 +55,8 @@ class SparseCCA(RGCCA):
     n_components : int or "cv", default=1
         Number of components; fewer are found if views have no more in common. "cv" stops before
         the first one, of at most 10, whose correlation on held-out rows is not above 4 / √n for
-        n rows, as the largest of many settings may be without anything in common.
+        n rows, as the largest of many settings may be without anything in common. A first
+        component with no more than that warns.
     n_features : int, sequence of int, mapping of str to these, or "cv", default="cv"
         m_j, the number of features of each view with weights, perhaps one for each component. "cv"
         chooses the numbers with the largest correlation of the scores of held-out rows, averaged
@@ -167,10 +168,6 @@ class SparseCCA(RGCCA):
         self.confounds = confounds
         self.missing = missing
 
-    def learn(self, rows: Rows, statistic: Any) -> None:
-        """Find one component after the other, and set the fitted attributes."""
-        self._learn_posed(rows, self.posed_of(rows, statistic))
-
     def _learn_posed(self, rows: Rows, posed: Posed) -> None:
         given = [self._given(posed, number) for number in range(int(self.n_components))]
         self._solve_settings(posed, given)
@@ -197,30 +194,28 @@ class SparseCCA(RGCCA):
         trials: list[Trials] = []
         settings: list[Mapping[str, Any]] = []
         stops = self.n_components == SEARCHED
-        n_rows = float(len(rows.views) if rows.sample_weight is None else rows.sample_weight.sum())
-        most = _MOST_COMPONENTS if stops else int(self.n_components)
-        for number in range(most):
+        least = _LEAST_CORRELATION / np.sqrt(posed.n_objects)
+        for number in range(_MOST_COMPONENTS if stops else int(self.n_components)):
+            if number:
+                source = source.without(settings[-1])
             found = choose_counts(source, widths, self._given(posed, number))
-            if stops and found.value <= _LEAST_CORRELATION / np.sqrt(n_rows):
-                if not trials:
-                    warn(
-                        "Scores of held-out rows correlate no more than those of unrelated views "
-                        f"may: {found.value:.3g} of {n_rows:g} rows. Fitted 1 component, whose "
-                        "features may have nothing in common."
-                    )
-                    trials, settings = [found], [found.chosen]
+            is_noise = found.value <= least
+            if is_noise and stops and number:
                 break
             trials.append(found)
             settings.append(found.chosen)
-            if number < most - 1:
-                source = source.without(settings[-1])
+            if is_noise and not number:
+                warn(
+                    "Scores of held-out rows correlate no more than those of unrelated views may: "
+                    f"{found.value:.3g} of {posed.n_objects:g} rows, where {least:.3g} may be "
+                    "chance. The selected features may have nothing in common."
+                )
+            if is_noise and stops:
+                break
         self._solve_settings(posed, settings)
         k = self.n_components_
         self.held_out_correlations_ = np.array([own.value for own in trials[:k]])
         self.cv_results_ = Trials.together(trials[:k], "component").cv_results()
-
-    def _whitens_all(self, widths: Mapping[str, int]) -> bool:
-        return self.tau != SEARCHED and self.n_features != SEARCHED and super()._whitens_all(widths)
 
     def _given(self, posed: Posed, number: int) -> dict[str, Any]:
         """Settings of one component that are given."""

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mvcca.machine import lapack
-from mvcca.problem.block_covariances import BlockCovariances, Vectors
+from mvcca.problem.block_covariances import BlockCovariances, CovarianceProducts, Vectors
 from mvcca.problem.directions import canonical_directions
-from mvcca.problem.whitener import Scaling, Whitener
+from mvcca.problem.whitener import RowSpace, Scaling, Whitener
 
 Links = Mapping[tuple[str, str], float]
 Limits = Mapping[str, "Limit"]  # by block
@@ -363,10 +363,12 @@ def _nearest(
     sizes: Mapping[str, int],
 ) -> list[Vectors]:
     """Where the nearest numbers of features that are solved ended, if they are near enough."""
-    counts = np.log(_counts(key, sizes))
-    apart = {own: np.abs(np.log(_counts(own, sizes)) - counts).max() for own in ends}
+    counts, apart = np.array(_counts(key, sizes)), {}
+    for own in ends:
+        ratios = counts / _counts(own, sizes)
+        apart[own] = max(ratios.max(), 1 / ratios.min())
     nearest = min(apart, key=apart.__getitem__, default=None)
-    if nearest is None or apart[nearest] > np.log(_NEAR_COUNTS):
+    if nearest is None or apart[nearest] > _NEAR_COUNTS:
         return []
     return [own.weights for own in ends[nearest]]
 
@@ -394,6 +396,11 @@ class Ascent:
     def limits(self) -> Limits:
         """Constraints of the first problem."""
         return self.problems[0]
+
+    @property
+    def is_by_rows(self) -> bool:
+        """Whether covariances are products of rows, which span what z can be."""
+        return isinstance(self.covariances.base, CovarianceProducts)
 
     @cached_property
     def counts(self) -> dict[str, np.ndarray]:
@@ -441,7 +448,13 @@ class Ascent:
         size = self.covariances.base.sizes[name]
         if tau == 1:
             return Scaling(np.ones(size))
-        if ("whitener", name, tau) not in known:
+        if ("whitener", name, tau) not in known and self.is_by_rows:
+            own = self.covariances.row_space(name)
+            if not own.rank:
+                raise NothingShared(name)
+            weights = own.axes / np.sqrt(tau + (1 - tau) * own.values**2)
+            known["whitener", name, tau] = RowSpace(weights)
+        elif ("whitener", name, tau) not in known:
             M = (1 - tau) * self.covariances.matrix(name, name)
             if not M.diagonal().any():  # earlier components took all of a view
                 raise NothingShared(name)
@@ -648,10 +661,14 @@ class Ascent:
             j: self.whitener(j) if whiten else Scaling(np.ones(self.covariances.base.sizes[j]))
             for j in self.limits
         }
-        between = {
-            (j, k): self.method.links.get((j, k), 0.0) * covariances.matrix(j, k)
-            for j, k in combinations(self.limits, 2)
-        }
+        # Row spaces have few dimensions, in which covariances of wide blocks are small.
+        W = {j: own.weights for j, own in units.items() if isinstance(own, RowSpace)}
+        between = {}
+        for j, k in combinations(self.limits, 2):
+            S = covariances.image(j, k, W[k].T).T if k in W else covariances.matrix(j, k)
+            between[j, k] = self.method.links.get((j, k), 0.0) * (W[j].T @ S if j in W else S)
+        units |= {j: Scaling(np.ones(own.shape[1])) for j, own in W.items()}
         found = canonical_directions(between, units, number + 1, is_joint=False)
         if found.values.size > number:
-            yield {j: W[:, number] for j, W in found.weights.items()}
+            top = {j: V[:, number] for j, V in found.weights.items()}
+            yield {j: W[j] @ v if j in W else v for j, v in top.items()}

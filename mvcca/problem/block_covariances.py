@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from mvcca.problem._centred_rows import CentredRows
+from mvcca.problem.whitened import Whitened
 
 Vectors = Mapping[str, np.ndarray]  # (n_features,) by block, or many as rows, (n, n_features)
 _MOST_BYTES = 2**28  # of covariances between two blocks that are held
@@ -56,12 +57,8 @@ class CovarianceMatrix:
         return {name: own.stop - own.start for name, own in self.places.items()}
 
     def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
-        """S_jk v, from the rows of the features that have weights."""
-        own, other = self.places[j], self.places[k]
-        used = _used(v)
-        if 4 * len(used) < v.shape[-1]:
-            return v[..., used] @ self.matrix[used + other.start, own]
-        return v @ self.matrix[other, own]
+        """S_jk v."""
+        return _image(self.matrix[self.places[k], self.places[j]], v)
 
     def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
         """S_jk."""
@@ -101,8 +98,7 @@ class CovarianceProducts:
         """S_jk v, from covariances that are held, or the rows."""
         for pair in ((j, k), (k, j)) if j != k else ():
             if pair in self.held:
-                used, S = _used(v), self.held[pair]
-                return v[..., used] @ (S[:, used].T if pair == (j, k) else S[used])
+                return _image(self.held[pair].T if pair == (j, k) else self.held[pair], v)
         return self._back(j, self._scores(k, v))
 
     def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
@@ -124,6 +120,10 @@ class CovarianceProducts:
             yield part
         if held is not None:
             self.held[j, k] = held
+
+    def root(self, j: str) -> np.ndarray:
+        """F with S_jj = FᵀF, (n_rows, n_features)."""
+        return self._back(j, np.eye(next(iter(self.rows.values())).n_rows))
 
     def _views_of(self, block: str) -> Iterator[tuple[str, slice]]:
         """Views of a block, and where their features are in it."""
@@ -218,6 +218,14 @@ class BlockCovariances:
             for a, b in self.less.get((j, k), ()):
                 part -= np.outer(a, b[rows])
             yield part
+
+    def row_space(self, j: str) -> Whitened:
+        """Principal axes of a block that is known by its rows."""
+        assert isinstance(self.base, CovarianceProducts)
+        F = self.base.root(j)
+        for w, p in self.removed.get(j, ()):
+            F = F - np.outer(F @ w, p)
+        return Whitened.of_rows(F, equilibrate=False, center=False)
 
     def held_columns(self, j: str, i: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Columns of S_jj that were asked for, and now that of feature i.
@@ -318,6 +326,7 @@ def _through(new: Mapping[str, tuple[np.ndarray, np.ndarray]], j: str, a: np.nda
     return np.asarray(a - p * (w @ a))
 
 
-def _used(v: np.ndarray) -> np.ndarray:
-    """Features with weights, in one vector or any of the rows."""
-    return np.flatnonzero(v if v.ndim == 1 else v.any(axis=0))
+def _image(S: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Sᵀv of one vector or many as rows, from the rows of S of features with weights if few are."""
+    used = np.flatnonzero(v if v.ndim == 1 else v.any(axis=0))
+    return np.asarray(v[..., used] @ S[used] if 4 * len(used) < len(S) else v @ S)

@@ -178,6 +178,21 @@ class Scaling:
 
 
 @dataclass(frozen=True, eq=False)
+class RowSpace:
+    """The `Whitener` of a matrix in the space of few rows: W, (d, r), with orthogonal columns."""
+
+    weights: np.ndarray
+
+    def project(self, C: np.ndarray) -> np.ndarray:
+        """WᵀC, of shape (r, m)."""
+        return self.weights.T @ C
+
+    def lift(self, U: np.ndarray) -> np.ndarray:
+        """WU, of shape (d, m)."""
+        return self.weights @ U
+
+
+@dataclass(frozen=True, eq=False)
 class Tridiagonal:
     """A symmetric matrix T that is 0 but on and beside its diagonal."""
 
