@@ -17,8 +17,8 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from mvcca import MLCCA, MVMLCCA, Labels, Views, config_context
-from mvcca.linear.label_features import LabelKernel, fourier_features, landmark_features
-from mvcca.similarity import squared_exponential
+from mvcca.linear.label_features import fourier_features, landmark_features
+from mvcca.similarity import LabelKernel, squared_exponential
 from mvcca.statistics import LabelFeatureSums
 
 ORACLES = {

@@ -353,7 +353,7 @@ class StatisticEstimator(LinearEstimator):
             )
         rows = open_units(self, rows, batch)
         of_ridges = rows.standardized() if self.reg in SHRINKAGES and rows.reading.units else rows
-        rows = replace(rows, reg=self._ridges(of_ridges.views, rows.sample_weight, batch))
+        rows = replace(rows, reg=self._ridges(of_ridges, batch))
         if opened.labels is not None and not batch:  # a later batch may bring those in common
             check_shared_labels(opened.labels)
         return rows
@@ -366,22 +366,25 @@ class StatisticEstimator(LinearEstimator):
         """Whether each object is seen in two views, of which there is something to learn."""
         return views.without(self.confounds).seen.sum(axis=1) > 1
 
-    def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
+    def _ridges(self, rows: Rows, batch: bool) -> dict[str, float]:
         """Ridge of each view; none if the sum of batches is to estimate it."""
         if self.reg == "cv" and not batch:
-            return dict.fromkeys(views.names, min(RIDGES))  # of those that are searched
+            return dict.fromkeys(rows.views.names, min(RIDGES))  # of those that are searched
         if self.reg in SHRINKAGES:
             if batch:
                 return {}
             if self.missing != "error":
-                return _shrinkages_of_cells(self, views, weights)
+                return _shrinkages_of_cells(self, rows)
             return shrinkages(
-                views, weights, self.reg, center=self.center, confounds=self.confounds
+                rows.views,
+                rows.sample_weight,
+                self.reg,
+                center=self.center,
+                confounds=self.confounds,
             )
-        if self.confounds is not None:
-            names = views.without(self.confounds).names
-            return reg_of_names(self.reg, names, unit=self.reg_unit) | {self.confounds: 0.0}
-        return reg_of_names(self.reg, views.names, unit=self.reg_unit)
+        names = rows.views.without(self.confounds).names
+        reg = reg_of_names(self.reg, names, unit=self.reg_unit)
+        return reg if self.confounds is None else reg | {self.confounds: 0.0}
 
     def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
@@ -449,11 +452,9 @@ def _learned_by_products(estimator: StatisticEstimator, rows: Rows) -> bool:
     return True
 
 
-def _shrinkages_of_cells(
-    estimator: StatisticEstimator, views: Views, weights: np.ndarray | None
-) -> dict[str, float]:
+def _shrinkages_of_cells(estimator: StatisticEstimator, rows: Rows) -> dict[str, float]:
     """Those of "oas", which takes covariances only, from rows with holes."""
-    cells = OF_HOLES["pairwise"].of(views, weights)
+    cells = OF_HOLES["pairwise"].of(rows.views, rows.sample_weight)
     moments, z = cells.recovered(estimator._column_names).moments, estimator.confounds
     parts = {
         name: moments.select([name] if z is None else [name, z])

@@ -140,11 +140,11 @@ def open_statistic(estimator: Any, statistic: Any) -> Rows:
     views = estimator._accepted(Views(zeros), True)
     rows = Rows(
         views,
-        reg=estimator._ridges(views, None, True),
         n_components=estimator.n_components,
         needs_many=estimator.requires.many_rows,
         reading=Reading(center=estimator.center),
     )
+    rows = replace(rows, reg=estimator._ridges(rows, True))
     return open_units(estimator, rows, batch=True)
 
 

@@ -195,9 +195,10 @@ class AffineMap(PredictingEstimator):
                 scores[x][i] = own.left_out(reg, blocks[x][i], blocks[y][j], weights) - mean
             yield scores
 
-    def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
-        target = self._target_among(views.names)
-        sources = [name for name in views.names if name != target]
+    def _ridges(self, rows: Rows, batch: bool) -> dict[str, float]:
+        names = rows.views.names
+        target = self._target_among(names)
+        sources = [name for name in names if name != target]
         return {**reg_of_names(self.reg, sources), target: 0.0}
 
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:

@@ -158,8 +158,8 @@ class LGCFL(RescaledEstimator):
         of_basis = max(2.0 * n * d if n < d else 0.0 for n, d in shapes)
         return 8 * (3 * sum(sizes) + 3 * max(sizes) + of_basis)
 
-    def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
-        return reg_of_names(self.reg, views.names, positive=True)
+    def _ridges(self, rows: Rows, batch: bool) -> dict[str, float]:
+        return reg_of_names(self.reg, rows.views.names, positive=True)
 
     def statistic_of(self, rows: Rows) -> LabelStatistic:
         sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)

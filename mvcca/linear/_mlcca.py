@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 from numbers import Integral
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
 from mvcca.problem import Estimate, Exactness, Problem, Rows, SharedRows
 from mvcca.problem.whitener import rounding_of
-from mvcca.similarity import LabelGram, Similarity, similarity_function
+from mvcca.similarity import LabelGram, LabelKernel, Similarity
 from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, PairMoments
 from mvcca.views import Views
 
@@ -259,9 +260,9 @@ class MLCCA(LabelWeightedEstimator):
 
     def learn(self, rows: Rows, statistic: LabelledRows) -> None:
         if rows.labels is None:  # of batches: learn from all rows, as `fit` does
-            views, weights = statistic.views, statistic.sample_weight
-            reg = self._ridges(views, weights, batch=False)
-            rows = Rows(views, weights, statistic.labels, reg, self.n_components)
+            rows = Rows(statistic.views, statistic.sample_weight, statistic.labels)
+            reg = self._ridges(rows, batch=False)
+            rows = replace(rows, reg=reg, n_components=self.n_components)
             rows = open_units(self, rows, batch=False)
             self._check_labels(label_counts(rows))
             self._learn_rows(rows)
@@ -284,8 +285,8 @@ class MLCCA(LabelWeightedEstimator):
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
         self.n_label_vectors_ = len(rows.labels.distinct)
 
-    def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
-        return {} if batch else super()._ridges(views, weights, batch)  # see `learn`
+    def _ridges(self, rows: Rows, batch: bool) -> dict[str, float]:
+        return {} if batch else super()._ridges(rows, batch)  # see `learn`
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -338,7 +339,7 @@ class MLCCA(LabelWeightedEstimator):
             (rows.labels.codes[p], ranks[p]),
             (rows.labels.codes[q], ranks[q]),
             self.n_neighbors,
-            similarity_function(self.label_similarity, self.sigma),
+            LabelKernel(self.label_similarity, self.sigma),
         )
         weighted = F.multiply(rows.sample_weight_of(p)[:, None]).multiply(
             rows.sample_weight_of(q)[None, :]

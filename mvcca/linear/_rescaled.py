@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from mvcca.base import StatisticEstimator
-from mvcca.problem import Absolute, Maps
+from mvcca.problem import Absolute, Maps, Rows
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
@@ -33,8 +32,8 @@ class RescaledEstimator(StatisticEstimator):
             self._exponents = self._exponents_of(views) if reset else {}
         return scaled(views, self._exponents) if self._exponents else views
 
-    def _ridges(self, views: Views, weights: Any, batch: bool) -> dict[str, float]:
-        reg = super()._ridges(views, weights, batch)
+    def _ridges(self, rows: Rows, batch: bool) -> dict[str, float]:
+        reg = super()._ridges(rows, batch)
         exponents = getattr(self, "_exponents", {})  # none if folds ask before any fit
         for name, own in reg.items():
             if own and isinstance(own, Absolute) and name in exponents:

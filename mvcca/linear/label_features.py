@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from mvcca.linear.features import FeatureMap, FourierFeatures, LandmarkFeatures
 from mvcca.linear.label_space import label_counts
 from mvcca.problem import Rows
-from mvcca.similarity import LabelGram, Similarity, similarities_within, similarity_function
+from mvcca.similarity import LabelGram, LabelKernel
 from mvcca.statistics import LabelFeatureSums, LabelSums, column_slices
 from mvcca.views import Labels, Views
 from mvcca.views.labels import common_columns
@@ -19,18 +19,6 @@ from mvcca.views.labels_by_view import LabelsByView
 
 _SAMPLED_ROWS = 2000  # of each view, to compare label features with the exact covariance
 _SEED_BOUND = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class LabelKernel:
-    """A label similarity and its bandwidth, as a function of two stacks of label vectors."""
-
-    similarity: Similarity
-    sigma: float
-
-    def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """Similarities of all pairs of label vectors, (n_a, n_b)."""
-        return np.asarray(similarity_function(self.similarity, self.sigma)(A, B), dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +109,7 @@ def fourier_features(
 
 def landmark_features(kernel: LabelKernel, landmarks: np.ndarray) -> LandmarkFeatures:
     """Features with given landmark label vectors, whose similarity must be a positive kernel."""
-    gram = similarities_within(kernel.similarity, kernel.sigma, landmarks)
+    gram = kernel.within(landmarks)
     if not gram.any():
         raise ValueError(
             "The similarity of all landmark label vectors is zero, even to themselves. Check the "

@@ -12,10 +12,10 @@ from mvcca.base import RankedByCorrelation, Requirements
 from mvcca.base.label_checks import check_bandwidth, check_label_vectors
 from mvcca.base.standardizing import STANDARDIZED
 from mvcca.linear._rescaled import RescaledEstimator
-from mvcca.linear.label_features import DrawnLabelFeatures, LabelKernel, draw_label_features
+from mvcca.linear.label_features import DrawnLabelFeatures, draw_label_features
 from mvcca.linear.label_space import label_counts, label_space_is_small
 from mvcca.problem import KnownRank, Rows
-from mvcca.similarity import Similarity
+from mvcca.similarity import LabelKernel, Similarity
 from mvcca.statistics import DigitsLost, LabelFeatureSums, LabelSums
 
 

@@ -94,6 +94,8 @@ INSTEAD = {
     "mvcca.retrieval.MutualProximity": "retrieval.CSLS",
     "mvcca.retrieval.QBNorm": "retrieval.CSLS",
     "mvcca.similarity.SharedSubsets": "similarity.LabelGram",
+    "mvcca.similarity.similarities_within": "similarity.LabelKernel",
+    "mvcca.similarity.similarity_function": "similarity.LabelKernel",
     "mvcca.statistics.FeatureMoments": "linear.cell_rows.FeatureMoments",
     "mvcca.statistics.PreparedRows": "linear.cell_rows.PreparedRows",
     "mvcca.statistics.Recovered": "statistics.holes.Recovered",

@@ -473,7 +473,7 @@ class _TrainingPart:
 
     def _ridges(self, model: Any) -> dict[str, float]:
         """Ridges of a model that holds what opening the rows has set, such as their units."""
-        return dict(model._ridges(self.rows.views, self.rows.sample_weight, False))
+        return dict(model._ridges(self.rows, False))
 
 
 def _first_components(model: Any, k: int) -> Any:

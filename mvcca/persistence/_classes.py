@@ -26,7 +26,7 @@ from mvcca.kernel.label_space import AffineModel
 from mvcca.kernel.smoothing import Smoother
 from mvcca.linear.class_moments import ClassMoments
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
-from mvcca.linear.label_features import DrawnLabelFeatures, LabelKernel
+from mvcca.linear.label_features import DrawnLabelFeatures
 from mvcca.linear.label_statistic import LabelledRows, LabelStatistic
 from mvcca.model_selection import (
     ClassDisjointSplit,
@@ -43,6 +43,7 @@ from mvcca.persistence.maps import VIEWS
 from mvcca.problem import Shrunk
 from mvcca.problem.question import JointGaussian, SharedSpace
 from mvcca.retrieval import RetrievalIndex
+from mvcca.similarity import LabelKernel
 from mvcca.statistics import (
     CellMoments,
     LabelFeatureSums,

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from mvcca.machine.on_access import on_access
 from mvcca.similarity._formulas import (
+    LabelKernel,
     Similarity,
     cosine,
     equal,
     exponential,
-    similarities_within,
-    similarity_function,
     squared_distances,
     squared_exponential,
 )
@@ -22,12 +21,11 @@ from mvcca.similarity._gram import LabelGram
 
 __all__ = [
     "LabelGram",
+    "LabelKernel",
     "Similarity",
     "cosine",
     "equal",
     "exponential",
-    "similarities_within",
-    "similarity_function",
     "squared_distances",
     "squared_exponential",
 ]

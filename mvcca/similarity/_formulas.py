@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -101,31 +102,47 @@ def equal(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 Similarity = str | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def similarity_function(similarity: Similarity, sigma: float) -> Callable[..., np.ndarray]:
-    """The similarity of that name, with its bandwidth, as a function of two stacks of vectors."""
-    if callable(similarity):
-        return similarity
-    if similarity in ("sqexp", "exp"):
-        formula = squared_exponential if similarity == "sqexp" else exponential
-        return lambda A, B: formula(A, B, sigma)
-    return {"cosine": cosine, "equal": equal}[similarity]
+@dataclass(frozen=True)
+class LabelKernel:
+    """A label similarity and its bandwidth, as a function of two stacks of label vectors.
 
+    Attributes
+    ----------
+    similarity : {"sqexp", "exp", "cosine", "equal"} or callable
+        The formula, by its name or as ``similarity(A, B)``.
+    sigma : float
+        Bandwidth of "sqexp" and "exp".
+    """
 
-def similarities_within(similarity: Similarity, sigma: float, vectors: np.ndarray) -> np.ndarray:
-    """Similarities of all pairs of vectors; raise unless they are finite and symmetric."""
-    function = similarity_function(similarity, sigma)
-    values = np.asarray(function(vectors, vectors), dtype=float)
-    if values.shape != (len(vectors), len(vectors)):
-        raise ValueError(
-            "similarity(A, B) must return one value per pair, of shape "
-            f"{(len(vectors), len(vectors))} for {len(vectors)} label vectors each, got "
-            f"{values.shape}."
-        )
-    if not np.isfinite(values).all():
-        raise ValueError("similarity(A, B) must be finite, got NaN or infinity.")
-    if not np.allclose(values, values.T):
-        raise ValueError("similarity(A, B) must be symmetric: similarity(B, A) is its transpose.")
-    return values
+    similarity: Similarity
+    sigma: float = 1.0
+
+    def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Similarities of all pairs of label vectors, (n_a, n_b)."""
+        if self.similarity == "sqexp":
+            return squared_exponential(A, B, self.sigma)
+        if self.similarity == "exp":
+            return exponential(A, B, self.sigma)
+        named = {"cosine": cosine, "equal": equal}
+        function = self.similarity if callable(self.similarity) else named[self.similarity]
+        return np.asarray(function(A, B), dtype=float)
+
+    def within(self, vectors: np.ndarray) -> np.ndarray:
+        """Similarities of all pairs of some vectors; raise unless they are finite and symmetric."""
+        values = self(vectors, vectors)
+        if values.shape != (len(vectors), len(vectors)):
+            raise ValueError(
+                "similarity(A, B) must return one value per pair, of shape "
+                f"{(len(vectors), len(vectors))} for {len(vectors)} label vectors each, got "
+                f"{values.shape}."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError("similarity(A, B) must be finite, got NaN or infinity.")
+        if not np.allclose(values, values.T):
+            raise ValueError(
+                "similarity(A, B) must be symmetric: similarity(B, A) is its transpose."
+            )
+        return values
 
 
 def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from mvcca.machine.config import get_config
 from mvcca.machine.threads import each, one_by_one
 from mvcca.measures import unit_rows
 from mvcca.similarity._device_gram import DeviceGram
-from mvcca.similarity._formulas import Similarity, similarities_within, similarity_function
+from mvcca.similarity._formulas import LabelKernel, Similarity
 from mvcca.similarity._shared_subsets import SharedSubsets
 from mvcca.views import Labels
 
@@ -64,8 +64,8 @@ class LabelGram:
         elif similarity == "sqexp":
             self._fill = _real_fill(labels, sigma)
         elif similarity == "exp":
-            function = similarity_function(similarity, sigma)
-            self._fill = _function_fill(labels, function, has_unit_diagonal=True)
+            kernel = LabelKernel(similarity, sigma)
+            self._fill = _function_fill(labels, kernel, has_unit_diagonal=True)
         elif callable(similarity):
             self._fill = _checked_fill(labels, similarity)
         else:
@@ -250,5 +250,5 @@ def _set_unit_diagonal(tile: np.ndarray, rows: slice, columns: slice) -> None:
 
 def _checked_fill(labels: Labels, function: Any) -> Any:
     """Fill tiles with a user's function, after checking that it is symmetric and finite."""
-    similarities_within(function, 1.0, labels.dense()[:64])
+    LabelKernel(function).within(labels.dense()[:64])
     return _function_fill(labels, function)
