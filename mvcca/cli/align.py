@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block
 from mvcca.blocks.sources import FileRows, read_cells, read_whole
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import checked_output, configured
+from mvcca.cli.inputs import checked_output, configured, dense_rows
 from mvcca.cli.notes import ROWS
 from mvcca.cli.reading import opened, reading_of, telling
 from mvcca.cli.signatures import chosen
@@ -30,7 +29,7 @@ def run(options: Namespace) -> None:
     output = checked_output(options.output, files)
     names = {"x": options.first, "y": options.second}
     tables = opened(names, options)
-    x, y = map(_rows, tables.values())
+    x, y = (dense_rows(table.file, table.matrix) for table in tables.values())
     pairs = None
     if options.pairs is not None and options.id is None:
         pairs = _pairs(options.pairs, options)
@@ -45,15 +44,6 @@ def run(options: Namespace) -> None:
     save(found.model, output)
     facts: dict[str, Any] = {"file": str(output), "failed": found.has_failed}
     show(options, f"{output}: model of the views x and y", facts | found.as_dict())
-
-
-def _rows(table: FileRows) -> np.ndarray:
-    """The rows of a file, which must be numbers."""
-    block = as_block(table.matrix).in_memory()
-    if block.is_sparse or block.holds_texts():
-        kind = "sparse ones" if block.is_sparse else "texts"
-        raise CommandError(f"{table.file}: expected dense rows of numbers, got {kind}")
-    return np.asarray(block.matrix)
 
 
 def _pairs(file: str, options: Namespace) -> np.ndarray:

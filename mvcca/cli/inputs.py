@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks import as_block
 from mvcca.blocks.sources import path_and_key, read_cells
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
@@ -145,6 +146,15 @@ def _matched_in_words(views: Views, ids: str) -> str:
     counts = ", ".join(f"{name} {X.shape[0]:,}" for name, X in views.items())
     before, _, after = matches_in_words(views.names, views.seen).partition(";")
     return f"{len(views):,} objects by {ids}: {before} ({counts});{after}"
+
+
+def dense_rows(file: str, rows: Any) -> np.ndarray:
+    """The rows of a file in memory, which must be dense numbers."""
+    block = as_block(rows).in_memory()
+    if block.is_sparse or block.holds_texts():
+        kind = "sparse ones" if block.is_sparse else "texts"
+        raise CommandError(f"{file}: expected dense rows of numbers, got {kind}")
+    return np.asarray(block.matrix)
 
 
 def warn_of_ids(output: Path, ids: np.ndarray | None) -> None:

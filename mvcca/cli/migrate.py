@@ -9,11 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block
 from mvcca.blocks.sources import FileRows
 from mvcca.cli.console import note, show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import ROWS_IN, checked_output, checked_page, configured, warn_of_ids
+from mvcca.cli.inputs import (
+    ROWS_IN,
+    checked_output,
+    checked_page,
+    configured,
+    dense_rows,
+    warn_of_ids,
+)
 from mvcca.cli.reading import ids_in_words, opened, reading_of, telling
 from mvcca.cli.signatures import chosen
 from mvcca.interop.migration import Migration, fit_migration
@@ -81,7 +87,7 @@ def _matched(options: Namespace, tables: dict[str, FileRows]) -> list[np.ndarray
         f"{len(common):,} items by {ids_in_words(options)} are in both files ({options.old} "
         f"{tables['old'].matrix.shape[0]:,}, {options.new} {tables['new'].matrix.shape[0]:,})"
     )
-    return _in_memory(options, pairs["old"], pairs["new"])
+    return [dense_rows(options.old, pairs["old"]), dense_rows(options.new, pairs["new"])]
 
 
 def _sample(options: Namespace, tables: dict[str, FileRows]) -> list[np.ndarray]:
@@ -106,14 +112,4 @@ def _sample(options: Namespace, tables: dict[str, FileRows]) -> list[np.ndarray]
         )
     else:
         check_same_order([tables["old"], tables["new"]])
-    return _in_memory(options, old, new)
-
-
-def _in_memory(options: Namespace, old: Any, new: Any) -> list[np.ndarray]:
-    """Dense rows of both models."""
-    pairs = [as_block(rows).in_memory() for rows in (old, new)]
-    for file, rows in zip((options.old, options.new), pairs, strict=True):
-        if rows.is_sparse or rows.holds_texts():
-            kind = "sparse ones" if rows.is_sparse else "texts"
-            raise CommandError(f"{file}: expected dense rows of numbers, got {kind}")
-    return [rows.matrix for rows in pairs]
+    return [dense_rows(options.old, old), dense_rows(options.new, new)]
