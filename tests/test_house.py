@@ -10,7 +10,7 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 474,
+    "classes": 473,
     "class names with several meanings": 0,
     "names that rooms export": 266,
     "fields of Problem": 7,

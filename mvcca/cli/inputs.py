@@ -149,7 +149,7 @@ def _matched_in_words(views: Views, ids: str) -> str:
 
 
 def dense_rows(file: str, rows: Any) -> np.ndarray:
-    """The rows of a file in memory, which must be dense and of numbers."""
+    """The rows of a file in memory, which must be dense numbers."""
     block = as_block(rows).in_memory()
     if block.is_sparse or block.holds_texts():
         kind = "sparse ones" if block.is_sparse else "texts"

@@ -225,20 +225,14 @@ class Conditions:
 
     def standing(self, run: MethodRun, goal: Goal) -> Standing:
         """Values of a method for a goal, at the settings that its folds choose."""
-        values, codes, data = run.values(goal), {}, self.data
+        values, data = run.values(goal), self.data
         by_measure = self.settings.by_measure(data)
-        for fold in self.folds:
-            if fold.number in values:
-                kept = fold.test if by_measure else self.asked.drawn(data.views, fold.test)
-                codes[fold.number] = kept if data.groups is None else data.groups.codes[kept]
-        return Standing(
-            goal,
-            {n: own.score for n, own in values.items()},
-            {n: own.of_objects for n, own in values.items() if own.of_objects is not None},
-            {n: own.n_items for n, own in values.items()},
-            codes,
-            by_measure,
-        )
+        rows = {
+            fold.number: fold.test if by_measure else self.asked.drawn(data.views, fold.test)
+            for fold in self.folds
+            if fold.number in values
+        }
+        return Standing.of(goal, values, rows, data.groups, by_measure)
 
     def model(
         self,

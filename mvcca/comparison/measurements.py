@@ -153,17 +153,10 @@ class Measurements:
         return {}
 
     def _standing_by(self, method: str, measure: str) -> Standing:
-        groups, tables = self.data.groups, self._tables(method, measure)
-        tests = {number: self.folds[number].test for number in tables}
-        values = {n: value_of_table(own, measure, len(tests[n])) for n, own in tables.items()}
-        return Standing(
-            measure,
-            {n: own.score for n, own in values.items()},
-            {n: own.of_objects for n, own in values.items() if own.of_objects is not None},
-            {n: own.n_items for n, own in values.items()},
-            {n: rows if groups is None else groups.codes[rows] for n, rows in tests.items()},
-            by_measure=True,
-        )
+        tables = self._tables(method, measure)
+        rows = {number: self.folds[number].test for number in tables}
+        values = {n: value_of_table(own, measure, len(rows[n])) for n, own in tables.items()}
+        return Standing.of(measure, values, rows, self.data.groups, by_measure=True)
 
     def _tables(self, method: str, measure: str) -> dict[int, RetrievalTable]:
         """Measures of a method by number of the fold, at its settings for the goal of a measure.

@@ -13,7 +13,8 @@ import numpy as np
 from scipy import stats
 from scipy.special import gammaln
 
-from mvcca.model_selection.goals import RankedSample
+from mvcca.model_selection.goals import RankedSample, Value
+from mvcca.model_selection.groups import Groups
 
 LEVEL = 0.05  # of tests
 _NORMAL = 1.96  # quantile of the normal distribution
@@ -48,6 +49,25 @@ class Standing:
     galleries: Mapping[int, Sequence[int]]
     groups: Mapping[int, np.ndarray]
     by_measure: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        goal: str,
+        values: Mapping[int, Value],
+        rows: Mapping[int, np.ndarray],
+        groups: Groups | None,
+        by_measure: bool,
+    ) -> Standing:
+        """The values of objects, by number of the fold; `rows` are their places in the data."""
+        return cls(
+            goal,
+            {n: own.score for n, own in values.items()},
+            {n: own.of_objects for n, own in values.items() if own.of_objects is not None},
+            {n: own.n_items for n, own in values.items()},
+            {n: own if groups is None else groups.codes[own] for n, own in rows.items()},
+            by_measure,
+        )
 
     @property
     def value(self) -> float:

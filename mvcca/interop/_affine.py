@@ -185,14 +185,6 @@ def _after_pca(step: Any, then: CentredMap) -> CentredMap:
     return then.after_product(step.components_.T, step.mean_)
 
 
-def _after_components(step: Any, then: CentredMap) -> CentredMap:
-    return then.after_product(step.components_.T)
-
-
-def _after_function(step: Any, then: CentredMap) -> CentredMap | None:
-    return then if step.func is None else None
-
-
 _TRANSFORMERS: dict[type, Callable[[Any, CentredMap], CentredMap | None]] = {
     StandardScaler: _after_standard_scaler,
     RobustScaler: _after_robust_scaler,
@@ -200,10 +192,11 @@ _TRANSFORMERS: dict[type, Callable[[Any, CentredMap], CentredMap | None]] = {
     MaxAbsScaler: _after_max_abs_scaler,
     PCA: _after_pca,
     IncrementalPCA: _after_pca,
-    TruncatedSVD: _after_components,
-    GaussianRandomProjection: _after_components,
-    SparseRandomProjection: _after_components,
-    FunctionTransformer: _after_function,
+    **dict.fromkeys(
+        (TruncatedSVD, GaussianRandomProjection, SparseRandomProjection),
+        lambda step, then: then.after_product(step.components_.T),
+    ),
+    FunctionTransformer: lambda step, then: then if step.func is None else None,
 }
 
 

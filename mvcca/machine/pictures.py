@@ -37,13 +37,6 @@ _VARIABLES |= {"#000000": "var(--ink)", GREY: "var(--faint)", FAINT: "var(--line
 _KEY_INCHES = (0.3, 0.15)
 
 
-class Key(NamedTuple):
-    """An entry of a legend: a sample of what is drawn, and its name."""
-
-    sample: Markup
-    label: str
-
-
 class Picture(NamedTuple):
     """A drawing as SVG.
 
@@ -112,10 +105,10 @@ class Illustration:
     source: str
 
     @property
-    def keys(self) -> list[Key]:
-        """Entries of the legends of all pictures."""
+    def keys(self) -> dict[str, Markup]:
+        """Samples of what is drawn in all pictures, by name."""
         merged = {label: handle for one in self.pictures for label, handle in one.legend.items()}
-        return [Key(_sample(handle), label) for label, handle in merged.items()]
+        return {label: _sample(handle) for label, handle in merged.items()}
 
 
 def pixels_of(image: np.ndarray) -> str:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.blocks.checks import to_array
-from mvcca.plotting._display import Display, points_frame, standardized, two_components
+from mvcca.plotting._display import Display, common_points, points_frame
 from mvcca.plotting._drawing import (
-    component_title,
-    draw_origin,
+    draw_plane,
     draw_points,
     draw_title,
     legend_beside,
@@ -19,7 +17,7 @@ from mvcca.plotting._drawing import (
     point_size,
     styled,
 )
-from mvcca.plotting._groups import check_groups, group_keys, group_styles, groups_of
+from mvcca.plotting._groups import check_groups, group_keys, group_styles
 from mvcca.plotting.style import GREY, color, marker, tidy_axes
 from mvcca.views import as_views
 from mvcca.views.typing import LabelsLike, ViewsLike
@@ -129,13 +127,8 @@ class ArrowsDisplay(Display):
         ValueError
             If there are no such components, or fewer than two objects are seen in all views.
         """
-        scores, chosen = two_components(scores, components)
-        common = np.flatnonzero(scores.seen.all(axis=1))
-        if len(common) < 2:
-            raise ValueError("Arrows need at least two objects that are seen in all views.")
-        points = {name: standardized(to_array(Z)[:, chosen]) for name, Z in scores[common].items()}
-        of_common = groups_of(groups, scores, common)
-        return cls(points, of_common, (chosen[0], chosen[1])).plot(ax, **kwargs)
+        points, found, chosen = common_points(scores, components, groups)
+        return cls(points, found, chosen).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the display.
@@ -174,13 +167,11 @@ class ArrowsDisplay(Display):
                 self.scatter_[name] = draw_points(
                     ax, rows[name], {}, c=tones, s=size, marker=shape, alpha=0.75
                 )
-        draw_origin(ax)
+        draw_plane(ax, self.components)
         every = np.concatenate(list(rows.values()))
         ax.update_datalim(every)
         ax.margins(0.05)
         ax.autoscale_view()
-        first, second = map(component_title, self.components)
-        ax.set(xlabel=first, ylabel=second)
         ax.set_aspect("equal", adjustable="datalim")
         if is_pair:
             draw_title(ax, f"Each object from {names[0]} to {names[1]}: short arrows agree")

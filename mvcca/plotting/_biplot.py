@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.blocks.checks import to_array
 from mvcca.inspection import variable_correlations
-from mvcca.plotting._display import Display, data_frame, standardized, two_components
+from mvcca.plotting._display import Display, common_points, data_frame
 from mvcca.plotting._drawing import (
-    component_title,
-    draw_origin,
+    draw_plane,
     draw_title,
     legend_beside,
     point_size,
 )
-from mvcca.plotting._groups import check_groups, draw_groups, group_keys, group_styles, groups_of
+from mvcca.plotting._groups import check_groups, draw_groups, group_keys, group_styles
 from mvcca.plotting._variables import Variables, column_names, largest
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.views.typing import LabelsLike, ViewsLike
@@ -137,18 +135,14 @@ class BiplotDisplay(Display):
         ValueError
             If there are no such components, or fewer than two objects are seen in all views.
         """
-        scores, chosen = two_components(scores, components)
-        common = np.flatnonzero(scores.seen.all(axis=1))
-        if len(common) < 2:
-            raise ValueError("A biplot needs at least two objects that are seen in all views.")
-        points = [standardized(to_array(Z)[:, chosen]) for _, Z in scores[common].items()]
+        points, found, chosen = common_points(scores, components, groups)
         loadings = variable_correlations(X, scores)
         return cls(
-            np.mean(points, axis=0),
-            {name: of_view[:, chosen] for name, of_view in loadings.items()},
-            feature_names or column_names(X, scores.names),
-            groups_of(groups, scores, common),
-            (chosen[0], chosen[1]),
+            np.mean(list(points.values()), axis=0),
+            {name: of_view[:, list(chosen)] for name, of_view in loadings.items()},
+            feature_names or column_names(X, list(points)),
+            found,
+            chosen,
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, n_top: int = 12, **kwargs: Any) -> Self:
@@ -197,12 +191,10 @@ class BiplotDisplay(Display):
         along = np.linspace(0.3, 1, 6)[:, None, None] * ends[top]  # places on the arrows
         around = np.concatenate([self.points, along.reshape(-1, 2)])
         self.text_ = annotate_points(ax, ends[top], names, around)
-        draw_origin(ax)
+        draw_plane(ax, self.components)
         ax.update_datalim(ends[top])
         ax.margins(0.12)
         ax.autoscale_view()
-        first, second = map(component_title, self.components)
-        ax.set(xlabel=first, ylabel=second)
         ax.set_aspect("equal", adjustable="datalim")
         draw_title(ax, f"Objects and the {len(top)} largest loadings")
         legend_beside(ax, [*views, *group_keys(styles)])

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from mvcca.blocks.checks import to_array
 from mvcca.inspection import projected
 from mvcca.machine.optional import optional
 from mvcca.measures.correlation import standard_columns
 from mvcca.plotting._drawing import check_component
+from mvcca.plotting._groups import groups_of
 from mvcca.plotting._variables import only_selected, rows_with_names
 from mvcca.views import Views, as_views, holds_views
 
@@ -158,19 +160,32 @@ def points_frame(points: Views, groups: Sequence[str] | None) -> DataFrame:
     )
 
 
-def two_components(scores: Any, components: Any) -> tuple[Views, list[int]]:
+def two_components(scores: Any, components: Any) -> tuple[Views, tuple[int, int]]:
     """Projected rows in memory, and the numbers of two of their components."""
-    scores, chosen = as_views(scores).in_memory(), list(np.atleast_1d(components))
+    scores, chosen = as_views(scores).in_memory(), np.atleast_1d(components).tolist()
     if len(chosen) != 2:
         raise ValueError(f"Expected two components, got {components!r}.")
     for component in chosen:
         check_component(component, min(scores.widths.values()))
-    return scores, [int(component) for component in chosen]
+    return scores, (int(chosen[0]), int(chosen[1]))
 
 
-def standardized(points: np.ndarray) -> np.ndarray:
-    """Columns (n_rows, n_components) with mean 0 and variance 1, or 0 if they are constant."""
-    return np.sqrt(len(points)) * standard_columns(points)
+def common_points(
+    scores: Any, components: Any, groups: Any
+) -> tuple[dict[str, np.ndarray], list[str] | None, tuple[int, int]]:
+    """Two standardized components of each view, of the objects seen in all of them; their groups.
+
+    Columns have mean 0 and variance 1, or 0 if they are constant.
+    """
+    scores, chosen = two_components(scores, components)
+    common = np.flatnonzero(scores.seen.all(axis=1))
+    if len(common) < 2:
+        raise ValueError("Expected at least two objects that are seen in all views.")
+    points = {
+        name: np.sqrt(len(common)) * standard_columns(to_array(Z)[:, chosen])
+        for name, Z in scores[common].items()
+    }
+    return points, groups_of(groups, scores, common), chosen
 
 
 def pair_of(names: Sequence[str], pair: Sequence[str] | None) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -103,9 +103,11 @@ def draw_origin(ax: Axes) -> None:
     ax.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
 
 
-def component_title(component: int) -> str:
-    """Title of a component, which readers number from 1."""
-    return f"Component {component + 1}"
+def draw_plane(ax: Axes, components: Sequence[int]) -> None:
+    """Name the axes after two components, which readers number from 1, and mark the origin."""
+    first, second = (f"Component {component + 1}" for component in components)
+    draw_origin(ax)
+    ax.set(xlabel=first, ylabel=second)
 
 
 def check_component(component: int, n_components: int) -> None:

@@ -11,8 +11,7 @@ from mvcca.inspection import variable_correlations
 from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._drawing import (
     check_component,
-    component_title,
-    draw_origin,
+    draw_plane,
     draw_points,
     draw_title,
     legend_beside,
@@ -233,7 +232,7 @@ class LoadingsDisplay(Display):
             ax.figure.set_size_inches(size_for_names(len(names)))
         for radius in (cutoff or 0.5, 1.0):
             ax.add_patch(Circle((0, 0), radius, fill=False, color=FAINT))
-        draw_origin(ax)
+        draw_plane(ax, shown)
         points = variables.loadings[:, shown]
         drawn = np.linalg.norm(points, axis=1) >= cutoff
         size = point_size(int(drawn.sum()), 30)
@@ -243,9 +242,7 @@ class LoadingsDisplay(Display):
             own = points[drawn & variables.of_view(name)]
             self.scatter_[name] = draw_points(ax, own, given, **style)
         self.text_ = annotate_points(ax, points[top], names, points[drawn])
-        first, second = map(component_title, shown)
-        ticks = [-1, 0, 1]
-        ax.set(xlabel=first, ylabel=second, xticks=ticks, yticks=ticks)
+        ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
         ax.set_aspect("equal", adjustable="datalim")
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)

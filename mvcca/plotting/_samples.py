@@ -10,8 +10,7 @@ import numpy as np
 from mvcca.blocks.checks import to_array
 from mvcca.plotting._display import Display, points_frame, two_components
 from mvcca.plotting._drawing import (
-    component_title,
-    draw_origin,
+    draw_plane,
     draw_title,
     legend_beside,
     line_key,
@@ -135,7 +134,7 @@ class SamplesDisplay(Display):
         """
         scores, chosen = two_components(scores, components)
         points = scores.replace({n: to_array(Z)[:, chosen] for n, Z in scores.items()})
-        return cls(points, groups_of(groups, scores), (chosen[0], chosen[1])).plot(ax, **kwargs)
+        return cls(points, groups_of(groups, scores), chosen).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, level: float | None = 0.95, **kwargs: Any) -> Self:
         """Draw the display.
@@ -165,7 +164,6 @@ class SamplesDisplay(Display):
         self.ax_ = panels[0]
         styles = group_styles(self.groups)
         self.scatter_, self.ellipse_ = {}, {}
-        first, second = map(component_title, self.components)
         for name, axes in self.axes_.items():
             rows, groups = np.asarray(self.points[name]), self._groups_of(name)
             size = point_size(len(rows))
@@ -177,8 +175,7 @@ class SamplesDisplay(Display):
                     outline = ellipse(members, level)
                     (line,) = axes.plot(*outline.T, color=tone, linewidth=1.2)
                     self.ellipse_[name][group] = line
-            draw_origin(axes)
-            axes.set(xlabel=first, ylabel=second)
+            draw_plane(axes, self.components)
             draw_title(axes, f"Scores of {name}")
         keys = group_keys(styles)
         if level is not None and any(self.ellipse_.values()):
