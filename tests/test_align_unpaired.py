@@ -59,6 +59,7 @@ def test_pseudo_pairs_find_more_than_few_known_pairs(halves, aligned, method):
     assert len(found.pairs) == found.steps[-1].n_pairs - 12
 
 
+@pytest.mark.slow
 def test_many_pairs_need_no_pseudo_pairs():
     x, y = planted(700, noise=0.35)
     pairs = np.tile(np.arange(400)[:, None], 2)
@@ -177,6 +178,7 @@ def test_the_command_writes_a_model(capsys, halves, aligned, tmp_path, monkeypat
     np.testing.assert_allclose(found, aligned.model.transform({"x": test[0]})["x"])
 
 
+@pytest.mark.slow
 def test_the_command_writes_no_failed_model_without_force(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

@@ -239,6 +239,7 @@ def test_no_check_is_skipped_where_scipy_speaks_the_array_api():
     assert "skipped" not in answer.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     "estimator",
@@ -1015,6 +1016,7 @@ def test_the_number_of_blas_threads_changes_no_correlation(estimator, threads):
     np.testing.assert_allclose(*found, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_without_a_home_or_a_folder_to_write_to_fits_run_uncached(tmp_path):
     package = tmp_path / "mvcca"
     shutil.copytree(
