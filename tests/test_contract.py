@@ -52,7 +52,6 @@ from estimators import (
     LABEL_FORMS,
     LABELS,
     LABELS_NEEDED,
-    LINEAR_VARIANTS,
     LONG,
     MANY_VIEWS,
     NEIGHBOURS,
@@ -327,7 +326,7 @@ def test_a_boolean_matrix_is_zeros_and_ones(estimator):
         yield clone(estimator).fit({name: form(X) for name, X in flags.items()}, LABELS), expected
 
 
-@over([*LINEAR_VARIANTS, *DEEP, NCCA()])
+@over([*SHALLOW_VARIANTS, *DEEP, NCCA()], but=[DRAWN])
 def test_scores_have_the_precision_of_their_rows(estimator):
     found = []
     for dtype in (np.float32, np.float64):
