@@ -8,6 +8,8 @@ have unit variance here. What differs is in DIFFERENT, with a test, and in docs/
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -20,10 +22,11 @@ import pandas as pd
 import pytest
 import sklearn.cross_decomposition as sk
 from numpy.testing import assert_allclose
-from sklearn.base import is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_linnerud
 from sklearn.ensemble import BaggingRegressor, StackingRegressor, VotingRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression, RidgeCV
@@ -514,6 +517,18 @@ def feature_union_of_scores(cd):
 
 
 @idiom
+def clone_and_set_params(cd):
+    model = clone(cd.PLSRegression(n_components=3)).set_params(n_components=1)
+    return model.get_params()["n_components"], model.fit(X, Y).predict(X)
+
+
+@idiom
+def pickle_and_joblib(cd):
+    model = cd.PLSRegression(2).fit(X, Y)
+    return [own.predict(X) for own in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model))]
+
+
+@idiom
 def joblib_fits_in_threads(cd):
     tasks = (joblib.delayed(cd.PLSRegression(k).fit)(X, Y) for k in (1, 2))
     models = joblib.Parallel(n_jobs=2, prefer="threads")(tasks)
@@ -544,6 +559,43 @@ def set_output_to_pandas(cd):
 @idiom
 def names_of_scores(cd):
     return list(cd.CCA(2).fit(X, Y).get_feature_names_out())
+
+
+@idiom
+def refitting_forgets(cd):
+    model = cd.PLSRegression(2).fit(X, Y)
+    return model.fit(X[:, :3], Y[:, 0]).predict(X[:, :3])
+
+
+@idiom
+def an_unfitted_model_raises_not_fitted(cd):
+    for call in ("transform", "predict", "inverse_transform"):
+        with pytest.raises(NotFittedError):
+            getattr(cd.PLSRegression(), call)(X)
+    return True
+
+
+@idiom
+def other_numbers_of_features_raise(cd):
+    model = cd.PLSRegression(2).fit(X, Y)
+    for call in (model.transform, model.predict):
+        with pytest.raises(ValueError, match=r"5 features.* expecting 6 features"):
+            call(X[:, :5])
+    return True
+
+
+@idiom
+def rows_that_do_not_match_raise(cd):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        cd.CCA(2).fit(X, Y[:-1])
+    return True
+
+
+@idiom
+def missing_values_raise(cd):
+    with pytest.raises(ValueError, match="NaN"):
+        cd.CCA(2).fit(np.where(X > 7, np.nan, X), Y)
+    return True
 
 
 @pytest.mark.parametrize("name", IDIOMS)
