@@ -29,7 +29,8 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by marker
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.get_closest_marker("needs_data") or item.get_closest_marker("long"):
+        on_cluster = "cluster" in getattr(item, "fixturenames", ())  # of processes
+        if on_cluster or item.get_closest_marker("needs_data") or item.get_closest_marker("long"):
             item.add_marker(pytest.mark.slow)
 
 

@@ -59,6 +59,7 @@ def test_pseudo_pairs_find_more_than_few_known_pairs(halves, aligned, method):
     assert len(found.pairs) == found.steps[-1].n_pairs - 12
 
 
+@pytest.mark.slow
 def test_many_pairs_need_no_pseudo_pairs():
     x, y = planted(700, noise=0.35)
     pairs = np.tile(np.arange(400)[:, None], 2)
@@ -105,11 +106,6 @@ def test_unrelated_sets_are_said_to_have_failed(kind):
         y = np.random.default_rng(0).standard_normal(y.shape)
     with pytest.warns(UserWarning, match="The alignment failed: started again"):
         assert align_unpaired(x, y).has_failed
-
-
-def test_the_same_seed_gives_the_same_model(halves, aligned):
-    again = align_unpaired(*halves[:2], pairs=PAIRS, random_state=0)  # the default
-    np.testing.assert_array_equal(again.pairs, aligned.pairs)
 
 
 def test_an_alignment_is_a_model_for_an_index_a_table_and_a_plot(halves, aligned):
@@ -182,6 +178,7 @@ def test_the_command_writes_a_model(capsys, halves, aligned, tmp_path, monkeypat
     np.testing.assert_allclose(found, aligned.model.transform({"x": test[0]})["x"])
 
 
+@pytest.mark.slow
 def test_the_command_writes_no_failed_model_without_force(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
@@ -232,15 +229,15 @@ def test_pseudo_pairs_of_two_encoders(n_rows, n_pairs, expected, uses):
 # ---- dictionaries: repeated pairs, and rows in several -------------------------------------------
 
 
-def dictionary(n=240):
-    """Two spaces; words 0 to 59 of x have two translations, one of them with more noise."""
+def dictionary(n=120):
+    """Two spaces; words 0 to 29 of x have two translations, one of them with more noise."""
     rng = np.random.default_rng(3)
     meaning = rng.standard_normal((n, 10)) ** 3
-    more = meaning[:60] + 0.8 * rng.standard_normal((60, 10))
+    more = meaning[:30] + 0.8 * rng.standard_normal((30, 10))
     x = meaning @ rng.standard_normal((10, 16)) + 0.2 * rng.standard_normal((n, 16))
     y = np.concatenate([meaning, more]) @ rng.standard_normal((10, 14))
     y += 0.2 * rng.standard_normal(y.shape)
-    pairs = np.concatenate([np.tile(np.arange(n)[:, None], 2), [(i, n + i) for i in range(60)]])
+    pairs = np.concatenate([np.tile(np.arange(n)[:, None], 2), [(i, n + i) for i in range(30)]])
     return x, y, pairs
 
 
@@ -259,7 +256,7 @@ def test_pairs_of_a_row_with_several_partners_share_its_weight(swapped):
     found = align_unpaired(x, y, pairs=pairs)
     assert not found.used_pseudo_pairs  # no row is free
     weights = np.ones(len(pairs))
-    weights[:60] = weights[240:] = 0.5
+    weights[:30] = weights[120:] = 0.5
     rows = {"x": x[pairs[:, 0]], "y": y[pairs[:, 1]]}
     expected = CCA(None, reg="cv").fit(rows, sample_weight=weights)
     np.testing.assert_array_equal(found.model.weights_["x"], expected.weights_["x"])
@@ -268,9 +265,9 @@ def test_pairs_of_a_row_with_several_partners_share_its_weight(swapped):
 
 def test_any_partner_is_right_and_pairs_that_share_a_row_are_left_out_together():
     x, y, pairs = dictionary()
-    y[240:] = y[:60] + 1e-3 * np.random.default_rng(0).standard_normal((60, 14))
+    y[120:] = y[:30] + 1e-3 * np.random.default_rng(0).standard_normal((30, 14))
     found = align_unpaired(x, y, pairs=pairs)
-    one = align_unpaired(x, y[:240], pairs=pairs[:240])
+    one = align_unpaired(x, y[:120], pairs=pairs[:120])
     assert found.found_first > one.found_first - 0.05  # the twin of a translation is no error
     from mvcca.interop.alignment.fit import _folds
 

@@ -73,8 +73,8 @@ SKIPPED = {
 }
 
 
-# Tried on every kind of data quickly: methods of pairs, of any views, of labels, of label sets,
-# and networks of both kinds; the others only on classes.
+# Tried on every kind of data in CI: methods of pairs, of any views, of labels, of label sets, and
+# networks of both kinds; the others only on classes, which are quick.
 REPRESENTATIVES = {"cca", "mvcca", "mvmlcca", "cmolrs", "dcca", "cmdn"}
 
 
@@ -84,7 +84,11 @@ REPRESENTATIVES = {"cca", "mvcca", "mvmlcca", "cmolrs", "dcca", "cmdn"}
         pytest.param(
             name,
             kind,
-            marks=() if kind == "classes" or name in REPRESENTATIVES else pytest.mark.long,
+            marks=()
+            if kind == "classes"
+            else pytest.mark.slow
+            if name in REPRESENTATIVES
+            else pytest.mark.long,
         )
         for name in METHODS
         for kind in KINDS

@@ -31,6 +31,7 @@ def result():
     return mvcca.compare("default", planted(), CLASSES, cv=3, budget=None)
 
 
+@pytest.mark.slow
 def test_the_same_data_and_seed_give_the_same_table_whatever_the_deadline(result):
     again = mvcca.compare("default", planted(), CLASSES, cv=3, budget="2h")
     assert str(again) == str(result)

@@ -52,7 +52,6 @@ from estimators import (
     LABEL_FORMS,
     LABELS,
     LABELS_NEEDED,
-    LINEAR_VARIANTS,
     LONG,
     MANY_VIEWS,
     NEIGHBOURS,
@@ -239,6 +238,7 @@ def test_no_check_is_skipped_where_scipy_speaks_the_array_api():
     assert "skipped" not in answer.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     "estimator",
@@ -326,7 +326,7 @@ def test_a_boolean_matrix_is_zeros_and_ones(estimator):
         yield clone(estimator).fit({name: form(X) for name, X in flags.items()}, LABELS), expected
 
 
-@over([*LINEAR_VARIANTS, *DEEP, NCCA()])
+@over([*SHALLOW_VARIANTS, *DEEP, NCCA()], but=[DRAWN])
 def test_scores_have_the_precision_of_their_rows(estimator):
     found = []
     for dtype in (np.float32, np.float64):
@@ -1015,6 +1015,7 @@ def test_the_number_of_blas_threads_changes_no_correlation(estimator, threads):
     np.testing.assert_allclose(*found, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_without_a_home_or_a_folder_to_write_to_fits_run_uncached(tmp_path):
     package = tmp_path / "mvcca"
     shutil.copytree(

@@ -466,9 +466,17 @@ PROJECTING = {
 }  # fmt: skip
 
 
+SHARING = list(PROJECTING["mvcca.deep"])[2:]  # networks project as the first ones do
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
-    ("home", "name"), [(home, name) for home, names in PROJECTING.items() for name in names]
+    ("home", "name"),
+    [
+        pytest.param(home, name, marks=pytest.mark.long if name in SHARING else ())
+        for home, names in PROJECTING.items()
+        for name in names
+    ],
 )
 def test_no_method_computes_scores_of_dask_arrays_before_they_are_asked_for(computes, home, name):
     if home == "mvcca.deep":

@@ -239,6 +239,7 @@ def test_one_split_needs_no_time_for_other_folds(clock):
     assert found.successes == ["slow"]
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_not_reached_changes_nothing():
     names, options = ["mlcca", "cca", "pls"], {"y": np.arange(150) % 3}
     free, limited = (compared(names, budget, **options) for budget in (None, "1h"))
@@ -248,7 +249,7 @@ def test_a_limit_that_is_not_reached_changes_nothing():
             assert free.choice(name, goal).parameters == limited.choice(name, goal).parameters
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_every_process_keeps_the_deadline(clock, n_jobs):
     before = compared({"before": Timed()}, 40)
     endless = {name: Timed(clock=clock, ticks=10**6) for name in ("endless", "too")}

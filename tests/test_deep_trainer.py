@@ -736,13 +736,6 @@ def test_a_loss_that_stays_infinite_ends_the_training_with_the_last_good_weights
     assert_equal_weights(weights_of(trainer), kept[1])
 
 
-def test_values_beyond_float32_are_refused_by_name():
-    rows = blocks()
-    rows["text"] *= 1e60
-    with pytest.raises(ValueError, match="View 'text' has values beyond the largest float32"):
-        small(RESUMABLE[0]).fit(rows)
-
-
 # ---- parameters that come in later ---------------------------------------------------------------
 
 

@@ -126,7 +126,8 @@ OF_ALL = {
 @pytest.mark.parametrize(
     ("estimator", "kind", "block_rows"),
     [
-        *((ADDING[0], *way) for way in WAYS),
+        pytest.param(ADDING[0], *WAYS[0], marks=pytest.mark.slow),
+        *((ADDING[0], *way) for way in WAYS[1:]),
         *(
             pytest.param(estimator, *way, marks=marks)
             for estimator in ADDING[1:]
@@ -519,15 +520,20 @@ def test_no_fit_is_refused_that_would_have_taken_less_memory_than_counted(estima
     "estimator",
     [
         CCA(3, reg=0.1),
-        CCA(3, reg="auto"),
-        CCA(3, missing="pairwise", reg=0.1),
-        CCA(3, confounds="sound"),
-        MVCCA(3, reg=0.1, scale=True),
-        PLS(3),
-        MLCCA(3, reg=0.1),
         MVMLCCA(3, reg=0.1),
-        AffineMap(reg=0.1, scale=True),
-        KCCA(3, approximation="nystroem", n_landmarks=50, random_state=0),
+        *(
+            pytest.param(estimator, marks=pytest.mark.slow)
+            for estimator in (
+                CCA(3, reg="auto"),
+                CCA(3, missing="pairwise", reg=0.1),
+                CCA(3, confounds="sound"),
+                MVCCA(3, reg=0.1, scale=True),
+                PLS(3),
+                MLCCA(3, reg=0.1),
+                AffineMap(reg=0.1, scale=True),
+                KCCA(3, approximation="nystroem", n_landmarks=50, random_state=0),
+            )
+        ),
     ],
     ids=repr,
 )

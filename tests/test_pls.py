@@ -105,15 +105,6 @@ def test_three_views_solve_the_eigenproblem_of_the_covariance_without_its_diagon
 
 
 @every_algorithm
-def test_scaled_columns_have_no_units(algorithm):
-    X, Y = two_views()
-    units = 10.0 ** np.arange(-3, 4)
-    expected = PLS(3, algorithm=algorithm, scale=True).fit(X, Y).transform(X, Y)
-    model = PLS(3, algorithm=algorithm, scale=True).fit(X * units, Y)
-    assert_equal_up_to_signs(model.transform(X * units, Y), expected)
-
-
-@every_algorithm
 def test_components_that_are_not_there_are_clipped_with_a_warning(algorithm):
     X, Y = two_views()
     X = np.outer(X[:, 0], np.arange(1, 8))

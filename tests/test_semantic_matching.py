@@ -129,7 +129,7 @@ def test_rows_are_projected_some_at_a_time():
     with mvcca.config_context(block_rows=7):
         for name, scores in model.transform(TEST).items():
             np.testing.assert_allclose(scores, expected[name], atol=1e-12)
-    rows = {"left": np.tile(LEFT, (400, 1))}
+    rows = {"left": np.tile(LEFT, (80, 1))}
     tracemalloc.start()
     model.transform(rows)
     peak = tracemalloc.get_traced_memory()[1]

@@ -120,22 +120,6 @@ def test_no_step_increases_the_objective(estimator):
         assert (np.diff(objectives) <= 1e-14).all()
 
 
-@pytest.mark.parametrize(
-    ("model", "columns"),
-    [(LGCFL(0.05), slice(None)), (JRL(n_neighbors=10), 2), (CMOLRS(random_state=0), slice(None))],
-    ids=repr,
-)
-def test_units_change_no_score(model, columns):
-    views, y = planted()
-    expected = model.fit_transform(views, y)
-    for factor in (1e5, 1e-5):
-        text = views["text"].copy()
-        text[:, columns] *= factor
-        scaled = views.replace({**dict(views.items()), "text": text})
-        for name, scores in model.fit_transform(scaled, y).items():
-            np.testing.assert_allclose(np.abs(scores), np.abs(expected[name]), atol=1e-8)
-
-
 @pytest.mark.parametrize("factor", [1.01, 0.99])
 def test_a_penalty_that_drops_everything_is_the_one_that_scikit_learn_finds(factor):
     views, y = planted()
