@@ -218,6 +218,7 @@ def test_wide_views_are_solved_by_products_of_the_rows():
     for model in (
         SparseDiscriminant(2, n_features=6),
         SparseDiscriminant(2, n_features=6, tau=0.5),
+        SparseDiscriminant(2, n_features=None, tau=0.5),
         SparseDiscriminant(2, random_state=0),
     ):
         found = clone(model).fit(wide, Y, weights)

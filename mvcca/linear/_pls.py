@@ -602,7 +602,11 @@ def _by_deflation(
     algorithm: str,
     precision: np.dtype,
 ) -> Directions:
-    """Leading singular vectors of a cross-covariance that is deflated after each component."""
+    """Leading singular vectors of a cross-covariance that is deflated after each component.
+
+    Not by `mvcca.problem.ascent`: every component is exact and needs no starts, and one matrix is
+    deflated in place, where covariances that are never held keep a factor for each component.
+    """
     x, y = units
     C_xx, C_yy = (_in_units(within[name], units[name], units[name]) for name in units)
     C_xy = _in_units(between[x, y], units[x], units[y])

@@ -33,7 +33,7 @@ from mvcca.problem.block_covariances import (
     CovarianceProducts,
     Vectors,
 )
-from mvcca.statistics import OF_HOLES, column_slices
+from mvcca.statistics import OF_HOLES, Moments, PairMoments, column_slices
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
 from mvcca.views.powers_of_two import Exponents, exponents_of
@@ -75,6 +75,7 @@ class Posed:
         if model.superblock:
             places = {**places, SUPERBLOCK: slice(0, len(f))}
         matrix = CovarianceMatrix(f[:, None] * S * f, places)
+        assert isinstance(about.pairs, Moments | PairMoments)
         n_objects = min(about.pairs.objects_by_view().values())
         return cls(about, BlockCovariances(matrix), factors, n_objects)
 

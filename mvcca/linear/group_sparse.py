@@ -1,6 +1,7 @@
 """The convex problem of LGCFL and JRL: least squares that drop whole groups of features.
 
 Losses are quadratic, computed from second moments; no rows or labels are needed to minimise them.
+The problem is convex, so that starts do not matter; `mvcca.problem.ascent` climbs one that is not.
 """
 
 from __future__ import annotations

@@ -267,15 +267,15 @@ class BlockMethod:
         new = {key: own for key, own in zip(keys, problems, strict=True) if key not in ends}
         starts: dict[Any, Sequence[Vectors]] = {}
         if not is_covariance:  # the largest covariances say little of correlations
-            few = [
-                key
+            relaxed = {
+                key: {j: replace(limit, tau=1.0) for j, limit in own.items()}
                 for key, own in new.items()
-                if not all(limit.tau == 1 or limit.dense(sizes[j]) for j, limit in own.items())
-            ]
-            relaxed = [{j: replace(own, tau=1.0) for j, own in new[key].items()} for key in few]
-            found = self.solve(covariances, relaxed, number) if few else []
+                if any(limit.tau < 1 and not limit.dense(sizes[j]) for j, limit in own.items())
+            }
+            best = self.solve(covariances, [*relaxed.values()], number) if relaxed else []
             starts = {
-                key: [own.weights for own in best] for key, best in zip(few, found, strict=True)
+                key: [own.weights for own in ends_of]
+                for key, ends_of in zip(relaxed, best, strict=True)
             }
         few_first = sorted(new, key=lambda key: sum(_counts(key, sizes)))
         is_large = is_covariance and np.prod(sorted(sizes.values())[-2:]) > _SMALL
@@ -437,8 +437,7 @@ class Ascent:
             white = self.whitener(name)
             W[whole] = white.lift(_normalized(white.project(Z[whole].T).T).T).T
         if not whole.all():
-            few = ~whole
-            old = np.zeros_like(Z) if old is None else old
+            few, old = ~whole, np.zeros_like(Z) if old is None else old
             W[few] = self._few(name, Z[few], counts[few], old[few], fixed)
         return W
 
