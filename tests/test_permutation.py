@@ -909,6 +909,22 @@ def test_results_are_tables():
     assert note == "-ln Λ (Wilks); 99 permutations of 50 rows"
 
 
+def test_the_figure_of_components_has_the_band_of_the_permutations():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    views = make_gaussian_views(100, correlations=(0.8,), random_state=0).views
+    test = permutation_test(views, statistic="roy", n_permutations=49, random_state=0)
+    ax = test.plot(figure="Components", color="red")
+    every, open_ones = ax.lines
+    np.testing.assert_array_equal(every.get_ydata(), test.observed)
+    assert every.get_color() == "red"
+    np.testing.assert_array_equal(open_ones.get_xdata(), np.flatnonzero(test.p_values >= 0.05) + 1)
+    (band,) = ax.collections
+    corners = {*map(tuple, band.get_paths()[0].vertices)}
+    for end in np.percentile(test.permuted, [5, 95], axis=0):
+        assert {*map(tuple, np.c_[np.arange(1, len(end) + 1), end])} <= corners
+    plt.close("all")
+
+
 def test_the_null_is_drawn_with_the_observed_value():
     plt = pytest.importorskip("matplotlib.pyplot")
     X, Y = draw(17, 50, 3, 3, 0.8)

@@ -95,7 +95,7 @@ class PermutationTest(Result):
         if (within := self.p_values >= _ALPHA).any():
             tone = line.get_color()
             style |= {"markerfacecolor": "white", "color": tone, "label": f"p ≥ {_ALPHA}"}
-            ax.plot(place[within], self.observed[within], **style, linestyle="")
+            ax.plot(place[within], self.observed[within], **(style | {"linestyle": ""}))
         ax.set(xlabel="Component", ylabel=_LABELS[self.statistic], xticks=place)
         ax.legend(frameon=False)
         return ax
