@@ -150,20 +150,16 @@ class FileSource(RowSource):
 
 
 class CsrFile(FileSource):
-    """A sparse matrix by rows, in the arrays `data`, `indices` and `indptr` of a file.
-
-    Row offsets stay in memory, 4 or 8 bytes per row.
-    """
+    """A sparse matrix by rows, in the arrays `data`, `indices` and `indptr` of a file."""
 
     is_sparse = True
-    _row_starts: np.ndarray | None
 
     @abstractmethod
     def _arrays(self) -> AbstractContextManager[Mapping[str, Any]]:
         """The arrays by name, of which slices are read."""
 
-    def _describe(self, shape: Sequence[int], arrays: Mapping[str, Any]) -> None:
-        """Describe the matrix of some arrays, unless they do not belong together."""
+    def _describe(self, shape: Sequence[int], arrays: Mapping[str, Any]) -> np.ndarray:
+        """Describe the matrix of arrays that belong together, and return its row offsets."""
         data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
         self.describe(shape, data.dtype)
         if data.shape != indices.shape or len(data.shape) != 1 or indices.dtype.kind not in "iu":
@@ -173,12 +169,9 @@ class CsrFile(FileSource):
             )
         self._n_entries = data.shape[0]
         try:
-            self._row_starts = checked_offsets(indptr, len(self), self._n_entries)
+            return checked_offsets(indptr, len(self), self._n_entries)
         except ValueError as error:
             raise SourceError(f"{self.name} is damaged: {error}.") from error
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_row_starts": None}
 
     @property
     def row_bytes(self) -> int:
@@ -187,10 +180,8 @@ class CsrFile(FileSource):
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[csr_array]:
         with self._arrays() as arrays:
-            if self._row_starts is None:
-                self._row_starts = arrays["indptr"][:]
             for start, stop in ranges:
-                ends = self._row_starts[start : stop + 1]
+                ends = arrays["indptr"][start : stop + 1].astype(np.int64)
                 entries = slice(int(ends[0]), int(ends[-1]))
                 columns, data = arrays["indices"][entries], arrays["data"][entries]
                 if columns.size and not 0 <= columns.min() <= columns.max() < self.shape[1]:

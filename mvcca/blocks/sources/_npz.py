@@ -125,7 +125,7 @@ def read_sparse(path: str | os.PathLike[str]) -> csr_array:
 
 
 class SparseNpz(CsrFile):
-    """A CSR matrix in an `.npz` file."""
+    """A CSR matrix in an `.npz` file; `indptr` stays in memory, 4 or 8 bytes per row."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._here = PerThread()
@@ -144,15 +144,21 @@ class SparseNpz(CsrFile):
                 f"{self.shown}: expected rows stored one after the other (csr), got {kind}. Write "
                 "it again with save_npz(path, load_npz(path).tocsr())."
             )
-        self._describe(_shape(self.path), self._members())
+        members = self._members()
+        self._row_starts: np.ndarray | None = self._describe(_shape(self.path), members)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_row_starts": None}
 
     def _members(self) -> dict[str, Member]:
         return {name: Member(self.path, name) for name in ("data", "indices", "indptr")}
 
     @contextmanager
-    def _arrays(self) -> Iterator[dict[str, Member]]:
+    def _arrays(self) -> Iterator[dict[str, Any]]:
         arrays = vars(self._here).pop("place", None) or self._members()
-        yield arrays
+        if self._row_starts is None:
+            self._row_starts = arrays["indptr"][:]
+        yield {**arrays, "indptr": self._row_starts}
         self._here.place = arrays  # not reached after an error
 
 
