@@ -10,9 +10,9 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 483,
+    "classes": 482,
     "class names with several meanings": 0,
-    "names that rooms export": 271,
+    "names that rooms export": 270,
     "fields of Problem": 7,
     "fields of Rows": 7,
     "methods of the three bases of estimators": 32,
