@@ -22,7 +22,7 @@ from mvcca.problem._products import ProductPath
 from mvcca.problem._rows import Rows
 from mvcca.views import Views
 
-_REUSED = 64  # times that a product of matrices reuses a number: the cache holds 64 x 64 of them
+_REUSED = 64  # times that a product of matrices reuses a number: 64 x 64 of them fit in 32 KB
 _SPARSE = 1.5  # a stored number and its index, of half the size
 _READ = 3  # times that a number in a file crosses memory: it is read, decoded and copied
 _STEPS, _PRODUCTS = 15, 6  # of preconditioned LOBPCG, and products in each of them
@@ -84,10 +84,10 @@ def _moved_by_matrices(views: Views) -> float:
     n_moved, n_views = 0.0, len(views.names)
     for X in views.blocks.values():
         n, d = _shape(X)
-        dense = min(n, d) * n * d / _REUSED * (1 if n < d else n_views)
-        # Two numbers of a row are added to one that is read and written.
-        pairs = n_views * (_SPARSE + 1) * _numbers(X) ** 2 / n + d**2
-        n_moved += pairs if X.is_sparse and n >= d else dense
+        if X.is_sparse and n >= d:  # two numbers of a row are added to one that is read and written
+            n_moved += n_views * (_SPARSE + 1) * _numbers(X) ** 2 / n + d**2
+        else:
+            n_moved += min(n, d) * n * d / _REUSED * (1 if n < d else n_views)
     return n_moved
 
 
@@ -209,7 +209,7 @@ def steps_of_products(views: Views, k: int) -> int | None:
             2 * _moved_by_product(X, k + EXTRA) + 2 * _READ * _numbers(X) * X.is_lazy
             for X in blocks
         )
-        n_steps = int(_moved_by_matrices(views) / per_step)
+        n_steps = int(_moved_by_matrices(views) / max(1, per_step))
         is_copied = any(not X.is_sparse and X.dtype != np.float64 for X in blocks)
         if is_copied or n_steps < _STEPS_EXPECTED:
             n_steps = 0
