@@ -66,6 +66,7 @@ class StatisticEstimator(LinearEstimator):
     sums: ClassVar[tuple[type, ...]] = (Moments, PairMoments)  # kinds of that statistic
     draws_from_rows: ClassVar[bool] = False  # whether a method `draw` does, for its statistic
     question_goal: Goal | None = None  # of folds, for which questions are solved one by one
+    questions_: Questions
     # What to do about views that are too large for matrices over their features or rows.
     _if_too_large: ClassVar[str] = (
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
