@@ -290,7 +290,7 @@ class MVMLCCA(LabelWeightedEstimator):
             self._check_labels(counts)
         problem = self.posed(rows, statistic)
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
-        self.keep_questions(problem)
+        self.__dict__.pop("questions_", None)  # of an earlier fit; folds come later
         if isinstance(statistic.sums, LabelSums):
             self.n_label_vectors_ = len(statistic.sums.labels)
         lacking = [own.why for own in problem.ranks.values() if own.why is not None]
