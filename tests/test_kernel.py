@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy import linalg
 from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from mvcca import CCA, KCCA, MVCCA, Views, config_context, evaluate_retrieval
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_nonlinear_views
@@ -388,6 +389,21 @@ def test_every_view_may_have_its_own_kernel_and_gamma():
     K1 = pairwise_kernels(views["view1"], metric="linear")
     given = KCCA(2, kernel="precomputed").fit({"view0": K0, "view1": K1})
     np.testing.assert_allclose(model.eigenvalues_, given.eigenvalues_, atol=1e-7)
+
+
+def test_auto_is_a_value_in_a_grid_of_scikit_learn():
+    views = load_digits_views("halves").views[:60]
+    grid = {"gamma": ["auto", "median"], "reg": [0.1, "cv"]}
+    search = GridSearchCV(KCCA(2), grid, cv=2, error_score="raise").fit(views)
+    by_median = clone(search.best_estimator_).set_params(gamma="median", reg=0.1)
+    scores = dict(zip(map(str, search.cv_results_["params"]), _means(search), strict=True))
+    fixed = [scores[str({"gamma": own, "reg": 0.1})] for own in ("auto", "median")]
+    assert fixed[0] == fixed[1] == cross_val_score(by_median, views, cv=2).mean()
+    assert np.isfinite(_means(search)).all()
+
+
+def _means(search):
+    return search.cv_results_["mean_test_score"]
 
 
 def test_the_median_is_of_the_distances_between_rows_that_differ():

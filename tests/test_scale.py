@@ -34,7 +34,6 @@ from mvcca.inspection import permutation_test, stability
 from mvcca.model_selection import Trials
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.model_selection.goals import Value
-from mvcca.model_selection.search import is_clear
 from mvcca.model_selection.sources import FromProducts, FromStatistic
 from mvcca.model_selection.spaces import Scales
 from mvcca.persistence import _estimators
@@ -500,28 +499,3 @@ def test_folds_of_wide_views_keep_the_units_of_all_rows(by):
     for name, Z in part.variates(in_units[held_out]).items():
         own = scores.scores[name]
         assert_allclose(np.abs(np.sum(own * Z, axis=0)), np.sum(Z**2, axis=0), rtol=1e-3)
-
-
-@pytest.mark.parametrize("gains", [(0.02, -0.01, 0.01, 0.0, 0.0), (0.01, 0.02, 0.01, 0.0, 0.02)])
-def test_a_gain_is_clear_beyond_one_standard_error(gains):
-    expected = np.mean(gains) > np.std(gains, ddof=1) / np.sqrt(5)
-    assert is_clear(np.array(gains)) == expected == (gains[1] > 0)
-
-
-@pytest.mark.parametrize(
-    ("gains", "is_scaled"), [((0.05, -0.04, 0.0, 0.0, 0.0), False), ((0.02,) * 5, True)]
-)
-def test_one_view_of_several_is_scaled_unlike_the_others_if_that_is_clear(
-    monkeypatch, gains, is_scaled
-):
-    """Else a view of noise decides how the others are scaled, by chance."""
-
-    def values(self, _model, fold):
-        unlike = self.rows.reading.units.keys() == {"b"}
-        value = 0.5 + unlike * gains[fold] - 0.1 * (len(self.rows.reading.units) > 1)
-        yield "likelihood", None, "object", Value(value, value)
-
-    monkeypatch.setattr(FromStatistic, "values", values)
-    three = {**PLAIN, "c": view(4)}
-    model = MVCCA(None, reg="cv", solve="shared").fit(three)
-    assert model.scale_ == {"a": False, "b": is_scaled, "c": False}

@@ -75,8 +75,9 @@ class RankedByCorrelation(MultiViewEstimator):
 
     def _question_rows_of(self, views: Views) -> dict[str, Any]:
         """Rows of checked views in the coordinates of questions."""
-        own = self.questions_
-        maps = replace(self.maps_, weights=own.weights, means=own.means, power=0.0)
+        own, maps = self.questions_, self.maps_
+        assert maps is not None
+        maps = replace(maps, weights=own.weights, means=own.means, power=0.0)
         return self.scores_of(views, maps)
 
     def _retrieval_scores_of(self, views: Views) -> dict[str, Any]:

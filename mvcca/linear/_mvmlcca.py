@@ -19,7 +19,6 @@ from mvcca.linear.label_statistic import LabelStatistic, pairs_of, shared_rows
 from mvcca.linear.label_weighted import LabelWeightedEstimator
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Goal
-from mvcca.model_selection.questions import keep_questions
 from mvcca.problem import Estimate, Exactness, Problem, Rows
 from mvcca.similarity import LabelGram, Similarity
 from mvcca.statistics import LabelSums, Moments
@@ -291,7 +290,7 @@ class MVMLCCA(LabelWeightedEstimator):
             self._check_labels(counts)
         problem = self.posed(rows, statistic)
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
-        keep_questions(self, problem)
+        self.__dict__.pop("questions_", None)  # of an earlier fit; folds come later
         if isinstance(statistic.sums, LabelSums):
             self.n_label_vectors_ = len(statistic.sums.labels)
         lacking = [own.why for own in problem.ranks.values() if own.why is not None]

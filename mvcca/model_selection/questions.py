@@ -167,9 +167,9 @@ class Questions:
             of_features = of_features.rescaled(exponents)
         parts: list[TrainingCovariance] = []
         samples: dict[int, Views] = {}
-        labels: tuple[LabelsByView | None, ...] = ()
+        labels: tuple[LabelsByView, ...] = ()
         if source is not None and source.goal == "class":
-            labels = tuple(sample.labels for sample in source.samples)
+            labels = tuple(own.labels for own in source.samples if own.labels is not None)
         for number, (left_out, _) in enumerate([] if source is None else source.folds.models()):
             assert source is not None
             own_rows, statistic = source.parts[number]
@@ -342,7 +342,11 @@ class Questions:
         found: list[Evidence] = []
         n_folds = max(map(len, trials.values.values()), default=1)
         for kind in dict.fromkeys(own.kind for own in evidence):
-            of_kind = trials.among(lambda setting, kind=kind: setting["evidence"].kind == kind)
+
+            def is_wanted(setting: Setting, kind: str = kind) -> bool:
+                return bool(setting["evidence"].kind == kind)
+
+            of_kind = trials.among(is_wanted)
             if any(len(own) == n_folds for own in of_kind.values.values()):
                 best, own = of_kind.best, evidence[of_kind.best.setting]
                 own = replace(own, ranking=str(best.ranking), n_components=best.n_components)

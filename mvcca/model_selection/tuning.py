@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.model_selection.goals import Goal, goal_of
 from mvcca.model_selection.questions import asks_questions, keep_questions
-from mvcca.model_selection.search import Choice, Setting, Trials, is_clear, search
+from mvcca.model_selection.search import Choice, Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched
@@ -148,9 +148,7 @@ def _choose_with_units(
     """The best ridge, and units of the views, and rows in these units; None if none has a value.
 
     Ways to scale the columns are compared with a few ridges, and all ridges are tried for the best
-    of them. One view of several is scaled unlike the others only if that is better by more than one
-    standard error: its share in the mean over all pairs of views is small, and its questions would
-    be solved in these units. `tried` returns the trials of settings for rows in given units.
+    of them. `tried` returns the trials of settings for rows in given units.
     """
     asked = searched(estimator)
     ridges = RIDGES if "reg" in asked else (None,)
@@ -170,13 +168,10 @@ def _choose_with_units(
     trials = trials.extended([of(scaling, first) for scaling in Scales.first(names)], _order)
     if not trials.values:
         return None
-    best = trials.chosen["scale"]
     for name in names if len(names) > 2 else ():
-        known = trials.among(lambda setting, best=best: setting["scale"] == best)
-        other = of(best.flipped(name), [known.chosen.get("reg")])
-        if other.values and is_clear(other.on_folds - known.on_folds):
-            best = best.flipped(name)
+        other = of(trials.chosen["scale"].flipped(name), [trials.chosen.get("reg")])
         trials = trials.extended([other], _order)
+    best = trials.chosen["scale"]
     rest = [reg for reg in ridges if reg not in first]
     if rest:
         trials = trials.extended([of(best, rest)], _order)
