@@ -785,6 +785,9 @@ def test_a_key_of_a_file_with_one_matrix_is_refused(tmp_path):
     npy(tmp_path, matrix())
     with pytest.raises(SourceError, match="holds one matrix; it has no 'a'"):
         open_matrix(tmp_path / "x.npy", key="a")
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n", "utf-8")
+    with pytest.raises(SourceError, match="a table is one matrix"):
+        open_matrix(tmp_path / "x.csv", key="a")
 
 
 @pytest.mark.parametrize(("make", "name"), [(hdf5_chunks, "x.hdf5"), (zarr_group, "x.zarr")])

@@ -143,6 +143,8 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
         if kind == "folder":
             raise SourceError(f"{path}: expected a file, got a folder")
         if kind in _TEXT:
+            if key is not None:
+                raise SourceError(f"{path}: a table is one matrix. read_table chooses its columns.")
             table = table_in_text(path, ReadOptions())
         elif kind in _ARROW:
             table = table_in_arrow(path, path, key, ReadOptions())
