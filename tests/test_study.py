@@ -546,6 +546,7 @@ def test_brain_and_cognition_with_a_tenth_of_the_cells_missing(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Rows that are large in one view")  # of 1 data set in 100
 @pytest.mark.parametrize("n_seeds", [20, pytest.param(150, marks=pytest.mark.long)])
 @HOW
 def test_p_values_are_uniform_if_there_is_nothing_to_find_through_holes(missing, n_seeds):
