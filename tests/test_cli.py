@@ -623,7 +623,7 @@ def test_a_bad_file_is_one_line_that_names_it_and_says_what_was_expected(capsys,
         (
             "wide.csv",
             lambda: Path("wide.csv").write_text("cat,dog\n" * N),
-            "expected a number in line 1, column 1, got 'cat'",
+            "its columns hold texts, such as 'cat'; name one of them, as in --columns 2",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.pipeline import make_pipeline
 
 from benchmarks.real import data_home
-from mvcca import CCA, GCCA, MVCCA, PLS, RGCCA, Views
+from mvcca import CCA, GCCA, MVCCA, PLS, RGCCA, SparseDiscriminant, Views
 from mvcca.compose import Deconfound
 from mvcca.statistics import Moments
 
@@ -312,6 +312,30 @@ def test_more_components_than_views_share_are_not_made_up():
     with pytest.warns(UserWarning, match="n_components=5 is more than these data have; fitted 3"):
         model = RGCCA(5).fit([x, x @ rng.standard_normal((3, 6))])
     assert model.n_components_ == 3
+
+
+@pytest.mark.parametrize("deflation", ["scores", "weights"])
+@pytest.mark.parametrize("limits", [{}, {"scheme": "horst"}, {"n_features": 2}])
+@pytest.mark.parametrize("tau", [0.0, 1e-3, 0.2, 1.0])
+def test_components_end_with_the_narrowest_view(tau, limits, deflation):
+    if limits.get("n_features") and tau == 0:
+        limits = {}  # selected features of a singular covariance are refused
+    views = planted(80, (9, 8, 2))
+    with pytest.warns(UserWarning, match="n_components=4 is more than these data have; fitted 2"):
+        RGCCA(4, tau=tau, deflation=deflation, **limits).fit(views)
+    labels = (views["view 0"][:, 0] > 0) + 2 * (views["view 1"][:, 0] > 1)
+    with pytest.warns(UserWarning, match="fitted 2"):
+        found = SparseDiscriminant(4, n_features=2).fit(views, labels)
+    assert [len(own) for own in found.selected_.values()] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.3, 1.0])
+def test_weights_are_orthogonal_where_weights_are_removed(tau):
+    views = {name: X * np.logspace(0, 1, X.shape[1]) for name, X in planted().items()}
+    model = RGCCA(4, tau=tau, deflation="weights", scale=False).fit(views)
+    for W in model.weights_.values():
+        W = W / np.linalg.norm(W, axis=0)
+        assert_allclose(W.T @ W, np.eye(4), atol=1e-10)
 
 
 WRONG = {

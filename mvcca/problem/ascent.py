@@ -173,6 +173,11 @@ class Solution(NamedTuple):
         """Root of the sum of squared covariances."""
         return float(np.sqrt(sum(x * x for x in self.covariances.values())))
 
+    def least(self) -> float:
+        """The largest covariance of the block for which that is smallest."""
+        linked = self.covariances.items()
+        return min(max(abs(x) for pair, x in linked if name in pair) for name in self.weights)
+
 
 class NothingShared(ValueError):
     """A block has no covariance, or no positive one, with those that it is linked to."""
@@ -320,8 +325,8 @@ class BlockMethod:
                 if first is None:
                     raise
                 return
-            if first is not None and found.size() <= _LEAST_SHARE * first.size():
-                return
+            if first is not None and found.least() <= _LEAST_SHARE * first.size():
+                return  # of a block, only rounding is left
             first = first or found
             yield found, covariances
             covariances = self.without(covariances, found)
@@ -331,6 +336,8 @@ class BlockMethod:
         weights = solution.weights
         if self.superblock is not None:
             weights = {self.superblock: weights[self.superblock]}
+        if self.deflation == "weights":  # what they have along weights before explains nothing
+            weights = {name: covariances.rotated(name, w) for name, w in weights.items()}
         return covariances.without(weights, self.deflation, self.response)
 
     def _signed(self, covariances: BlockCovariances, solution: Solution) -> Solution:

@@ -17,6 +17,7 @@ from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem.whitened import Whitened
 
 Vectors = Mapping[str, np.ndarray]  # (n_features,) by block, or many as rows, (n, n_features)
+_LEFT = 1e-12  # share of a variance below which components have left rounding of it
 _MOST_BYTES = 2**28  # of covariances between two blocks that are held
 _LADDER = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 260, 440, 750, 1280)
 Factors = tuple[tuple[np.ndarray, np.ndarray], ...]  # of matrices of rank one, a bᵀ
@@ -193,6 +194,10 @@ class BlockCovariances:
             found = np.hstack(list(self.columns(j, k)))
             if j != k:
                 return found
+            if self.removed.get(j):
+                before = np.hstack(list(self.base.columns(j, j))).diagonal()
+                gone = found.diagonal() <= _LEFT * before
+                found[gone] = found[:, gone] = 0
             self.known[j, k] = found
         return np.asarray(self.known[j, k])
 
@@ -223,8 +228,10 @@ class BlockCovariances:
         """Principal axes of a block that is known by its rows."""
         assert isinstance(self.base, CovarianceProducts)
         F = self.base.root(j)
+        before = np.sum(F**2, axis=0)
         for w, p in self.removed.get(j, ()):
             F = F - np.outer(F @ w, p)
+        F = np.where(np.sum(F**2, axis=0) > _LEFT * before, F, 0)
         return Whitened.of_rows(F, equilibrate=False, center=False)
 
     def held_columns(self, j: str, i: int | None = None) -> tuple[np.ndarray, np.ndarray]:

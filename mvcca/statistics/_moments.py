@@ -519,7 +519,7 @@ def _products(
     d, dtype = len(shifts), shifts.dtype
     buffer = getattr(buffers, "buffer", None)  # one per thread
     if buffer is None or buffer.dtype != dtype:
-        height = max(1, _CACHE_BYTES // (dtype.itemsize * d))
+        height = min(max(1, _CACHE_BYTES // (dtype.itemsize * d)), rows.stop - rows.start + 1)
         buffer = buffers.buffer = np.empty((height, d + 1), dtype)
     sums, squares = np.zeros(d + 1, dtype), np.zeros(d, dtype)
     shape = (d + 1, d + 1) if split is None else (split, d - split)
