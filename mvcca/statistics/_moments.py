@@ -483,15 +483,38 @@ def _scatter_of_piece(
     all columns.
     """
     again = partial(_scatter_of_piece, matrices, split, is_weighted=is_weighted, buffers=buffers)
-    given = shifts
+    given, d = shifts, sum(matrix.shape[1] for matrix in matrices)
+    buffer = getattr(buffers, "buffer", None)  # one per thread, for as many rows as the cache holds
+    if buffer is None or buffer.dtype != w.dtype:
+        height = min(max(1, _CACHE_BYTES // (w.itemsize * d)), rows.stop - rows.start + 1)
+        buffer = buffers.buffer = np.empty((height, d + 1), w.dtype)
+    sums, squares = np.zeros(d + 1, w.dtype), np.zeros(d, w.dtype)
+    shape = (d + 1, d + 1) if split is None else (split, d - split)
+    product = np.zeros(shape, w.dtype, order="F")
+    add_square = blas.get_blas_funcs("syrk", (product,))
     with np.errstate(under="ignore", over="ignore", invalid="ignore"):  # in each thread
         if shifts is None:
             # In any order of rows, its mean is within √_SAMPLE_STEP deviations of that of all.
             some = slice(rows.start, rows.stop, _SAMPLE_STEP)
             share = w[some] / (w[some].sum() or 1)
             shifts = np.concatenate([share @ matrix[some] for matrix in matrices])
-        weights = w if is_weighted else None
-        sums, squares, product = _products(matrices, split, weights, shifts, rows, buffers)
+        for start in range(rows.start, rows.stop, len(buffer)):
+            part, end = slice(start, min(start + len(buffer), rows.stop)), 0
+            centred = buffer[: part.stop - start]
+            for matrix in matrices:
+                begin, end = end, end + matrix.shape[1]
+                np.subtract(matrix[part], shifts[begin:end], out=centred[:, begin:end])
+            centred[:, -1] = 1
+            if is_weighted:
+                centred *= np.sqrt(w[part])[:, None]
+            if split is None:
+                product = add_square(1.0, centred.T, 1.0, product, lower=1, overwrite_c=1)
+            else:
+                product += centred[:, :split].T @ centred[:, split:-1]
+                sums += centred[:, -1] @ centred
+                squares += np.einsum("ij,ij->j", centred, centred)[:-1]
+        if split is None:
+            sums, squares, product = product[-1], np.diag(product)[:-1], product[:-1, :-1]
         if w.dtype == np.float32 and _leaves_range(
             squares, lambda small: np.hstack([X[rows] for X in matrices])[:, small] - shifts[small]
         ):
@@ -502,47 +525,6 @@ def _scatter_of_piece(
         if given is None and np.any(varies & (shifted > _FAR * squares)):
             return again(w=w, rows=rows, shifts=shifts + residues)
         return product, shifts, residues
-
-
-def _products(
-    matrices: list[np.ndarray],
-    split: int | None,
-    weights: np.ndarray | None,
-    shifts: np.ndarray,
-    rows: slice,
-    buffers: local,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sums of the shifted rows and of their number, (d + 1,), of their squares, and the scatter.
-
-    As many rows at a time as the cache holds are shifted in a buffer, and added to the scatter.
-    """
-    d, dtype = len(shifts), shifts.dtype
-    buffer = getattr(buffers, "buffer", None)  # one per thread
-    if buffer is None or buffer.dtype != dtype:
-        height = min(max(1, _CACHE_BYTES // (dtype.itemsize * d)), rows.stop - rows.start + 1)
-        buffer = buffers.buffer = np.empty((height, d + 1), dtype)
-    sums, squares = np.zeros(d + 1, dtype), np.zeros(d, dtype)
-    shape = (d + 1, d + 1) if split is None else (split, d - split)
-    product = np.zeros(shape, dtype, order="F")
-    add_square = blas.get_blas_funcs("syrk", (product,))
-    for start in range(rows.start, rows.stop, len(buffer)):
-        part, end = slice(start, min(start + len(buffer), rows.stop)), 0
-        centred = buffer[: part.stop - start]
-        for matrix in matrices:
-            begin, end = end, end + matrix.shape[1]
-            np.subtract(matrix[part], shifts[begin:end], out=centred[:, begin:end])
-        centred[:, -1] = 1
-        if weights is not None:
-            centred *= np.sqrt(weights[part])[:, None]
-        if split is None:
-            product = add_square(1.0, centred.T, 1.0, product, lower=1, overwrite_c=1)
-        else:
-            product += centred[:, :split].T @ centred[:, split:-1]
-            sums += centred[:, -1] @ centred
-            squares += np.einsum("ij,ij->j", centred, centred)[:-1]
-    if split is None:
-        return product[-1], np.diag(product)[:-1], product[:-1, :-1]
-    return sums, squares, product
 
 
 class _Centers(NamedTuple):
