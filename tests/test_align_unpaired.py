@@ -221,7 +221,7 @@ def test_pseudo_pairs_of_two_encoders(n_rows, n_pairs, expected, uses):
     x, y = (own[np.concatenate([known, half])] for own, half in zip(train, halves, strict=True))
     found = align_unpaired(x, y, pairs=np.tile(np.arange(n_pairs)[:, None], 2))
     assert found.used_pseudo_pairs == uses
-    assert recall(found.model, *test) > expected - 0.02
+    assert recall(found.model, *test) > expected - 0.03  # steps add up rounding
     assert isinstance(found.model, CCA)
     assert len(Views.unpaired({"x": x, "y": y})) == len(x) + len(y)
 
@@ -229,15 +229,15 @@ def test_pseudo_pairs_of_two_encoders(n_rows, n_pairs, expected, uses):
 # ---- dictionaries: repeated pairs, and rows in several -------------------------------------------
 
 
-def dictionary(n=120):
-    """Two spaces; words 0 to 29 of x have two translations, one of them with more noise."""
+def dictionary(n=240):
+    """Two spaces; words 0 to 59 of x have two translations, one of them with more noise."""
     rng = np.random.default_rng(3)
     meaning = rng.standard_normal((n, 10)) ** 3
-    more = meaning[:30] + 0.8 * rng.standard_normal((30, 10))
+    more = meaning[:60] + 0.8 * rng.standard_normal((60, 10))
     x = meaning @ rng.standard_normal((10, 16)) + 0.2 * rng.standard_normal((n, 16))
     y = np.concatenate([meaning, more]) @ rng.standard_normal((10, 14))
     y += 0.2 * rng.standard_normal(y.shape)
-    pairs = np.concatenate([np.tile(np.arange(n)[:, None], 2), [(i, n + i) for i in range(30)]])
+    pairs = np.concatenate([np.tile(np.arange(n)[:, None], 2), [(i, n + i) for i in range(60)]])
     return x, y, pairs
 
 
@@ -256,7 +256,7 @@ def test_pairs_of_a_row_with_several_partners_share_its_weight(swapped):
     found = align_unpaired(x, y, pairs=pairs)
     assert not found.used_pseudo_pairs  # no row is free
     weights = np.ones(len(pairs))
-    weights[:30] = weights[120:] = 0.5
+    weights[:60] = weights[240:] = 0.5
     rows = {"x": x[pairs[:, 0]], "y": y[pairs[:, 1]]}
     expected = CCA(None, reg="cv").fit(rows, sample_weight=weights)
     np.testing.assert_array_equal(found.model.weights_["x"], expected.weights_["x"])
@@ -265,9 +265,9 @@ def test_pairs_of_a_row_with_several_partners_share_its_weight(swapped):
 
 def test_any_partner_is_right_and_pairs_that_share_a_row_are_left_out_together():
     x, y, pairs = dictionary()
-    y[120:] = y[:30] + 1e-3 * np.random.default_rng(0).standard_normal((30, 14))
+    y[240:] = y[:60] + 1e-3 * np.random.default_rng(0).standard_normal((60, 14))
     found = align_unpaired(x, y, pairs=pairs)
-    one = align_unpaired(x, y[:120], pairs=pairs[:120])
+    one = align_unpaired(x, y[:240], pairs=pairs[:240])
     assert found.found_first > one.found_first - 0.05  # the twin of a translation is no error
     from mvcca.interop.alignment.fit import _folds
 
