@@ -78,6 +78,7 @@ INSTEAD = {
     "mvcca.problem.Overfit": "problem.ProductPath(rows, refuses=True).solve(reg, k)",
     "mvcca.problem.RidgePath": "problem.MatrixPath",
     "mvcca.problem.Spectrum": "problem.expected",
+    "mvcca.problem.WIDE": "machine.memory.WIDE",
     "mvcca.problem.component_weights": "problem.expected",
     "mvcca.problem.exactness_given": "Estimate.of(moments, confounds=name)",
     "mvcca.problem.expected_correlation": "problem.expected",
