@@ -250,7 +250,9 @@ class Trials:
         rival = _largest(means)
         if rival == best:
             return best
-        return rival if is_clear(means[rival] - means[best]) else best
+        gain = means[rival] - means[best]
+        error = gain.std(ddof=1 if len(gain) > 1 else 0) / np.sqrt(len(gain))
+        return rival if gain.mean() > error else best
 
     @property
     def on_folds(self) -> np.ndarray:
@@ -311,12 +313,6 @@ class Trials:
             for variant, by_fold in self.values.items()
             if len(by_fold) == n_folds
         }
-
-
-def is_clear(gains: np.ndarray) -> bool:
-    """Whether differences on folds are positive by more than one standard error of their mean."""
-    error = gains.std(ddof=1 if len(gains) > 1 else 0) / np.sqrt(len(gains))
-    return bool(gains.mean() > error)
 
 
 def _largest(values: Mapping[Variant, np.ndarray]) -> Variant:
