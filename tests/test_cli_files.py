@@ -736,7 +736,7 @@ def test_vectors_of_any_weighting_rank_as_the_search_does(capsys, weighting):
     succeed(capsys, *command, "gallery", "--view", "image=image.npy", "-o", "items.npy")
     asked = ["--view", "text=query.npy", "-o", "asked.npy"]
     if weighting == "likelihood":
-        assert "pass it as target" in fail(capsys, *command, "query", *asked)
+        assert "give it by --target" in fail(capsys, *command, "query", *asked)
     succeed(capsys, *command, "query", *asked, "--target", "image")
     items, scores = best(products(np.load("asked.npy"), np.load("items.npy")), 5)
     succeed(capsys, *SEARCH, "--weighting", weighting, "-k", 5, "-o", "hits.npz")

@@ -190,3 +190,38 @@ def test_one_category_is_a_confound_of_a_fit(tables, capsys):
     tables["z"][["site"]].fillna("A").to_csv("site.csv", index=False)
     more = ["--view", "z=site.csv", "--param", "confounds=z", "--missing", "mean"]
     assert out(capsys, *FIT, *more)["confounds"] == ["site: 2 columns, reference A"]
+
+
+def test_search_and_transform_take_confounds_beside_the_rows(tables, capsys):
+    a, b, z = (own[10:] for own in tables.values())
+    for name, frame in (("a", a), ("b", b), ("z", z[::-1])):
+        frame.to_csv(f"{name}.csv", index_label="id")
+    fit = [word for word in FIT if word != "--json"]
+    z_view = ["--view", "z=z.csv"]
+    assert main([*fit[:1], *z_view, *fit[1:], "--param", "confounds=z", "--id", "id"]) == 0
+    hint = capsys.readouterr().out.partition("Next: mvcca ")[2].split()
+    assert hint[2:10:2] == ["--gallery"] * 2 + ["--query"] * 2
+    assert main([*hint, "-k", "3", "-o", "hits.csv"]) == 0
+    model = mvcca.load("m.mvcca")
+    index = mvcca.RetrievalIndex(model).add({"a": a, "z": z})
+    scores, items = index.search({"b": b, "z": z}, k=3)
+    hits = pd.read_csv("hits.csv")
+    assert hits["item"].tolist() == a.index[items.ravel()].tolist()
+    np.testing.assert_allclose(hits["score"], scores.ravel())
+
+    both = ["transform", "m.mvcca", "--view", "a=a.csv", *z_view, "-o", "s.csv"]
+    assert main([*both, "--id", "id"]) == 0
+    found = pd.read_csv("s.csv", index_col="id")
+    np.testing.assert_allclose(found, model.transform({"a": a, "z": z})["a"], rtol=1e-9)
+    queries = ["--query", "b=b.csv", "--query", "z=z.csv"]
+    search = ["search", "m.mvcca", *queries, "--gallery", "a=a.csv"]
+    several = [*search, "--gallery", "b=b.csv", "--gallery", "z=z.csv"]
+    for words, message in (
+        (both, "row 1 is 'S010' in a.csv, and 'S079' in z.csv: match rows by their ids, --id id"),
+        (search, "row 1 is 'S010' in b.csv, and 'S079' in z.csv"),
+        ([*both[:2], *z_view, "-o", "s.csv"], "confounds have no scores"),
+        (several, "several galleries have the same confounds only if they are searched as one"),
+    ):
+        with contextlib.suppress(SystemExit):  # of a usage error
+            assert main(words) == 1
+        assert message in " ".join(capsys.readouterr().err.split())

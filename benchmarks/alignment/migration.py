@@ -94,7 +94,7 @@ def mapped(directory: Path) -> None:
     old = directory / "old.npy"
     project = Migration.load(directory / "map.mvcca").transform
     with replacing(directory / "migrated.npy") as file:
-        ProjectedRows(project, "old", open_matrix(old), str(old)).write(file, ".npy")
+        ProjectedRows(project, {"old": open_matrix(old)}, str(old)).write(file, ".npy")
 
 
 def disk(directory: Path) -> None:

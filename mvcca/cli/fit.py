@@ -95,14 +95,18 @@ def run(options: Namespace) -> None:
         lines.append(f"Confounds ({confounds}): {'; '.join(columns)}.")
     show(options, "\n".join(lines), facts)
     if not (options.json or options.quiet):
-        print(printable(f"\nNext: {_search_command(options, files, output)}"))
+        print(printable(f"\nNext: {_search_command(options, files, confounds, output)}"))
 
 
-def _search_command(options: Namespace, files: dict[str, str], output: Path) -> str:
-    """The search of the first view for the rows of the second."""
-    (item, items), (query, queries), *_ = files.items()
-    words = ["mvcca", "search", str(output), "--gallery", f"{item}={items}"]
-    words += ["--query", f"{query}={queries}"]
+def _search_command(
+    options: Namespace, files: dict[str, str], confounds: str | None, output: Path
+) -> str:
+    """The search of the first view for the rows of the second, each beside its confounds."""
+    beside = [f"{name}={file}" for name, file in files.items() if name == confounds]
+    item, query, *_ = [f"{name}={file}" for name, file in files.items() if name != confounds]
+    words = ["mvcca", "search", str(output)]
+    for flag, given in (("--gallery", [item, *beside]), ("--query", [query, *beside])):
+        words += [word for one in given for word in (flag, one)]
     return shlex.join([*words, *reading_words(options)])
 
 

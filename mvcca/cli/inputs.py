@@ -148,6 +148,13 @@ def _matched_in_words(views: Views, ids: str) -> str:
     return f"{len(views):,} objects by {ids}: {before} ({counts});{after}"
 
 
+def confounds_of(model: Any) -> list[str]:
+    """The view, if any, that a model or the last step of a pipeline removes from the others."""
+    _, last = getattr(model, "steps", [("", model)])[-1]
+    name = getattr(last, "confounds", None)
+    return [] if name is None else [name]
+
+
 def dense_rows(file: str, rows: Any) -> np.ndarray:
     """The rows of a file in memory, which must be dense numbers."""
     block = as_block(rows).in_memory()

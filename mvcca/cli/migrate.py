@@ -73,7 +73,7 @@ def run(options: Namespace) -> None:
 
 def _write_mapped(found: Migration, old: FileRows, output: Path) -> tuple[int, int]:
     """Map all stored rows block by block, beside their ids; returns the shape of the result."""
-    projected = ProjectedRows(found.transform, "old", old.matrix, old.file)
+    projected = ProjectedRows(found.transform, {"old": old.matrix}, old.file)
     warn_of_ids(output, old.ids)
     with replacing(output) as file:
         projected.write(file, output.suffix.lower(), old.ids, old.id_name)

@@ -142,7 +142,8 @@ networks train on auto, cpu, cuda, cuda:1 or mps (default: auto)"""
 def add_to_transform(command: ArgumentParser) -> None:
     """Add the options of `mvcca transform`."""
     _add_model(command, "`mvcca fit`, `mvcca align` or `mvcca migrate`")
-    _add_files(command, "--view", "rows to project, of a fitted view; may be repeated", "views")
+    text = "rows to project, of a fitted view, or their confounds; may be repeated"
+    _add_files(command, "--view", text, "views")
     add_id(command, "column that identifies the rows, which is written beside their scores")
     text = """scores to write, with ids if files have them: .parquet, .npz, .csv or .arrow, or
 without, .npy; with several views a name that
@@ -164,9 +165,10 @@ mvcca search does; of queries or of the rows to be searched"""
 def add_to_search(command: ArgumentParser) -> None:
     """Add the options of `mvcca search`."""
     _add_model(command, "`mvcca fit` or `mvcca align`")
-    text = "rows to search, of a fitted view; may be repeated"
+    text = "rows to search, of a fitted view, or their confounds; may be repeated"
     _add_files(command, "--gallery", text, "galleries")
-    _add_files(command, "--query", "queries; may be repeated to query by several views", "queries")
+    text = "queries; may be repeated to query by several views, or to give confounds"
+    _add_files(command, "--query", text, "queries")
     text = "number of items to find for each query"
     add_option(command, "-k", text, "K", values.positive_int, default=10)
     text = """column that identifies the rows of galleries and queries; hits then name queries and

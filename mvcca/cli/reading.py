@@ -12,6 +12,8 @@ from mvcca.cli.errors import UsageError
 from mvcca.cli.values import add_option, names
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from mvcca.blocks.sources import FileRows, ReadOptions
 
 _IN = "how files are read"
@@ -142,6 +144,19 @@ def opened(files: Mapping[str, str], options: Namespace, **more: Any) -> dict[st
 
     with telling(options) as say:
         return open_tables(files, readings_of(options, files), say=say, **more)
+
+
+def rows_together(
+    tables: Mapping[str, FileRows], options: Namespace
+) -> tuple[dict[str, Any], np.ndarray | None]:
+    """Matrices whose rows are the same objects, matched by --id or else in order, and the ids."""
+    from mvcca.views.files import check_same_order, common_rows  # after --help
+
+    if options.id is not None:
+        return common_rows(tables)
+    check_same_order(tables.values())
+    ids = (table.ids for table in tables.values() if table.ids is not None)
+    return {name: table.matrix for name, table in tables.items()}, next(ids, None)
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import numpy as np
 
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
-from mvcca.cli.inputs import by_name, checked_output, configured, load_model
-from mvcca.cli.reading import opened
+from mvcca.cli.inputs import by_name, checked_output, configured, confounds_of, load_model
+from mvcca.cli.reading import opened, rows_together
 from mvcca.cli.signatures import chosen
 from mvcca.interop import Hits
 from mvcca.machine.printable import printable
@@ -20,7 +20,7 @@ from mvcca.machine.replacing import replacing
 from mvcca.machine.written_files import check_format
 from mvcca.retrieval import RetrievalIndex
 from mvcca.views import Views
-from mvcca.views.files import common_rows, paired
+from mvcca.views.files import check_same_order, paired
 
 
 def run(options: Namespace) -> None:
@@ -36,16 +36,18 @@ def run(options: Namespace) -> None:
         files = [*galleries.values(), *queries.values(), *banks.values()]
         output = checked_output(options.output, [options.model, *files])
     model = load_model(options.model)
+    z = confounds_of(model)
     with configured(options):
-        items, item_ids = _rows(galleries, options, joint=options.joint)
-        asked, query_ids = _rows(queries, options, joint=True)
+        items, item_ids = _rows(galleries, options, z, joint=options.joint)
+        asked, query_ids = _rows(queries, options, z, joint=True)
         index = RetrievalIndex(
             model,
-            bank=_bank(banks, options) if banks else None,
+            bank=_bank(banks, options, z) if banks else None,
             weighting=options.weighting,
             **chosen(options),
         )
-        hits = Hits(index, items, asked, options.k, options.joint, item_ids, query_ids)
+        beside = {name: items.pop(name) for name in z if name in items}
+        hits = Hits(index, items, asked, options.k, options.joint, item_ids, query_ids, beside)
         if output is None:
             _print(hits, ".jsonl" if options.json else ".csv")
             return
@@ -57,27 +59,39 @@ def run(options: Namespace) -> None:
 
 
 def _rows(
-    files: dict[str, str], options: Namespace, *, joint: bool
+    files: dict[str, str], options: Namespace, confounds: list[str], *, joint: bool
 ) -> tuple[dict[str, Any], dict[str, np.ndarray] | None]:
-    """Rows of views, and with --id their ids; if `joint`, only objects that are in all files."""
-    tables = opened(files, options)
-    if options.id is None:
-        return {name: table.matrix for name, table in tables.items()}, None
+    """Rows of views, and with --id their ids; if `joint`, only objects that are in all files.
+
+    Confounds belong to the rows of the other files.
+    """
+    tables = opened(files, options, confounds=confounds)
+    if files.keys() & confounds and not joint:
+        if len(files) > 2:
+            raise UsageError(
+                f"--gallery {confounds[0]}: several galleries have the same confounds only if they "
+                "are searched as one, by --joint; search them one by one"
+            )
+        joint = True
     if joint:
-        matrices, common = common_rows(tables)
+        matrices, common = rows_together(tables, options)
+        if options.id is None or common is None:
+            return matrices, None
         return matrices, dict.fromkeys(matrices, common)
     ids = {name: own for name, table in tables.items() if (own := table.ids) is not None}
-    return {name: table.matrix for name, table in tables.items()}, ids
+    return {name: table.matrix for name, table in tables.items()}, ids if options.id else None
 
 
-def _bank(files: dict[str, str], options: Namespace) -> Views:
+def _bank(files: dict[str, str], options: Namespace, confounds: list[str]) -> Views:
     """Training rows: matched by ids, or else paired if the files have the same number of rows."""
-    tables = opened(files, options)
+    tables = opened(files, options, confounds=confounds)
     if options.id is not None:
         return paired(tables)
     rows = {name: table.matrix for name, table in tables.items()}
-    is_paired = len({own.shape[0] for own in rows.values()}) == 1
-    return Views(rows) if is_paired else Views.unpaired(rows)
+    if len({own.shape[0] for own in rows.values()}) > 1:
+        return Views.unpaired(rows)
+    check_same_order(tables.values())
+    return Views(rows)
 
 
 def _print(hits: Hits, suffix: str) -> None:

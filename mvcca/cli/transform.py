@@ -18,11 +18,12 @@ from mvcca.cli.inputs import (
     by_name,
     checked_output,
     configured,
+    confounds_of,
     load_model,
     warn_of_ids,
 )
 from mvcca.cli.model_files import model_file
-from mvcca.cli.reading import opened, reading_of, telling
+from mvcca.cli.reading import opened, reading_of, rows_together, telling
 from mvcca.cli.signatures import chosen
 from mvcca.machine.archive import kind_of
 from mvcca.machine.replacing import replacing
@@ -42,16 +43,20 @@ def run(options: Namespace) -> None:
         )
     files = by_name(options.views, "--view")
     inputs = [options.model, *files.values(), *([options.ids] if options.ids else [])]
-    names = _targets(options, list(files))
+    project, confounds = _projection(options)
+    scored = [name for name in files if name not in confounds]
+    if not scored:
+        raise UsageError(f"--view {confounds[0]}: confounds have no scores; name another view, too")
+    names = _targets(options, scored)
     targets = {view: checked_output(name, inputs) for view, name in names.items()}
-    project = _projection(options)
     with configured(options), ExitStack() as outputs:  # renamed together, after all are written
-        tables = opened(files, options)
-        projected = {
-            name: ProjectedRows(project, name, table.matrix, files[name])
-            for name, table in tables.items()
-        }
-        ids = {name: table.ids for name, table in tables.items()}
+        tables = opened(files, options, confounds=confounds)
+        projected: dict[str, ProjectedRows] = {}
+        ids: dict[str, np.ndarray | None] = {}
+        for name in scored:
+            beside = {one: tables[one] for one in (name, *confounds) if one in tables}
+            matrices, ids[name] = rows_together(beside, options)
+            projected[name] = ProjectedRows(project, matrices, files[name])
         if options.ids is not None:
             ids = _ids_in(options, projected)
         for name, rows in projected.items():
@@ -86,25 +91,26 @@ def _ids_in(
     return dict.fromkeys(projected, ids)
 
 
-def _projection(options: Namespace) -> Callable[[Any], Any]:
-    """What maps rows of views by the model or the migration in the file."""
+def _projection(options: Namespace) -> tuple[Callable[[Any], Any], list[str]]:
+    """What maps rows of views by the model or the migration in the file; its confounds."""
     if options.role is None and kind_of(model_file(options.model)) == "migration":
         from mvcca.interop.migration import Migration  # without scikit-learn, which takes a second
 
-        return Migration.load(options.model).transform
+        return Migration.load(options.model).transform, []
     from mvcca.retrieval import retrieval_vectors
 
     model = load_model(options.model)
     if options.role is None:
         found: Callable[[Any], Any] = getattr(model, "project", None) or model.transform
-        return found
-    return partial(
+        return found, confounds_of(model)
+    vectors = partial(
         retrieval_vectors,
         model,
         role=options.role,
         weighting=options.weighting,
         **chosen(options),
     )
+    return vectors, confounds_of(model)
 
 
 def _targets(options: Namespace, names: list[str]) -> dict[str, str]:

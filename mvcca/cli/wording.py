@@ -42,6 +42,8 @@ _ADVICE = {
     r"Expected only numbers, or a category type": "Expected only numbers",
     r"pass it as groups( in place of a confound)?": "give it by --groups",
     r"search a list of absolute ridges with FoldSearchCV or GridSearchCV": "give a number",
+    r"pass it as target": "give it by --target",
+    r"or all with target=None, without normalize": "or several without --joint",
     r"; or rank by weighting='profile-likelihood'": "; or give --weighting profile-likelihood",
 }
 _VALUE = r"\"[^\"\s]*\"|'[^'\s]*'|\[[^\]]*\]|\{[^}]*\}|-?[\w.]*\w"

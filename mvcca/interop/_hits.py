@@ -43,6 +43,9 @@ class Hits(ShownAsTables):
     item_ids, query_ids : mapping of str to array of str, optional
         Ids of the rows of galleries and queries, by view, for the columns ``item`` and ``query`` of
         tables and runs; by default the numbers of rows.
+    confounds : mapping of str to matrix or RowSource, optional
+        Confounds of the rows of one gallery, or of galleries searched as one, for an estimator that
+        removes them, under the name of their view. Those of queries are among the queries.
 
     Attributes
     ----------
@@ -52,8 +55,8 @@ class Hits(ShownAsTables):
     Raises
     ------
     ValueError
-        If queries of several views, or galleries searched as one, differ in their rows; if there
-        are fewer than k items, or a row cannot be projected.
+        If queries of several views, or galleries searched as one or with confounds, differ in
+        their rows; if there are fewer than k items, or a row cannot be projected.
 
     Examples
     --------
@@ -79,10 +82,13 @@ class Hits(ShownAsTables):
         joint: bool = False,
         item_ids: Mapping[str, np.ndarray] | None = None,
         query_ids: Mapping[str, np.ndarray] | None = None,
+        confounds: Mapping[str, Any] | None = None,
     ) -> None:
+        beside = confounds or {}
         _check_heights("queries in several views", queries)
-        if joint:
-            _check_heights("galleries searched as one", galleries)
+        if joint or beside:
+            what = "galleries searched as one" if joint else "galleries and their confounds"
+            _check_heights(what, {**galleries, **beside})
         heights = [rows.shape[0] for rows in galleries.values()]
         self._index, self._queries = index, Views(queries)
         self._names = ["items"] if joint else list(galleries)
@@ -99,7 +105,7 @@ class Hits(ShownAsTables):
                 of_galleries = [_one_of("galleries searched as one", item_ids)]
             self._item_ids = np.concatenate(of_galleries)
         for number, (name, rows) in enumerate(galleries.items()):
-            views, first = Views({name: rows}), 0 if joint else self._starts[number]
+            views, first = Views({name: rows, **beside}), 0 if joint else self._starts[number]
             slices = list(row_blocks(views))
             for block in watched(iter(slices), views, slices):
                 with _named(f"gallery {name!r}"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, BinaryIO
 
@@ -19,23 +19,25 @@ from mvcca.views import Views, as_views
 class ProjectedRows:
     """Results of a function such as a model's ``transform`` for the rows of a view.
 
-    The first row is projected at once, for `shape` and `dtype`; `file` is for error messages.
+    `rows` holds the view, and after it views that are read beside it, such as confounds. The first
+    row is projected at once, for `shape` and `dtype`; `file` is for error messages.
     """
 
     def __init__(
-        self, project: Callable[[Any], Any], name: str, rows: Any, file: str | None = None
+        self, project: Callable[[Any], Any], rows: Mapping[str, Any], file: str | None = None
     ) -> None:
-        self._project, self.name, self._rows = project, name, rows
-        self._file = file or f"view {name!r}"
-        first = self._scores(Views({name: rows[:1]}), self._file)
-        self.shape, self.dtype = (rows.shape[0], first.shape[1]), first.dtype
+        self._project, self._views = project, Views(rows)
+        self.name = self._views.names[0]
+        self._file = file or f"view {self.name!r}"
+        first = self._scores(self._views[:1], self._file)
+        self.shape, self.dtype = (len(self._views), first.shape[1]), first.dtype
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Scores of consecutive blocks of rows; the next blocks are read meanwhile."""
-        views = Views({self.name: self._rows})
+        views = self._views
         of_results = self.shape[1] * self.dtype.itemsize
         slices = list(row_blocks(views, row_bytes=row_bytes_of(views) + of_results))
         return watched(self._read_ahead(views, slices), views, slices)

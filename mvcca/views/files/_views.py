@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -314,12 +314,13 @@ def in_order(tables: Mapping[str, FileRows]) -> Views:
     return views.with_ids(named[0].ids) if named else views
 
 
-def check_same_order(tables: Sequence[FileRows]) -> None:
-    """Raise unless the ids of all tables that have some are the same, in the same order."""
+def check_same_order(tables: Iterable[FileRows]) -> None:
+    """Raise unless the ids of all tables that have some are the same, row by row."""
     named = [(table, table.ids) for table in tables if table.ids is not None]
     for other, theirs in named[1:]:
         first, ids = named[0]
-        differ = ids != theirs
+        n_rows = min(len(ids), len(theirs))
+        differ = ids[:n_rows] != theirs[:n_rows]
         if differ.any():
             row = int(differ.argmax())
             raise SourceError(
