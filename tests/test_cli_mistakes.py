@@ -99,6 +99,10 @@ MISTAKES = {
         "y40.npy: expected 60 rows, got 40",
     ),
     "one view": (fit("a=a.npy"), "--view must be given at least twice"),
+    "a class as a method": (
+        fit("a=a.npy", "b=b.npy", method="semantic-matching"),
+        "unknown method 'semantic-matching'; here it is 'sm'",
+    ),
     "an unknown method": (fit("a=a.npy", "b=b.npy", method="ccaa"), "did you mean 'cca'"),
     # a missing extra is below
     # ---- others

@@ -293,8 +293,16 @@ def unknown(name: str, known: Sequence[str]) -> str:
             f'unknown method {name!r}; here it is {_PEERS[name.lower()]!r}: see "Coming from '
             'mixOmics, RGCCA and PMA" in the user guide'
         )
+    for method in _TABLE:
+        _, _, of_class = method.path.partition(":")
+        if _letters(name) in (_letters(method.title), _letters(of_class)):
+            return f"unknown method {name!r}; here it is {method.name!r}"
     hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
     return f"unknown method {name!r}{hint}"
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
