@@ -559,3 +559,13 @@ def test_components_without_weights_leave_memory_alone():
     white = Bidiagonal.of(Tridiagonal(np.ones(5), np.zeros(4)), "a")
     for _ in range(200):
         assert white.lift(np.ones((5, 2))[:, :0]).shape == (5, 0)
+
+
+def test_groups_with_labels_of_other_rows_are_refused():
+    names = [f"row {number}" for number in range(N)]
+    views = {name: pd.DataFrame(FACTORS[:, :4], index=names) for name in "ab"}
+    groups = pd.Series(np.arange(N) // 5, index=names)
+    search = FoldSearchCV(CCA(1), {"reg": [0.1, 1.0]}, cv=GroupKFold(3))
+    search.fit(views, groups=groups)
+    with pytest.raises(ValueError, match="the groups and the views have the same labels in a diff"):
+        search.fit(views, groups=groups[::-1])

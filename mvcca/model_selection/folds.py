@@ -17,6 +17,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import check_random_state
 
+from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.views import Labels, Views
 
 
@@ -125,7 +126,10 @@ def splits_by_object(
 
 
 def splits_by(cv: Any, X: Any, y: Any, **params: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Splits of a search as in scikit-learn's searches."""
+    """Splits of a search as in scikit-learn's searches; groups must be those of the rows."""
+    known = X.ids if isinstance(X, Views) else row_labels(X)
+    for name, given in params.items():
+        check_same_rows(f"the {name}", row_labels(given), "the views", known)
     return list(check_cv(cv, y).split(X, y, **params))
 
 
