@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import linalg
 from scipy.sparse import csr_array
+from scipy.stats import t
 from sklearn.decomposition import PCA
 from sklearn.model_selection import KFold, RepeatedKFold
 from sklearn.pipeline import make_pipeline
@@ -134,6 +135,19 @@ def test_rows_of_groups_count_as_independent_ones():
     loadings = loading_intervals(X[:60][copies], Y[:60][copies], groups=copies, random_state=0)
     alone = loading_intervals(X[:60], Y[:60], random_state=0)
     np.testing.assert_allclose(loadings.low["X"][:, 0], alone.low["X"][:, 0], atol=0.02)
+
+
+def test_deviations_of_few_groups_are_those_of_a_t_distribution():
+    X, Y = planted(0, 200, 3, [0.9])
+    groups = np.arange(200) % 4
+    widths = []
+    for level in (0.5, 0.9):
+        found = weight_intervals(X, Y, groups=groups, level=level, n_resamples=50, random_state=0)
+        widths.append((found.high["X"] - found.low["X"])[:, 0])
+    np.testing.assert_allclose(widths[1] / widths[0], t.ppf(0.95, 3) / t.ppf(0.75, 3))
+    for intervals in (correlation_intervals, loading_intervals, weight_intervals):
+        with pytest.raises(ValueError, match=r"needs 3 groups or more, since .* got 2"):
+            intervals(X, Y, groups=groups // 2)
 
 
 def test_rows_of_a_common_scale_warn_and_count_less():

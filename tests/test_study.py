@@ -607,6 +607,16 @@ def test_holes_that_cannot_be_dealt_with(change, options, message):
         study(views, confounds=np.hstack([age] * 6), n_permutations=19, **options)
 
 
+def test_few_rows_are_held_out_one_by_one():
+    X, Y = np.random.default_rng(0).normal(size=(2, 6, 2))
+    assert str(study({"a": X, "b": Y[:, :1]}, n_permutations=19, random_state=0)).startswith("No ")
+    with pytest.raises(ValueError, match="two folds or more of two groups or more, got 10 of 1"):
+        study({"a": X, "b": Y}, groups=np.zeros(6), n_permutations=19)
+    no_variance = pytest.raises(ValueError, match="View 'a' has no variance: all its rows are eq")
+    with warnings.catch_warnings(action="error"), no_variance:
+        study({"a": X[[0] * 6], "b": Y}, n_permutations=19)
+
+
 # ---- mvcca test ----------------------------------------------------------------------------------
 
 

@@ -7,9 +7,9 @@ resamples, without either correction. "new rows": share of intervals held_out_lo
 that hold the correlation of the fitted variates in the population.
 
 Other parts have rows of families, whose intervals are of all rows, by the number of independent
-ones that they are worth, or of one row per family; rows of multivariate t; components of equal
-correlations, with the interval of their root mean square; and components that were called clear of
-the noise edge.
+ones that they are worth, or of one row per family; few groups of rows; rows of multivariate t;
+components of equal correlations, with the interval of their root mean square; and components that
+were called clear of the noise edge.
 
     python -m benchmarks.defaults.interval_coverage [--seeds 300] [--resamples 200] [--parts ...]
 """
@@ -25,7 +25,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("--resamples", type=int, default=200)
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 200], help="1000 200")
-    parts = ["independent", "families", "heavy", "ties", "clear"]
+    parts = ["independent", "families", "few", "heavy", "ties", "clear"]
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     return parser.parse_args()
 
@@ -113,6 +113,11 @@ FAMILIES = [  # rows, size, p, q, intraclass correlation, rho
     (300, 5, 15, 5, 0.5, 0.6),
     (240, 4, 8, 5, 0.5, 0.8),
 ]
+FEW = [  # as above, of few groups
+    (size * n_groups, size, 3, 3, icc, 0.7)
+    for size, icc in ((4, 0.5), (20, 0.9), (50, 0.1), (50, 0.5))
+    for n_groups in (3, 5, 8, 15)
+]
 HEAVY = [(5, 200, 5, 0.6), (5, 200, 10, 0.6), (5, 200, 20, 0.7), (3, 200, 10, 0.6)]
 TIES = [(200, 5, (0.6,) * 3), (200, 10, (0.5,) * 10)]
 CLEAR = [(60, 10, 0.7), (100, 10, 0.6), (200, 10, 0.5)]
@@ -155,8 +160,8 @@ def of_normal(seed: int, n: int, p: int, rho: tuple[float, ...]) -> list[np.ndar
     return related(rng.standard_normal((n, p)), rng.standard_normal((n, p)), rho)
 
 
-def interval(X: np.ndarray, Y: np.ndarray, groups: np.ndarray | None = None) -> tuple:
-    found = correlation_intervals(X, Y, groups=groups, cv=2, random_state=0)
+def interval(X: np.ndarray, Y: np.ndarray, groups: np.ndarray | None = None, cv: int = 2) -> tuple:
+    found = correlation_intervals(X, Y, groups=groups, cv=cv, random_state=0)
     return found.low, found.high, found.flags, found.n_effective
 
 
@@ -183,6 +188,25 @@ def report_families(n_seeds: int) -> None:
                 worth += [n_effective] * (len(way) == 3)
         cells = " | ".join(shown(own, rho) for own in ends)
         print(f"| {case} | {cells} | {np.mean(worth):.0f} |", flush=True)
+
+
+def report_few(n_seeds: int) -> None:
+    print("\n| groups, size, icc | correlation (width) | loading (width) |\n|---|---|---|")
+    for case in FEW:
+        n, size, *_, icc, rho = case
+        ends: tuple[list[Interval], list[Interval]] = ([], [])
+        for seed in range(n_seeds):
+            X, Y, groups = of_families(seed, *case)
+            X[:, :2] = X[:, :2] @ TURN
+            low, high, *_ = interval(X, Y, groups, cv=n // size)
+            ends[0].append((low[0], high[0]))
+            found = loading_intervals(X, Y, groups=groups, n_resamples=100, random_state=seed)
+            # The component whose sign is told by its largest loading, of the second feature: -.8.
+            sign = -np.sign(found.in_sample["X"][1, 0])
+            both = sorted((sign * found.low["X"][0, 0], sign * found.high["X"][0, 0]))
+            ends[1].append((both[0], both[1]))
+        cells = f"{shown(ends[0], rho)} | {shown(ends[1], LOADING)}"
+        print(f"| {n // size}, {size}, {icc} | {cells} |", flush=True)
 
 
 def report_heavy(n_seeds: int) -> None:
@@ -231,6 +255,7 @@ def main(options: argparse.Namespace) -> None:
         report_independent(options)
     others = {
         "families": report_families,
+        "few": report_few,
         "heavy": report_heavy,
         "ties": report_ties,
         "clear": report_clear,

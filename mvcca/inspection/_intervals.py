@@ -199,7 +199,7 @@ def correlation_intervals(
         Families, subjects or other groups of rows that are not independent.
     cv : int, splitter or iterable of (train, test), default=10
         Folds of the held-out correlations. A number is that of shuffled folds, or of folds that
-        keep groups together.
+        keep groups together, at most one per object or group.
     sample_weight : array-like of int, shape (n_rows,), optional
         How often each row occurs: 2 is two rows, 0 none. Folds keep the copies of a row together.
     random_state : int, RandomState or None, default=None
@@ -213,7 +213,8 @@ def correlation_intervals(
     ------
     ValueError
         If there are not two paired views, or no more than p + q + 1 rows, less the rank of the
-        confounds; if weights are not whole numbers, since the number of rows is then not known.
+        confounds; if there are fewer than three groups; if weights are not whole numbers, since
+        the number of rows is then not known.
     TypeError
         If X is an estimator.
 
@@ -275,8 +276,9 @@ def population_intervals(
     check_level(level)
     r, bias = np.minimum(pair.components.correlations, _LARGEST), pair.bias
     influence = _influence(pair, r)
-    s = _deviation(pair, influence, r, 1)
     z, reach = np.arctanh(r), stats.norm.ppf((1 + level) / 2)
+    wider = pair.reach(level) / reach
+    s = _deviation(pair, wider * influence, r, 1)
     low, high = bias.population(np.tanh(z - reach * s)), bias.population(np.tanh(z + reach * s))
     estimate = bias.population(r)
     # Correlations up to the threshold are all at the edge, and cannot be told apart.
@@ -293,7 +295,7 @@ def population_intervals(
         own, n_others = list(chain), len(chain) - 1
         mean = np.sqrt(np.mean(r[own] ** 2))
         together = influence[:, own] @ r[own] / (len(chain) * mean)
-        spread = reach * _deviation(pair, together[:, None], mean, len(chain))[0]
+        spread = reach * _deviation(pair, wider * together[:, None], mean, len(chain))[0]
         ends = np.arctanh(mean) + np.array([0, -spread, spread])
         estimate[own], low[own], high[own] = bias.population(np.tanh(ends))[:, None]
         # The others of the chain may be no noise, which then has fewer directions.

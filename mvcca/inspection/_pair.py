@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, stats
 from scipy.optimize import linear_sum_assignment
 
 from mvcca.inspection._rows import (
@@ -26,6 +26,8 @@ from mvcca.inspection._rows import (
 from mvcca.machine.warnings import warn
 from mvcca.problem import SampleBias, Whitened, canonical, canonical_of_covariances
 from mvcca.views.validation import named_columns
+
+_FEWEST_GROUPS = 3  # of two, means are all there is to correlate between groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +155,14 @@ class Pair:
         """Number of independent rows that they are worth; at least p + q + 2."""
         share = effective_share(*self.bases, self.groups)
         return max(1 + (self.n_rows - 1) * share, sum(self.ranks) + 2)
+
+    def reach(self, level: float) -> float:
+        """Number of deviations, as rows or few groups tell them, that an interval reaches."""
+        share = (1 + level) / 2
+        if self.groups is None:
+            return float(stats.norm.ppf(share))
+        n = self.groups.max() + 1
+        return float(stats.t.ppf(share, n - 1) * np.sqrt(n / (n - 1)))
 
     @property
     def ranks(self) -> tuple[int, int]:
@@ -284,6 +294,11 @@ class Pair:
                     f"View {name!r}: {R.shape[1]} columns have rank {R.shape[0]}{without}, since "
                     "some are constant or depend on others. Degrees of freedom count the rank."
                 )
+        if self.groups is not None and (n_groups := self.groups.max() + 1) < _FEWEST_GROUPS:
+            raise ValueError(
+                f"{who} needs {_FEWEST_GROUPS} groups or more, since rows of one group may all be "
+                f"alike; got {n_groups}."
+            )
         (n, m), (p, q) = self.confounds.shape, self.ranks
         if n - m <= p + q + 1:
             less = f" less {m} confounds" if m else ""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 from sklearn.utils import check_random_state
 
 from mvcca.inspection._intervals import (
@@ -199,7 +198,8 @@ def loading_intervals(
         what is left of the variables.
     groups : array-like, shape (n_rows,), optional
         Families, subjects or other groups of rows that are not independent. Resamples draw whole
-        groups.
+        groups; the reach of an interval is that of Student's t with one degree of freedom less than
+        there are groups.
     n_resamples : int, default=500
         Number of resamples.
     sample_weight : array-like of int, shape (n_rows,), optional
@@ -215,7 +215,8 @@ def loading_intervals(
     ------
     ValueError
         If there are not two paired views, or no more than p + q + 1 rows, less the rank of the
-        confounds; if resamples have too few distinct rows; if weights are not whole numbers.
+        confounds; if there are fewer than three groups; if resamples have too few distinct rows; if
+        weights are not whole numbers.
     TypeError
         If X is an estimator.
 
@@ -249,7 +250,7 @@ def loading_intervals_of(
     flags, chains = _known(pair, level)
     if variables is not None:
         pair = pair.with_variables(variables)
-    z, rng = stats.norm.ppf((1 + level) / 2), check_random_state(random_state)
+    z, rng = pair.reach(level), check_random_state(random_state)
     n_known = _n_known(flags)
     found = pair.loadings(pair.components)
     rho = pair.bias.population(np.minimum(pair.components.correlations, _LARGEST))
@@ -332,7 +333,7 @@ def weight_intervals(
                 f"Weights of view {name!r} are not unique: its {R.shape[1]} columns have rank "
                 f"{R.shape[0]}. Leave out columns that depend on others, or use loading_intervals."
             )
-    z, rng = stats.norm.ppf((1 + level) / 2), check_random_state(random_state)
+    z, rng = pair.reach(level), check_random_state(random_state)
     n_known = _n_known(flags)
     found = pair.weights(pair.components)
 

@@ -88,11 +88,19 @@ def make_folds(
 def splits_of(
     n_rows: int, n_folds: int, groups: Any, random_state: Any
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit to and to leave out, fold by fold; at most as many folds as groups."""
+    """Rows to fit to and to leave out, fold by fold; at most as many folds as rows or groups."""
     rows = np.arange(n_rows)
     if groups is None:
+        n_folds = _number_of_parts(n_folds, n_rows, "rows")
         return list(KFold(n_folds, shuffle=True, random_state=random_state).split(rows))
-    return list(GroupKFold(min(n_folds, len(np.unique(groups)))).split(rows, groups=groups))
+    n_folds = _number_of_parts(n_folds, len(np.unique(groups)), "groups")
+    return list(GroupKFold(n_folds).split(rows, groups=groups))
+
+
+def _number_of_parts(n_folds: int, n: int, what: str) -> int:
+    if min(n_folds, n) < 2:
+        raise ValueError(f"Expected two folds or more of two {what} or more, got {n_folds} of {n}.")
+    return min(n_folds, n)
 
 
 def splits_by_object(
@@ -106,19 +114,22 @@ def splits_by_object(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Splits of rows that keep those with the same position together.
 
-    A number makes as many shuffled folds, folds of whole groups, or random halves, which keep the
-    shares of classes if their `codes` are given. A splitter divides the positions that occur; given
-    splits hold positions.
+    A number makes as many shuffled folds, at most one per object, folds of whole groups, or random
+    halves, which keep the shares of classes if their `codes` are given. A splitter divides the
+    positions that occur; given splits hold positions.
     """
+    objects = np.unique(positions)
     if isinstance(cv, int):
         if groups is not None:
             yield from splits_of(len(groups), cv, groups, None)
             return
         seed = check_random_state(random_state)
         kind = ShuffleSplit if codes is None else StratifiedShuffleSplit
-        by_halves = kind(cv, test_size=0.5, random_state=seed)
-        cv = by_halves if halves else KFold(cv, shuffle=True, random_state=seed)
-    objects = np.unique(positions)
+        if halves:
+            cv = kind(cv, test_size=0.5, random_state=seed)
+        else:
+            n_folds = _number_of_parts(cv, len(objects), "objects")
+            cv = KFold(n_folds, shuffle=True, random_state=seed)
     for parts in check_cv(cv).split(objects, codes):
         own = [objects[part] for part in parts] if hasattr(cv, "split") else parts
         train, test = (np.flatnonzero(np.isin(positions, part)) for part in own)

@@ -133,7 +133,7 @@ def study(
     level : float between 0 and 1, default=0.9
         Coverage of the intervals.
     cv : int, default=10
-        Number of folds of the held-out correlations.
+        Number of folds of the held-out correlations, at most one per row or group.
     n_jobs : int, optional
         Number of processes for the permutations; by default 1.
     random_state : int, RandomState or None, default=None
@@ -479,9 +479,11 @@ def _reduction(
         pca: Any = PCA(svd_solver="full")
         if missing != "error":
             steps[name] = pca = MomentPCA(missing=missing)
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the model warns, too
+        with warnings.catch_warnings(action="ignore"):  # the model warns, too
             pca.fit(block)
         variances = pca.explained_variance_
+        if not variances[0] > 0:
+            raise ValueError(f"View {name!r} has no variance: all its rows are equal.")
         variances = variances[variances > _LEAST_SHARE * variances[0]]
         decay[name] = spectrum_decay(variances) if len(variances) > 1 else None
         if (most if k is None else k) >= width:
