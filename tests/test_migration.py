@@ -444,6 +444,20 @@ def test_maps_are_exported_as_those_of_estimators():
 
 
 @of_little_use
+def test_transform_takes_views_by_name():
+    old, new = old_and_new()
+    found = fit_migration(old, new, direction="both")
+    for views in ({"old": old, "new": new[:5]}, [old, new[:5]]):
+        mapped = found.transform(views)
+        np.testing.assert_array_equal(mapped["old"], found.map_items(old))
+        np.testing.assert_array_equal(mapped["new"], found.map_queries(new[:5]))
+    with pytest.raises(TypeError, match="name the view of a single matrix"):
+        found.transform(old)
+    with pytest.raises(ValueError, match="Unknown view 'text'"):
+        found.transform({"text": old})
+
+
+@of_little_use
 def test_maps_are_exported_to_torch():
     torch = pytest.importorskip("torch")
     old, new = old_and_new()

@@ -16,7 +16,8 @@ from mvcca.machine.axes import tidy_axes
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table
 from mvcca.measures import unit_rows
-from mvcca.views import Views
+from mvcca.views import as_views
+from mvcca.views.typing import ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -245,13 +246,13 @@ class Migration(Result):
         """
         return self._mapped(self._queries, rows, "new")
 
-    def transform(self, views: Views | Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def transform(self, views: ViewsLike) -> dict[str, np.ndarray]:
         """Map rows of the views "old" and "new" as `map_items` and `map_queries` do.
 
         Parameters
         ----------
-        views : Views, or mapping of str to ndarray
-            Rows of one or both models, by the names "old" and "new".
+        views : Views, mapping or list
+            Rows of one or both models, by the names "old" and "new"; they need not be paired.
 
         Returns
         -------
@@ -261,9 +262,12 @@ class Migration(Result):
         ------
         ValueError
             If a view has another name, or a number is NaN or infinite.
+        TypeError
+            If it is a matrix, which does not say whose rows it holds; see `map_items`.
         """
+        views = as_views(views, tuple(_VIEWS), unpaired=True)
         maps = {"old": self.map_items, "new": self.map_queries}
-        for name in views.keys():  # noqa: SIM118, Views do not iterate
+        for name in views.names:
             if name not in maps:
                 raise ValueError(f"Unknown view {name!r}; the views are {list(maps)}.")
         return {name: maps[name](rows) for name, rows in views.items()}
