@@ -26,6 +26,7 @@ from mvcca.inspection import (
 )
 from mvcca.linear import CCA, MLCCA, MVCCA, PLS
 from mvcca.machine.config import config_context
+from mvcca.retrieval import RetrievalIndex
 from mvcca.views import Views
 
 
@@ -354,3 +355,16 @@ FLAT = {"X": X, "y": np.full((40, 3), 0.1)}
 def test_what_cannot_be_inspected_says_why(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+def test_an_estimator_comes_first_and_scores_are_of_the_same_objects(views, cca):
+    expected = "Expected a fitted estimator before the rows, got"
+    for call in (loadings, explained_variance, associations, component_correlations):
+        with pytest.raises(TypeError, match=f"{expected} Views"):
+            call(views, cca)
+    with pytest.raises(TypeError, match=f"{expected} ndarray"):
+        RetrievalIndex(views["view0"])
+    scores = cca.transform(views)
+    for call in (variable_correlations, pairwise_associations):
+        with pytest.raises(ValueError, match="Expected scores of the 300 objects of X, got 5"):
+            call(views, scores[:5])

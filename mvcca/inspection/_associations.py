@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks.checks import to_array
-from mvcca.inspection._correlations import projected, variable_correlations
+from mvcca.inspection._correlations import projected, rows_and_scores, variable_correlations
 from mvcca.measures.correlation import standard_columns
-from mvcca.views import Views, as_views
+from mvcca.views import Views
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 
@@ -104,10 +104,11 @@ def pairwise_associations(
     Raises
     ------
     ValueError
-        If a component does not exist, or two views have fewer than two common objects.
+        If the scores are of other objects or views, a component does not exist, or two views have
+        fewer than two common objects.
     """
-    scores = as_views(scores).in_memory()
-    views = as_views(X, scores.names).in_memory().select(scores.names)
+    views, scores = rows_and_scores(X, scores)
+    views = views.select(scores.names)
     if len(scores.names) < 2:
         raise ValueError(f"Associations need at least two views, got {list(scores.names)}.")
     n_components = min(scores.widths.values())

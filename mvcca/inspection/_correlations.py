@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import Block
-from mvcca.blocks.checks import to_array
+from mvcca.blocks.checks import check_same_rows, to_array
 from mvcca.inspection._rows import views_of
 from mvcca.machine.config import block_slices
 from mvcca.measures import column_correlations
+from mvcca.retrieval.ranking import fitted_steps
 from mvcca.views import Views, as_views
 from mvcca.views.typing import MatrixLike, ViewsLike
 
@@ -161,9 +162,10 @@ def variable_correlations(
     Raises
     ------
     ValueError
-        If `variates` is not a view of X, or has fewer than two objects in common with a view.
+        If the scores are of other objects or views, `variates` is not a view of X, or has fewer
+        than two objects in common with a view.
     """
-    found = _correlated(as_views(X).in_memory(), as_views(scores).in_memory(), variates)
+    found = _correlated(*rows_and_scores(X, scores), variates)
     return {name: correlations for name, (correlations, _) in found.items()}
 
 
@@ -224,8 +226,19 @@ def explained_variance(
     return found
 
 
+def rows_and_scores(X: Any, scores: Any) -> tuple[Views, Views]:
+    """Rows of views and scores of the same objects, in memory."""
+    scores = as_views(scores).in_memory()
+    views = as_views(X, scores.names).in_memory()
+    if len(views) != len(scores):
+        raise ValueError(f"Expected scores of the {len(views)} objects of X, got {len(scores)}.")
+    check_same_rows("the scores", scores.ids, "the views", views.ids)
+    return views, scores
+
+
 def projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:
     """Rows as Views, and their scores."""
+    fitted_steps(estimator)
     views = views_of(X, y, getattr(estimator, "view_names_", None))
     scores = estimator.transform(views)
     views = views.select(scores.names)  # without confounds

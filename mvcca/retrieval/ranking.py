@@ -578,10 +578,19 @@ def checked_weighting(name: str) -> float | None:
 
 
 def fitted_steps(estimator: Any) -> list[Any]:
-    """Fitted steps of nested pipelines and searches, in order."""
+    """Fitted steps of nested pipelines and searches, in order.
+
+    Raises
+    ------
+    TypeError
+        If a step, or what is given, is no estimator.
+    """
     if hasattr(estimator, "best_estimator_"):
         return fitted_steps(estimator.best_estimator_)
     if not hasattr(estimator, "named_steps"):  # of a pipeline
+        if not (hasattr(estimator, "transform") or hasattr(estimator, "project")):
+            kind = type(estimator).__name__
+            raise TypeError(f"Expected a fitted estimator before the rows, got {kind}.")
         return [estimator]
     parts = [part for _, part in estimator.steps if part not in (None, "passthrough")]
     return [step for part in parts for step in fitted_steps(part)]
