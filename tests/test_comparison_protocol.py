@@ -87,6 +87,20 @@ def test_labels_in_random_order_are_found_as_often_as_by_chance():
     assert own.value == pytest.approx(found.chance_of_goals["class"], abs=own.reach + 0.03)
 
 
+def test_chance_is_that_of_the_gallery_that_is_named():
+    few = {name: rows[:12] for name, rows in planted().items()}
+    found = mvcca.compare({"CCA": CCA(1, reg=0.1)}, few, np.zeros(12, int), budget=None)
+    assert found.chance_of_goals == {"object": 1 / 2, "class": pytest.approx(1)}
+    text = str(found)
+    assert "among 2 items (chance 50 %)" in " ".join(text.split())
+    assert "typical error .05 (mAP@50)" in text  # R@1 of 12 items is not told
+    labels = np.arange(12) % 2
+    found = mvcca.compare({"CCA": CCA(1, reg=0.1)}, few, labels, cv=2, budget=None)
+    # Of 5 items of each fold, 2 are right: the mean over all their places.
+    exact = [(1 / (i + 1) + 2 / (j + 1)) / 2 for i, j in combinations(range(5), 2)]
+    assert found.chance_of_goals["class"] == pytest.approx(np.mean(exact))
+
+
 def test_figures_of_any_views_are_ranked_as_the_refit_ranks():
     found = mvcca.compare(["mvcca"], planted(3), cv=0.3, budget=None, params={"scale": False})
     (fold,), fits = found.folds, found.conditions_of_fits

@@ -217,11 +217,13 @@ class Measurements:
 
     @cached_property
     def chance_of_goals(self) -> dict[Goal, float]:
-        """R@1 in the gallery of the user, or mean average precision, of random scores."""
+        """R@1 in the gallery that it is told of, or mean average precision, of random scores."""
         if self.by_measure:
             return {self.goals[0]: self.chance_level(self.measures[0])}
         fits = self.conditions_of_fits
-        found: dict[Goal, float] = {"object": 1 / self.gallery_size}
+        found: dict[Goal, float] = {}
+        if best := self.best_for("object"):
+            found["object"] = 1 / self.standing(best, "object").told_of(self.gallery_size)
         if "class" in self.goals:
             found["class"] = chance_precision([fits.sample(fold) for fold in self.folds])
         return found

@@ -130,6 +130,11 @@ class Standing:
             continued(self.reciprocal_rank(), self.reciprocal_rank(share), steps),
         )
 
+    def told_of(self, gallery_size: int) -> int:
+        """The size of the gallery that R@1 can be told of: this one, or else that of the folds."""
+        is_known = self._are_ranks and not np.isnan(self.at(gallery_size)[0])
+        return gallery_size if is_known else self.gallery
+
     def by_direction(self) -> dict[str, dict[int, np.ndarray]]:
         """Measures in the gallery of the fold by number of the fold, one value per direction."""
         if not self._are_ranks:
@@ -332,12 +337,12 @@ def _chance_of(sample: RankedSample) -> float:
     for p, q in sample.directions:
         shared, pairs = sample.share_labels[p, q], sample.counterparts[p, q]
         n_items, counts = shared.shape[1], np.count_nonzero(shared, axis=1)
-        k = min(sample.asked.length(n_items), n_items)
         sizes = np.full(len(shared), n_items)
         counts[pairs[0]] -= shared[pairs]
         sizes[pairs[0]] -= 1
-        harmonic = float(np.sum(1 / np.arange(1, k + 1)))
         n, R = sizes[counts > 0], counts[counts > 0]
+        k = np.minimum(sample.asked.length(n_items), n)
+        harmonic = np.cumsum(1 / np.arange(1, n_items + 1))[k - 1]
         precision = harmonic + (k - harmonic) * (R - 1) / np.maximum(n - 1, 1)
         found.append(np.mean(R / n / np.minimum(k, R) * precision) if len(R) else 0.0)
     return float(np.mean(found))

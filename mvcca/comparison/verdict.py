@@ -66,20 +66,13 @@ def _answer(result: Measurements, goal: Goal) -> Answer:
 def _figure(result: Measurements, method: str, goal: Goal) -> str:
     """Value of a method in the gallery of the user, in words."""
     value = _value(result, method, goal)
-    number, size = _number(result, goal, value), _gallery(result, method, goal)
+    number = _number(result, goal, value)
+    size = result.standing(method, goal).told_of(result.gallery_size)
     if result.by_measure:
         return f"has {pretty(result.measures[0])} {number} among {size:,} held-out items"
     if goal == "class":
         return f"has mAP@50 {number} among {result.gallery_size:,} items"
     return f"finds it first in {number} of searches among {size:,} items"
-
-
-def _gallery(result: Measurements, method: str, goal: Goal) -> int:
-    """Size of the gallery that the value of a method is of."""
-    own = result.standing(method, goal)
-    extrapolates = goal == "object" and not own.by_measure
-    known = extrapolates and not np.isnan(own.at(result.gallery_size)[0])
-    return result.gallery_size if known else own.gallery
 
 
 def _value(result: Measurements, method: str, goal: Goal) -> float:
@@ -220,14 +213,14 @@ def notes(result: Measurements) -> list[str]:
     lines = [f"{split}{own}. ±: covers the difference on new rows 9 times in 10. < best"]
     if result.by_measure:
         return lines
-    measured = {goal: name for goal in goals if (name := result.best_for(goal))}
-    goal, name = next(iter(measured.items()))
-    first = result.standing(name, goal)
-    if first.gallery != result.gallery_size:
-        how = "extrapolated" if first.gallery < result.gallery_size else "rarefied"
-        error = _TYPICAL_ERROR[goal]
-        text = f"Figures for {result.gallery_size:,} are {how} from galleries of {first.gallery:,}"
-        lines.append(f"{text}: typical error {error}")
+    size = result.gallery_size
+    for goal in goals:
+        first = result.standing(name, goal) if (name := result.best_for(goal)) else None
+        if first and first.gallery != size and (goal == "class" or first.told_of(size) == size):
+            how = "extrapolated" if first.gallery < size else "rarefied"
+            of = f"Figures for {size:,} are {how} from galleries of {first.gallery:,}"
+            lines.append(f"{of}: typical error {_TYPICAL_ERROR[goal]}")
+            break
     if result.data.groups is not None:
         lines.append(result.data.groups.describe(result.folds))
     if result.dropped:
