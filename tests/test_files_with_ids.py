@@ -336,13 +336,20 @@ def test_an_alignment_takes_pairs_of_ids(capsys):
     command = ["align", "x.csv", "y.csv", "--id", "id", "--pairs", "pairs.csv", *command[5:]]
     assert main([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) | {"read": None} == expected
-    with open("pairs.csv", "a") as file:
-        file.write("v1,v600\n")
+    words = [f"v{number} v{number}" for number in range(40)]  # a dictionary without a header
+    Path("words.txt").write_text("\n".join(words) + "\nv1 v600\n")
+    command = ["align", "x.csv", "y.csv", "--pairs", "words.txt", *command[7:]]
+    assert main([*command, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) | {"read": None} == expected
+    assert "words.txt: read as 41 pairs of ids" in err
+    assert "words.txt: 1 pairs are left out: no row of both, such as 'v1' and 'v600'" in err
+    Path("words.txt").write_text("".join(f"{one}\nv{one} v1\n" for one in words))
     assert main(command) == 1
-    assert (
-        "y.csv: 1 of 41 ids of pairs.csv are not there, such as 'v600'; add"
-        in capsys.readouterr().err
-    )
+    assert "or their ids, if both files name their rows" in capsys.readouterr().err
+    Path("words.txt").write_text("v1 v1\nv2 v600\nv3 v601\n")
+    assert main(command) == 1
+    assert "y.csv: 2 of 3 ids of words.txt are not there" in capsys.readouterr().err
 
 
 def test_a_migration_matches_the_rows_of_both_models(capsys):

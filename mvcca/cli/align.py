@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.sources import FileRows, read_cells, read_whole
+from mvcca.blocks.sources import FileRows, ReadOptions, read_cells, read_whole
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured, dense_rows
@@ -16,9 +16,12 @@ from mvcca.cli.notes import ROWS
 from mvcca.cli.reading import opened, reading_of, telling
 from mvcca.cli.signatures import chosen
 from mvcca.interop.alignment import Alignment, align_unpaired
+from mvcca.machine.warnings import warn
 from mvcca.machine.written_files import check_format
 from mvcca.persistence import save
 from mvcca.views.files import rows_of_ids
+
+_LEAST_KNOWN = 0.5  # share of pairs whose ids are there; fewer are those of other files
 
 
 def run(options: Namespace) -> None:
@@ -29,11 +32,7 @@ def run(options: Namespace) -> None:
     names = {"x": options.first, "y": options.second}
     tables = opened(names, options)
     x, y = (dense_rows(table.file, table.matrix) for table in tables.values())
-    pairs = None
-    if options.pairs is not None and options.id is None:
-        pairs = _pairs(options.pairs, options)
-    elif options.pairs is not None:
-        pairs = _pairs_of_ids(options, tables)
+    pairs = None if options.pairs is None else _pairs(options, tables)
     with configured(options):
         found = align_unpaired(x, y, pairs=pairs, **chosen(options))
     if not options.json:
@@ -45,38 +44,52 @@ def run(options: Namespace) -> None:
     show(options, f"{output}: model of the views x and y", facts | found.as_dict())
 
 
-def _pairs(file: str, options: Namespace) -> np.ndarray:
-    reading = replace(reading_of(options, "pairs"), id=None)
+def _pairs(options: Namespace, tables: dict[str, FileRows]) -> np.ndarray:
+    """Rows that belong together, from two columns of row numbers, or of ids."""
+    file, reading = options.pairs, replace(reading_of(options, "pairs"), id=None)
     with telling(options) as say:
-        table = read_whole(file, reading)
-        say(table.took)
-    pairs = np.asarray(table.matrix)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuf":
-        raise CommandError(
-            f"{file}: expected two columns of numbers, the row of the first file and that of the "
-            f"second; {ROWS}; got {pairs.dtype} of shape {pairs.shape}. With --id, they are ids"
-        )
-    return pairs
+        if options.id is None:
+            table = read_whole(file, reading)
+            pairs = np.asarray(table.matrix)
+            if pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.dtype.kind in "iuf":
+                say(table.took)
+                return pairs
+        columns = _columns(file, reading)
+        if len(columns) != 2 or any(table.ids is None for table in tables.values()):
+            raise CommandError(
+                f"{file}: expected two columns of numbers, the row of the first file and that of "
+                f"the second; {ROWS}; or their ids, if both files name their rows, as by --id; got "
+                f"{len(columns)} of texts"
+            )
+        known = np.array([_is_id(*own) for own in zip(tables.values(), columns, strict=True)])
+        first = int(reading.header is None and not known[:, 0].any())  # it is a header
+        columns, known = columns[:, first:], np.all(known[:, first:], axis=0)
+        say(f"{file}: read as {columns.shape[1]:,} pairs of ids")
+    if not reading.match_ids and _LEAST_KNOWN <= known.mean() < 1:
+        lost = columns[:, ~known]
+        words = " and ".join(map(repr, lost[:, 0].tolist()))
+        warn(f"{file}: {lost.shape[1]:,} pairs are left out: no row of both, such as {words}")
+        columns = columns[:, known]
+    rows = [
+        rows_of_ids(table, ids, file, f"ids of {file} are not there", reading.match_ids)
+        for table, ids in zip(tables.values(), columns, strict=True)
+    ]
+    return np.array(rows).T
 
 
-def _pairs_of_ids(options: Namespace, tables: dict[str, FileRows]) -> np.ndarray:
-    """Rows of the ids in the two columns of a table."""
-    reading = reading_of(options, "pairs")
-    with telling(options) as say:
-        cells = read_cells(options.pairs, replace(reading, id=None, header=True))
-        say(cells.took)
-    if len(cells.cells) != 2:
-        raise CommandError(
-            f"{options.pairs}: expected two columns of ids, of {options.first} and of "
-            f"{options.second}, below a header; got {len(cells.cells)}"
-        )
-    found = []
-    for ids, table in zip(cells.cells.values(), tables.values(), strict=True):
-        if table.ids is None:
-            raise CommandError(f"{table.file}: expected a file that names its rows, for --pairs")
-        missing = f"ids of {options.pairs} are not there"
-        found.append(rows_of_ids(table, ids, options.pairs, missing, reading.match_ids))
-    return np.array(found).T
+def _columns(file: str, reading: ReadOptions) -> np.ndarray:
+    """The cells of all columns; lines of two words, as of a dictionary, are two columns."""
+    cells = read_cells(file, replace(reading, header=bool(reading.header)))
+    columns = [*cells.cells.values()]
+    words = [line.split() for line in columns[0]] if len(columns) == 1 else []
+    if words and all(len(own) == 2 for own in words):
+        return np.array(words).T
+    return np.array(columns)
+
+
+def _is_id(table: FileRows, ids: np.ndarray) -> np.ndarray:
+    assert table.ids is not None
+    return np.isin(ids, table.ids)
 
 
 def _report(found: Alignment) -> str:

@@ -244,8 +244,8 @@ def add_to_align(command: ArgumentParser) -> None:
     """Add the options of `mvcca align`."""
     command.add_argument("first", metavar="X", help="vectors of one set")
     command.add_argument("second", metavar="Y", help="vectors of the other set, of other items")
-    text = f"""items of X and of Y that are known to belong together, in two columns: with --id
-their ids, otherwise {notes.ROWS} (default: none is known)"""
+    text = f"""items of X and of Y that are known to belong together, in two columns of numbers
+({notes.ROWS}), or of their ids, as in a dictionary of words (default: none is known)"""
     add_option(command, "--pairs", text, "FILE")
     add_id(command, "column that identifies the items of X and of Y")
     add_option(
