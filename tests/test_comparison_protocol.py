@@ -101,14 +101,18 @@ def test_chance_is_that_of_the_gallery_that_is_named():
     assert found.chance_of_goals["class"] == pytest.approx(np.mean(exact))
 
 
-def test_figures_of_any_views_are_ranked_as_the_refit_ranks():
-    found = mvcca.compare(["mvcca"], planted(3), cv=0.3, budget=None, params={"scale": False})
+@pytest.mark.parametrize(("method", "goal"), [("MVCCA", "object"), ("MVMLCCA", "class")])
+def test_figures_of_any_views_are_ranked_as_the_refit_ranks(method, goal):
+    labels = None if goal == "object" else CLASSES
+    found = mvcca.compare(
+        [method.lower()], planted(3), labels, cv=0.3, budget=None, params={"scale": False}
+    )
     (fold,), fits = found.folds, found.conditions_of_fits
-    choice = found.choice("MVCCA", "object")
-    model = fits.model(found.candidate("MVCCA"), fold.train, choice, goal="object")
-    assert model.questions_ is not None
-    value = fits.sample(fold).values_by(Ranking.of(model))["object"].score
-    assert found.standing("MVCCA", "object").value == value
+    choice = found.choice(method, goal)
+    model = fits.model(found.candidate(method), fold.train, choice, goal=goal)
+    assert model.questions_.n_components is None
+    value = fits.sample(fold).values_by(Ranking.of(model))[goal].score
+    assert found.standing(method, goal).value == value
 
 
 def test_a_refit_reads_texts():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.base import clone
 from mvcca import CCA, MVCCA, MVMLCCA, RetrievalIndex, Views, evaluate_retrieval, load, save
 from mvcca.model_selection.questions import Evidence
 from mvcca.problem.question import _share_of
+from mvcca.problem.units import related_views
 from mvcca.problem.whitener import Whitener
 from mvcca.retrieval import CSLS, retrieval_vectors
 from mvcca.statistics import Moments
@@ -177,12 +179,50 @@ def test_a_noise_view_is_left_out_and_costs_nothing(tuned):
     noisy, test = (
         Views({**dict(v.items()), "noise": noise.normal(size=(len(v), 40))}) for v in (TRAIN, TEST)
     )
-    model = MVCCA(None, reg="cv", scale=False).fit(noisy)
+    model = MVCCA(None, reg="cv").fit(noisy)
     query = ("a", "b", "noise")
     assert mrr(model, query, test) > mrr(tuned, query[:2]) - 0.01
     assert model.query_views_used_[query, TARGET] == ("a", "b")
     text = str(evaluate_retrieval(test, estimator=model, directions=[(query, TARGET)]))
     assert "without noise" in text
+
+
+def in_unlike_units(views):
+    """Columns times 10^U(-2, 2), as of a table of measurements."""
+    rng = np.random.default_rng(9)
+    return Views({n: X * 10 ** rng.uniform(-2, 2, X.shape[1]) for n, X in views.items()})
+
+
+@pytest.mark.parametrize("change", [lambda views: views, in_unlike_units])
+def test_units_of_views_do_not_depend_on_noise_beside_them(change):
+    train = change(TRAIN)
+    for seed in range(3):
+        noise = np.random.default_rng(seed).normal(size=(len(train), 40))
+        model = MVCCA(None, reg="cv").fit(train.add("noise", noise))
+        plain = MVCCA(None, reg="cv").fit(train)
+        assert model.scale_.keys() == {*NAMES, "noise"}
+        assert {name: model.scale_[name] for name in NAMES} == plain.scale_
+        own, other = (
+            m.questions_.best_of_each_kind(("a", "b", "c"), (TARGET,)) for m in (model, plain)
+        )
+        assert [e.value for e in own[:2]] == pytest.approx([e.value for e in other[:2]], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy tails", "one column", "few rows", "wide"])
+def test_independent_views_are_unrelated_and_others_are_not(kind):
+    rng = np.random.default_rng(3)
+    n, d = (20 if kind == "few rows" else 200), {"one column": 1, "wide": 250}.get(kind, 12)
+    found = []
+    for _ in range(20):
+        draw = rng.standard_normal if kind != "heavy tails" else partial(rng.standard_t, 3)
+        x, noise = draw(size=(n, d)), draw(size=(n, d))
+        y = x + draw(size=(n, d))
+        views = in_unlike_units(Views({"x": x, "y": y, "noise": noise}))
+        model = MVCCA(None, reg=0.1, scale=True)
+        rows = model.open_rows(views, None, None)
+        found.append(related_views(model.posed(rows, model.statistic_of(rows))))
+    assert all({"x", "y"} <= names for names in found)
+    assert sum("noise" in names for names in found) <= 3
 
 
 def test_what_is_chosen_is_the_best_of_all_ridges():

@@ -63,8 +63,8 @@ class MethodRun:
     search : SpaceSearch
         Values of all settings that were tried, without the rows that they were measured on.
     answered : dict
-        Values for the goal "object" of a model that solves every question for itself, by its
-        settings and by number of the fold. A search ranks in the space that all views share.
+        Values of a model that solves every question for itself, by its settings and by number of
+        the fold. A search ranks in the space that all views share.
     """
 
     trials: dict[Goal, Trials] = field(default_factory=dict)
@@ -85,8 +85,7 @@ class MethodRun:
     def values(self, goal: Goal) -> dict[int, Value]:
         """Values of the best setting by fold, ranked as `refit` ranks."""
         trials = self.trials[goal]
-        answered = self.answered.get(_key(trials), {}) if goal == "object" else {}
-        return trials.values[trials.best] | answered
+        return trials.values[trials.best] | self.answered.get(_key(trials), {})
 
     def choice(self, goal: Goal, candidate: Candidate) -> Choice | None:
         """The best settings for a goal; None if there is nothing to choose."""
@@ -175,19 +174,18 @@ class Conditions:
         run.search.space = search.space
         run.trials = search.choices()
         search.check_folds()
-        if "object" in run.trials and asks_questions(
-            candidate.estimator, self.data.views.widths, "object"
-        ):
-            self._answer(candidate, run, n_folds)
+        for goal in run.trials:
+            if asks_questions(candidate.estimator, self.data.views.widths, goal):
+                self._answer(candidate, run, n_folds, goal)
 
-    def _answer(self, candidate: Candidate, run: MethodRun, n_folds: int) -> None:
+    def _answer(self, candidate: Candidate, run: MethodRun, n_folds: int, goal: Goal) -> None:
         """Rank by what each question asks, with the best settings so far."""
-        known = run.answered.setdefault(_key(run.trials["object"]), {})
-        choice = run.choice("object", candidate)
+        known = run.answered.setdefault(_key(run.trials[goal]), {})
+        choice = run.choice(goal, candidate)
         for fold in self.folds[:n_folds]:
             if fold.number not in known:
-                ranking = Ranking.of(self.model(candidate, fold.train, choice, goal="object"))
-                known[fold.number] = self.sample(fold).values_by(ranking)["object"]
+                ranking = Ranking.of(self.model(candidate, fold.train, choice, goal=goal))
+                known[fold.number] = self.sample(fold).values_by(ranking)[goal]
 
     def _fit(self, candidate: Candidate, run: MethodRun, fold: Fold, report: Report | None) -> None:
         """Fit the only setting, or each of a grid, and rank the held-out rows."""

@@ -265,8 +265,9 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
         any units; weights stay in the units of the rows. "auto" standardizes views whose columns
         are in unlike units: their largest standard deviation is above 10 times the median one, and
         they correlate, which scores of a PCA do not. With ``reg="cv"`` folds choose, view by view,
-        in place of this rule; "cv" lets them choose for ridges that are given, too. Without a ridge
-        results do not depend on it.
+        in place of this rule, first for the views that are correlated with another one beyond
+        chance, so that a view of noise does not change the units of others; "cv" lets them choose
+        for ridges that are given, too. Without a ridge results do not depend on it.
     solve : {"auto", "shared", "conditional"}, default="auto"
         What ranks in retrieval; scores and weights are those of the shared space in any case.
         "shared" ranks in it, and adds scores of several query views. "conditional" solves each

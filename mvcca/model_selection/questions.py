@@ -360,7 +360,9 @@ def asks_questions(estimator: Any, widths: Mapping[str, int], goal: Goal | None)
     `goal` is what folds maximize; None if there are none.
     """
     own, solve = getattr(estimator, "question_goal", None), getattr(estimator, "solve", "auto")
-    if own is None or solve == "shared" or len(widths) < 3:  # two views are the same either way
+    if own is None or solve == "shared" or goal not in (None, own):
+        return False
+    if len(widths) < 3:  # two views are the same either way
         return False
     return solve == "conditional" or (goal == own and sum(widths.values()) <= MOST_FEATURES)
 

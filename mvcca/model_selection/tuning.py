@@ -22,6 +22,7 @@ from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatisti
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched
 from mvcca.problem import Problem, Rows, components_to_search
+from mvcca.problem.units import related_views
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
@@ -43,15 +44,15 @@ def tune(estimator: Any, rows: Rows) -> None:
     check_goal(goal, estimator, rows)
     # Objects with equal confounds, such as those of one scanner, are no copies.
     folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
-    sums: dict[np.dtype, FromStatistic] = {}
+    sums: dict[Any, FromStatistic] = {}
 
     def source(rows: Rows) -> FromStatistic:
         if rows.reading.bases:
             return FromStatistic.of(estimator, rows, folds, goal)
-        products = rows.reading.products
-        if products not in sums:  # the same in all units
-            sums[products] = FromStatistic.of(estimator, rows, folds, goal)
-        own = sums[products]
+        key = rows.reading.products, rows.views.names
+        if key not in sums:  # the same in all units
+            sums[key] = FromStatistic.of(estimator, rows, folds, goal)
+        own = sums[key]
         return replace(own, rows=rows, parts=replace(own.parts, rows=rows))
 
     def tried(rows: Rows, settings: Sequence[Setting]) -> Trials:
@@ -60,7 +61,14 @@ def tune(estimator: Any, rows: Rows) -> None:
 
     if rows.reading.units is None:
         rows = estimator.precisely(rows, lambda own: _with_units(estimator, rows, source(own)))
-    choice, rows = _choose_with_units(estimator, rows, tried)
+    unrelated = estimator.precisely(rows, lambda own: _unrelated(estimator, source(own)))
+    known: Mapping[str, bool] = {}
+    if unrelated:
+        others = rows.views.select([name for name in rows.views.names if name not in unrelated])
+        units = {n: own for n, own in (rows.reading.units or {}).items() if n in others}
+        related = replace(rows, views=others).read(units=units)
+        known = _choose_with_units(estimator, related, tried)[0].params["scale"]
+    choice, rows = _choose_with_units(estimator, rows, tried, known)
 
     def learn(rows: Rows) -> None:
         own = source(rows)
@@ -75,22 +83,23 @@ def tune(estimator: Any, rows: Rows) -> None:
     _keep(choice, estimator)
 
 
-def solve_questions(estimator: Any, views: Views) -> None:
+def _solve_questions(estimator: Any, choice: Choice, views: Views, y: Any, goal: Goal) -> None:
     """Let folds of the training rows of a fitted estimator choose how it answers questions."""
-    if not asks_questions(estimator, views.without(estimator.confounds).widths, "object"):
-        return
 
     def learn(rows: Rows) -> None:
-        source = FromStatistic.of(model, rows, folds, "object")
+        source = FromStatistic.of(model, rows, folds, goal)
         whole, statistic = source.parts.whole()
         keep_questions(model, model.posed(whole, statistic), source)
 
     model = clone(estimator)  # to open rows forgets what was fitted
-    rows = model.open_rows(views, None, None)
+    if choice.n_components is not None:  # of the shared space
+        model.set_params(n_components=None)
+    rows = _with(choice, model.open_rows(views, y, None))
     model.ranking_ = estimator.ranking_
     folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
     model.precisely(rows, learn)
-    estimator.questions_ = model.questions_
+    if hasattr(model, "questions_"):
+        estimator.questions_ = model.questions_
 
 
 def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) -> bool:
@@ -142,13 +151,27 @@ def _with_units(estimator: Any, rows: Rows, source: FromStatistic) -> Rows:
     return rows.read(units=problem.rows.reading.units)
 
 
+def _unrelated(estimator: Any, source: FromStatistic) -> set[str]:
+    """Views beside which folds cannot tell the units of others, if there are two others or more."""
+    rows, statistic = source.parts.whole()
+    units = rows.reading.units or {}
+    if len(units) < 3 or "scale" not in searched(estimator) or not rows.views.is_paired:
+        return set()
+    found = units.keys() - related_views(estimator.posed(rows, statistic))
+    return found if len(units) - len(found) > 1 else set()
+
+
 def _choose_with_units(
-    estimator: Any, rows: Rows, tried: Callable[[Rows, Sequence[Setting]], Trials]
+    estimator: Any,
+    rows: Rows,
+    tried: Callable[[Rows, Sequence[Setting]], Trials],
+    known: Mapping[str, bool] | None = None,
 ) -> Any:
     """The best ridge, and units of the views, and rows in these units; None if none has a value.
 
-    Ways to scale the columns are compared with a few ridges, and all ridges are tried for the best
-    of them. `tried` returns the trials of settings for rows in given units.
+    Ways to scale the columns of views for which that is not `known` are compared with a few ridges,
+    and all ridges are tried for the best of them. `tried` returns the trials of settings for rows
+    in given units.
     """
     asked = searched(estimator)
     ridges = RIDGES if "reg" in asked else (None,)
@@ -164,8 +187,11 @@ def _choose_with_units(
         return tried(own, settings)
 
     first = [reg for reg in ridges if reg is None or reg in FIRST_RIDGES]
-    trials, names = Trials(goal_of(estimator), []), tuple(units)
-    trials = trials.extended([of(scaling, first) for scaling in Scales.first(names)], _order)
+    trials, known = Trials(goal_of(estimator), []), known or {}
+    names = [name for name in units if name not in known]
+    ways = [{**known, **own} for own in Scales.first(names)]
+    scalings = [Scales((name, own[name]) for name in units) for own in ways]
+    trials = trials.extended([of(scaling, first) for scaling in scalings], _order)
     if not trials.values:
         return None
     for name in names if len(names) > 2 else ():
@@ -254,8 +280,9 @@ def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any, goal: Goal | No
     estimator.ranking_ = choice.ranking
     if choice.ranking.endswith(CORRECTED):
         estimator.bank_ = bank_of(estimator, X)
-    if goal == "object":
-        solve_questions(estimator, X)
+    widths = X.without(getattr(estimator, "confounds", None)).widths
+    if goal is not None and asks_questions(estimator, widths, goal):
+        _solve_questions(estimator, choice, X, y, goal)
 
 
 def check_goal(goal: Goal, estimator: Any, rows: Rows) -> None:
