@@ -307,3 +307,30 @@ def test_the_command_line_says_it(tmp_path, capsys):
         )
         == 1
     )
+
+
+@pytest.mark.parametrize("seed", [1, 3])  # where one view after another depends on the order
+def test_folds_choose_the_same_in_any_order_of_the_views(seed):
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(60, 2))
+    views = {
+        name: factors @ rng.normal(size=(2, p)) + rng.normal(size=(60, p))
+        for name, p in {"a": 4, "b": 3, "c": 5, "d": 3}.items()
+    }
+    views["a"] *= 10.0 ** rng.uniform(-4, 4, 4)
+    views["c"] *= 10.0 ** rng.uniform(-4, 4, 5)
+    other = {name: views[name] for name in "cadb"}
+    tuned = [MVCCA(None, reg="cv").fit(own) for own in (views, other)]
+    assert tuned[0].scale_ == tuned[1].scale_
+    assert tuned[0].reg_ == tuned[1].reg_
+    found = [
+        mvcca.RetrievalIndex(model).add({"d": views["d"]}).search(query, target="d", k=5)[0]
+        for model in tuned
+        for query in [{name: views[name] for name in "bca"}]
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
+    compared = [
+        mvcca.compare(["mvcca"], own, cv=2, budget=None).choice("MVCCA", "object").params["scale"]
+        for own in (views, other)
+    ]
+    assert compared[0] == compared[1]

@@ -15,7 +15,7 @@ import numpy as np
 
 from mvcca.model_selection.fold_statistics import Models
 from mvcca.model_selection.goals import BANK_ROWS, Goal, Value, hub_terms, mean_over_queries
-from mvcca.model_selection.search import Setting, search
+from mvcca.model_selection.search import Setting, rounded, search
 from mvcca.model_selection.sources import FromStatistic
 from mvcca.model_selection.spaces import RIDGES, SEARCHED, Space
 from mvcca.problem import Maps, Problem
@@ -350,7 +350,7 @@ class Questions:
             if any(len(own) == n_folds for own in of_kind.values.values()):
                 best, own = of_kind.best, evidence[of_kind.best.setting]
                 own = replace(own, ranking=str(best.ranking), n_components=best.n_components)
-                found.append(replace(own, value=float(of_kind.on_folds.mean())))
+                found.append(replace(own, value=rounded(of_kind.on_folds.mean())))
         return found
 
 
@@ -392,8 +392,9 @@ def keep_questions(estimator: Any, problem: Problem, source: FromStatistic | Non
         estimator.questions_ = Questions.of(estimator, problem, source)
 
 
-def _value(evidence: Evidence) -> float:
-    return evidence.value
+def _value(evidence: Evidence) -> tuple[float, Names]:
+    """By which the best evidence is found, the same in any order of the views."""
+    return evidence.value, tuple(sorted(evidence.query))
 
 
 @dataclass(frozen=True, eq=False)

@@ -235,7 +235,7 @@ class Trials:
     @property
     def value(self) -> float:
         """Mean of the goal's measure of the best variant over the folds."""
-        return float(self._complete[self.best][:, 0].mean())
+        return rounded(self._complete[self.best][:, 0].mean())
 
     @cached_property
     def best(self) -> Variant:
@@ -317,7 +317,12 @@ class Trials:
 
 def _largest(values: Mapping[Variant, np.ndarray]) -> Variant:
     """The variant with the largest mean; of equal ones, that with the last setting."""
-    return max(values, key=lambda variant: (values[variant].mean(), variant.setting))
+    return max(values, key=lambda variant: (rounded(values[variant].mean()), variant.setting))
+
+
+def rounded(value: float) -> float:
+    """A mean over queries without what the order of views and rows changes."""
+    return round(float(value), 10)
 
 
 def at_edge(value: Any, tried: Iterable[Any]) -> bool:

@@ -129,12 +129,22 @@ class SpaceSearch:
             scalings = [{"scale": own} for own in Scales.first(space.scales)]
             first = [own | reg for own in scalings for reg in ridges]
             yield ["scale"], {goal: _keys(own, first) for goal, own in best.items()}
-            for name in space.scales if len(space.scales) > 2 else ():
-                keys = {}
-                for goal, own in best.items():
-                    reg = {"reg": chosen[goal]["reg"]} if "reg" in chosen[goal] else {}
-                    keys[goal] = _keys(own, [{"scale": own["scale"].flipped(name), **reg}])
-                yield ["scale"], keys
+            if len(space.scales) > 2:  # one view otherwise each, then all that are better so
+                starts = {
+                    goal: own | {n: chosen[goal][n] for n in ("scale", "reg") if n in chosen[goal]}
+                    for goal, own in best.items()
+                }
+
+                def but(goal: Goal, *names: str) -> Key:
+                    start = starts[goal]
+                    return _keys(start, [{"scale": start["scale"].flipped(*names)}])[0]
+
+                def is_better(goal: Goal, name: str) -> bool:
+                    return self._value(goal, but(goal, name)) > self._value(goal, but(goal))
+
+                yield ["scale"], {g: [but(g, name) for name in space.scales] for g in starts}
+                better = {g: [n for n in space.scales if is_better(g, n)] for g in starts}
+                yield ["scale"], {g: [but(g, *own)] for g, own in better.items() if len(own) > 1}
         for name, values in space.values.items():
             lines = {goal: list(values) for goal in best}
             new = {goal: list(values) for goal in best}
@@ -146,6 +156,11 @@ class SpaceSearch:
                     for goal in new
                     if (value := self._beyond(name, best[goal][name], lines[goal])) is not None
                 }
+
+    def _value(self, goal: Goal, key: Key) -> float:
+        """The best value of a setting that was tried; -inf if it has none."""
+        known = self.found.get(key)
+        return known.of(goal).value if known and known.of(goal).values else -np.inf
 
     def warn_of_lost_folds(self) -> None:
         """Say that a fold has no value of any setting, so that only other folds choose."""
@@ -273,7 +288,7 @@ def _keys(setting: Setting, changes: Iterable[Setting]) -> list[Key]:
     return [tuple({**setting, **own}.items()) for own in changes]
 
 
-def _order(trials: Trials) -> int:
+def _order(trials: Trials) -> Any:
     """Place of the trials of one setting, of which the last wins a tie."""
     scaling = trials.settings[0].get("scale")
-    return 0 if scaling is None else scaling.order
+    return () if scaling is None else scaling.order

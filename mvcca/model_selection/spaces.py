@@ -27,14 +27,15 @@ class Scales(dict[str, bool]):
         chosen = [set(names), *([{names[1]}, {names[0]}] if len(names) == 2 else []), set()]
         return [cls((name, name in own) for name in names) for own in chosen]
 
-    def flipped(self, name: str) -> Scales:
-        """The same but for one view."""
-        return Scales(self | {name: not self[name]})
+    def flipped(self, *names: str) -> Scales:
+        """The same but for these views."""
+        return Scales(self | {name: not self[name] for name in names})
 
     @property
-    def order(self) -> int:
+    def order(self) -> tuple[int, list[str]]:
         """Place among equally good ones, of which the last wins: scaled less."""
-        return -sum(self.values())
+        scaled = sorted(name for name, is_scaled in self.items() if is_scaled)
+        return -len(scaled), scaled
 
 
 @dataclass(frozen=True)

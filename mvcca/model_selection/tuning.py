@@ -194,9 +194,12 @@ def _choose_with_units(
     trials = trials.extended([of(scaling, first) for scaling in scalings], _order)
     if not trials.values:
         return None
-    for name in names if len(names) > 2 else ():
-        other = of(trials.chosen["scale"].flipped(name), [trials.chosen.get("reg")])
-        trials = trials.extended([other], _order)
+    if len(names) > 2:  # one other view each, and all that are better so, in any order of the views
+        start, value, reg = trials.chosen["scale"], trials.value, trials.chosen.get("reg")
+        others = {name: of(start.flipped(name), [reg]) for name in names}
+        better = [name for name, own in others.items() if own.values and own.value > value]
+        several = [of(start.flipped(*better), [reg])] if len(better) > 1 else []
+        trials = trials.extended([*others.values(), *several], _order)
     best = trials.chosen["scale"]
     rest = [reg for reg in ridges if reg not in first]
     if rest:
@@ -211,7 +214,7 @@ def _setting(scaling: Scales | None, reg: float | None) -> Setting:
     return setting if reg is None else {**setting, "reg": reg}
 
 
-def _order(setting: Setting) -> tuple[float, float]:
+def _order(setting: Setting) -> Any:
     """Place among equally good settings, of which the last wins: scaled less, larger ridges."""
     return setting["scale"].order, setting.get("reg", 0.0)
 
