@@ -22,7 +22,6 @@ from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatisti
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched
 from mvcca.problem import Problem, Rows, components_to_search
-from mvcca.problem.units import related_views
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
@@ -61,13 +60,10 @@ def tune(estimator: Any, rows: Rows) -> None:
 
     if rows.reading.units is None:
         rows = estimator.precisely(rows, lambda own: _with_units(estimator, rows, source(own)))
-    unrelated = estimator.precisely(rows, lambda own: _unrelated(estimator, source(own)))
     known: Mapping[str, bool] = {}
-    if unrelated:
-        others = rows.views.select([name for name in rows.views.names if name not in unrelated])
-        units = {n: own for n, own in (rows.reading.units or {}).items() if n in others}
-        related = replace(rows, views=others).read(units=units)
-        known = _choose_with_units(estimator, related, tried)[0].params["scale"]
+    if unrelated := estimator.precisely(rows, lambda own: _unrelated(estimator, source(own))):
+        others = _without(rows, unrelated)
+        known = _choose_with_units(estimator, others, tried)[0].params["scale"]
     choice, rows = _choose_with_units(estimator, rows, tried, known)
 
     def learn(rows: Rows) -> None:
@@ -157,8 +153,16 @@ def _unrelated(estimator: Any, source: FromStatistic) -> set[str]:
     units = rows.reading.units or {}
     if len(units) < 3 or "scale" not in searched(estimator) or not rows.views.is_paired:
         return set()
-    found = units.keys() - related_views(estimator.posed(rows, statistic))
+    found = units.keys() - estimator.posed(rows, statistic).related
     return found if len(units) - len(found) > 1 else set()
+
+
+def _without(rows: Rows, names: Collection[str]) -> Rows:
+    """The rows of other views, which show all objects."""
+    views = rows.views.select([name for name in rows.views.names if name not in names])
+    labels = rows.labels and rows.labels.take(views.rows_of(np.arange(len(views))))
+    units = {name: own for name, own in (rows.reading.units or {}).items() if name in views}
+    return replace(rows, views=views, labels=labels).read(units=units)
 
 
 def _choose_with_units(
