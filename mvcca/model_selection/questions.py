@@ -295,8 +295,8 @@ class Questions:
         best = self._best(query, target, ranking)
         related = tuple(name for name in query if name in self.related)
         if best is not None and 0 < len(related) < len(query):
-            found = self._best(related, target, ranking)
-            best = found if found is not None and found.value > best.value - _GAIN else best
+            other = self._best(related, target, ranking)
+            best = other if other is not None and other.value > best.value - _GAIN else best
         most = -np.inf if best is None else best.value
         while best is not None and len(best.query) > 1:
             fewer = [tuple(n for n in best.query if n != name) for name in best.query]
