@@ -61,9 +61,12 @@ def tune(estimator: Any, rows: Rows) -> None:
     if rows.reading.units is None:
         rows = estimator.precisely(rows, lambda own: _with_units(estimator, rows, source(own)))
     known: Mapping[str, bool] = {}
-    if unrelated := estimator.precisely(rows, lambda own: _unrelated(estimator, source(own))):
-        others = _without(rows, unrelated)
-        known = _choose_with_units(estimator, others, tried)[0].params["scale"]
+    asked = set(rows.reading.units or {}) if "scale" in searched(estimator) else set()
+    if len(asked) > 2 and rows.views.is_paired:
+        related = asked & estimator.precisely(rows, lambda own: _related(estimator, source(own)))
+        if 1 < len(related) < len(asked):  # noise would decide on the units of other views
+            others = _without(rows, asked - related)
+            known = _choose_with_units(estimator, others, tried)[0].params["scale"]
     choice, rows = _choose_with_units(estimator, rows, tried, known)
 
     def learn(rows: Rows) -> None:
@@ -147,14 +150,10 @@ def _with_units(estimator: Any, rows: Rows, source: FromStatistic) -> Rows:
     return rows.read(units=problem.rows.reading.units)
 
 
-def _unrelated(estimator: Any, source: FromStatistic) -> set[str]:
-    """Views beside which folds cannot tell the units of others, if there are two others or more."""
-    rows, statistic = source.parts.whole()
-    units = rows.reading.units or {}
-    if len(units) < 3 or "scale" not in searched(estimator) or not rows.views.is_paired:
-        return set()
-    found = units.keys() - estimator.posed(rows, statistic).related
-    return found if len(units) - len(found) > 1 else set()
+def _related(estimator: Any, source: FromStatistic) -> set[str]:
+    """Views beside which folds can tell the units of others."""
+    problem: Problem = estimator.posed(*source.parts.whole())
+    return problem.related
 
 
 def _without(rows: Rows, names: Collection[str]) -> Rows:
