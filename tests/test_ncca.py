@@ -191,9 +191,22 @@ def test_a_connected_graph_is_fitted_without_a_warning():
 def test_more_neighbours_than_rows_are_all_rows_with_a_warning():
     blocks = {name: block[:15] for name, block in two_views().items()}
     with pytest.warns(UserWarning, match="n_neighbors=20 is more than the 15 rows of view"):
-        model = NCCA().fit(blocks)
+        model = NCCA(n_neighbors=20).fit(blocks)
     expected = NCCA(n_neighbors=15).fit(blocks)
     np.testing.assert_array_equal(model.canonical_correlations_, expected.canonical_correlations_)
+    with warnings.catch_warnings(action="error"):  # the default takes what there is
+        by_default = NCCA().fit(blocks)
+    np.testing.assert_array_equal(
+        by_default.canonical_correlations_, expected.canonical_correlations_
+    )
+
+
+def test_an_error_names_its_view_once():
+    x, y = two_views().values()
+    for reducer, blocks in ((None, {"x": np.zeros_like(x), "y": y}), (PCA(900), {"x": x, "y": y})):
+        with pytest.raises(ValueError, match="'x'") as refused:
+            NCCA(reducer=reducer).fit(blocks)
+        assert str(refused.value).count("'x'") == 1
 
 
 def test_objects_seen_in_one_view_only_are_refused_with_the_way_out():

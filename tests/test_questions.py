@@ -17,7 +17,6 @@ from sklearn.base import clone
 from mvcca import CCA, MVCCA, MVMLCCA, RetrievalIndex, Views, evaluate_retrieval, load, save
 from mvcca.model_selection.questions import Evidence
 from mvcca.problem.question import _share_of
-from mvcca.problem.units import related_views
 from mvcca.problem.whitener import Whitener
 from mvcca.retrieval import CSLS, retrieval_vectors
 from mvcca.statistics import Moments
@@ -220,7 +219,7 @@ def test_independent_views_are_unrelated_and_others_are_not(kind):
         views = in_unlike_units(Views({"x": x, "y": y, "noise": noise}))
         model = MVCCA(None, reg=0.1, scale=True)
         rows = model.open_rows(views, None, None)
-        found.append(related_views(model.posed(rows, model.statistic_of(rows))))
+        found.append(model.posed(rows, model.statistic_of(rows)).related)
     assert all({"x", "y"} <= names for names in found)
     assert sum("noise" in names for names in found) <= 3
 
@@ -566,7 +565,7 @@ def test_a_noise_view_costs_nothing_by_class(by_class):
         Views({**dict(v.items()), "noise": noise.normal(size=(len(v), 40))})
         for v in (OF_CLASSES, NEW)
     )
-    model = MVMLCCA(None, reg="cv", scale=False).fit(train, CLASSES)
+    model = MVMLCCA(None, reg="cv").fit(train, CLASSES)
     query = ("a", "b", "noise")
     assert precision(model, query, test) > precision(by_class, query[:2]) - 0.01
     assert model.query_views_used_[query, TARGET] == ("a", "b")

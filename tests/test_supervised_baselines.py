@@ -518,8 +518,10 @@ def test_more_neighbours_than_rows_are_all_of_them_with_a_warning():
     views, y = planted(40)
     with pytest.warns(UserWarning, match=r"n_neighbors=100 is more than the other rows .* 39"):
         many = JRL(n_neighbors=100).fit(views, y)
-    some = JRL(n_neighbors=39).fit(views, y)
+    with warnings.catch_warnings(action="error"):  # the default takes what there is
+        default, some = (own.fit(views, y) for own in (JRL(), JRL(n_neighbors=39)))
     np.testing.assert_allclose(many.weights_["text"], some.weights_["text"], rtol=1e-12)
+    np.testing.assert_array_equal(default.weights_["text"], some.weights_["text"])
 
 
 # ---- CMOLRS --------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from mvcca.base import LinearEstimator, MultiViewEstimator, Requirements, all_or
 from mvcca.base.inputs import open_repeated
 from mvcca.base.standardizing import STANDARDIZED, column_factors
 from mvcca.base.tuned_fits import fit_searched, setting_by_view
-from mvcca.blocks.checks import of_view
 from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
@@ -71,8 +70,8 @@ class NCCA(MultiViewEstimator):
         Number of functions of each view. None is all that the data support, which takes the n x n
         matrix; if folds choose another parameter, they also choose this number, up to 60.
     n_neighbors : int, mapping of str to int, "auto" or "cv", default="auto"
-        K, of every view or by name. If larger than the number of rows, all rows are used, with a
-        warning. "cv" chooses by 3 folds. "auto" is "cv" if ``bandwidth="cv"``, else 20.
+        K, of every view or by name. A number larger than that of the rows takes all of them, with a
+        warning. "cv" chooses by 3 folds. "auto" is "cv" if ``bandwidth="cv"``, else 20 or all rows.
     bandwidth : float, mapping of str to float, "auto" or "cv", default="auto"
         h, of every view or by name, in units of a view's root mean square distance from its mean.
         "cv" chooses by 3 folds. "auto" is "cv" if ``n_neighbors="cv"``, else 0.5.
@@ -242,11 +241,13 @@ class NCCA(MultiViewEstimator):
         smoothers = {}
         factors = column_factors(self, Rows(views))
         for name, block in views.items():
+            if self.n_neighbors != AUTOMATIC and n_neighbors[name] > len(views):
+                warn(
+                    f"n_neighbors={n_neighbors[name]} is more than the {len(views)} rows of view "
+                    f"{name!r}: all of them are neighbours."
+                )
             own = reducers[name], n_neighbors[name], bandwidths[name], factors[name]
-            try:
-                smoothers[name] = Smoother.fit(name, block, *own)
-            except ValueError as refused:
-                raise of_view(name, refused) from refused
+            smoothers[name] = Smoother.fit(name, block, *own)
         D_x, D_y = (smoothers[name](block, fitted=True) for name, block in views.items())
         a, b, error = sinkhorn(D_x, D_y, self.n_iter, self.tol)
         if error > self.tol:

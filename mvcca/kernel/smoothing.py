@@ -13,8 +13,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from mvcca.blocks import as_block
+from mvcca.blocks.checks import of_view
 from mvcca.machine import lapack
-from mvcca.machine.warnings import warn
 from mvcca.problem import mean_and_variance
 from mvcca.views import Views
 from mvcca.views.powers_of_two import exponents_of
@@ -45,16 +45,13 @@ class Smoother:
         factors: np.ndarray | None = None,
     ) -> Smoother:
         """Keep the rows of a view, reduced, for search; all are neighbours if there are too few."""
-        n_rows = X.shape[0]
-        if n_neighbors > n_rows:
-            warn(
-                f"n_neighbors={n_neighbors} is more than the {n_rows} rows of view {name!r}: all "
-                "of them are neighbours."
-            )
         X = as_block(X).in_units(factors).matrix
         if reducer is not None:
-            reducer = clone(reducer).fit(X)
-            X = reducer.transform(X)
+            try:
+                reducer = clone(reducer).fit(X)
+                X = reducer.transform(X)
+            except ValueError as refused:
+                raise of_view(name, refused) from refused
         rows = as_block(X).promoted(np.dtype(np.float64))
         power = 0  # of two, by which rows are divided if their squares leave the range of floats
         if exponents := exponents_of(Views({name: rows})):
@@ -68,7 +65,7 @@ class Smoother:
             X = as_block(X).dense().matrix - mean
             origin = np.ldexp(mean, power)
         unit = np.sqrt(squared)
-        search = NearestNeighbors(n_neighbors=min(n_neighbors, n_rows)).fit(X / unit)
+        search = NearestNeighbors(n_neighbors=min(n_neighbors, X.shape[0])).fit(X / unit)
         return cls(reducer, origin, float(np.ldexp(unit, power)), search, bandwidth, factors)
 
     def __call__(self, X: Any, fitted: bool = False) -> csr_array:

@@ -21,6 +21,7 @@ from mvcca.base.tuned_fits import fit_searched
 from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import minimised_in_groups
 from mvcca.linear.jrl_loss import closeness, jrl_loss, learned_rows
+from mvcca.machine.warnings import warn
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
 from mvcca.model_selection.spaces import plain_value
 from mvcca.problem import Maps, Rows, mean_and_variance, reg_of_names
@@ -65,9 +66,9 @@ class JRL(LinearEstimator):
     smoothness : float, default=10.0
         s, the published σ / μ.
     n_neighbors : int, "auto" or "cv", default="auto"
-        k of the graphs and of `propagate`. If larger than the number of rows, all rows are used,
+        k of the graphs and of `propagate`. A number larger than that of the rows takes all of them,
         with a warning. "cv" chooses by 3 folds among shares of the median number of rows of a
-        label. "auto" is "cv" if ``reg="cv"``, else 100.
+        label. "auto" is "cv" if ``reg="cv"``, else 100 or all rows.
     scale : bool, mapping of str to bool, "auto" or "cv", default=True
         Which views to standardize, as in `CCA`; `weights_` stay in the units of the features.
     max_iter : int, default=200
@@ -232,6 +233,12 @@ class JRL(LinearEstimator):
             rows[name] = learned_rows(block, more.get(name))
         labels = {name: of_rows[name].matrix for name in views.names}
         n_neighbors = plain_value(self, "n_neighbors", self.n_neighbors)
+        n_others = min(view.block.shape[0] for view in rows.values()) - 1
+        if self.smoothness and self.n_neighbors != AUTOMATIC and n_neighbors > n_others:
+            warn(
+                f"n_neighbors={n_neighbors} is more than the other rows of a view, {n_others}: all "
+                "of them are neighbours."
+            )
         widths = list(views.widths.values())
         loss = jrl_loss(
             views,

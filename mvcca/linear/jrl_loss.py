@@ -22,7 +22,6 @@ from mvcca.linear.pairs import weighted_cross
 from mvcca.linear.shifted_rows import ShiftedRows
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.machine.warnings import warn
 from mvcca.problem.whitener import extreme_eigenvalues
 from mvcca.statistics import column_slices
 from mvcca.views import Views
@@ -90,11 +89,6 @@ def jrl_loss(
         forms[name] = csr_array(diags_array(diagonal))
         if smoothness:
             k = min(n_neighbors, n_all - 1)
-            if k < n_neighbors:
-                warn(
-                    f"n_neighbors={n_neighbors} is more than the other rows of view {name!r}, "
-                    f"{n_all - 1}: all of them are neighbours."
-                )
             forms[name] += smoothness / n_all * laplacian(view.block.matrix, k)
     if is_by_objects:
         return ObjectLoss.of(views, rows, forms, labels, pairs)

@@ -22,7 +22,6 @@ from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatisti
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched
 from mvcca.problem import Problem, Rows, components_to_search
-from mvcca.problem.units import related_views
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
@@ -61,13 +60,13 @@ def tune(estimator: Any, rows: Rows) -> None:
 
     if rows.reading.units is None:
         rows = estimator.precisely(rows, lambda own: _with_units(estimator, rows, source(own)))
-    unrelated = estimator.precisely(rows, lambda own: _unrelated(estimator, source(own)))
     known: Mapping[str, bool] = {}
-    if unrelated:
-        others = rows.views.select([name for name in rows.views.names if name not in unrelated])
-        units = {n: own for n, own in (rows.reading.units or {}).items() if n in others}
-        related = replace(rows, views=others).read(units=units)
-        known = _choose_with_units(estimator, related, tried)[0].params["scale"]
+    asked = set(rows.reading.units or {}) if "scale" in searched(estimator) else set()
+    if len(asked) > 2 and rows.views.is_paired:
+        related = asked & estimator.precisely(rows, lambda own: _related(estimator, source(own)))
+        if 1 < len(related) < len(asked):  # noise would decide on the units of other views
+            others = _without(rows, asked - related)
+            known = _choose_with_units(estimator, others, tried)[0].params["scale"]
     choice, rows = _choose_with_units(estimator, rows, tried, known)
 
     def learn(rows: Rows) -> None:
@@ -151,14 +150,18 @@ def _with_units(estimator: Any, rows: Rows, source: FromStatistic) -> Rows:
     return rows.read(units=problem.rows.reading.units)
 
 
-def _unrelated(estimator: Any, source: FromStatistic) -> set[str]:
-    """Views beside which folds cannot tell the units of others, if there are two others or more."""
-    rows, statistic = source.parts.whole()
-    units = rows.reading.units or {}
-    if len(units) < 3 or "scale" not in searched(estimator) or not rows.views.is_paired:
-        return set()
-    found = units.keys() - related_views(estimator.posed(rows, statistic))
-    return found if len(units) - len(found) > 1 else set()
+def _related(estimator: Any, source: FromStatistic) -> set[str]:
+    """Views beside which folds can tell the units of others."""
+    problem: Problem = estimator.posed(*source.parts.whole())
+    return problem.related
+
+
+def _without(rows: Rows, names: Collection[str]) -> Rows:
+    """The rows of other views, which show all objects."""
+    views = rows.views.select([name for name in rows.views.names if name not in names])
+    labels = rows.labels and rows.labels.take(views.rows_of(np.arange(len(views))))
+    units = {name: own for name, own in (rows.reading.units or {}).items() if name in views}
+    return replace(rows, views=views, labels=labels).read(units=units)
 
 
 def _choose_with_units(

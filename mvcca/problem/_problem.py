@@ -20,6 +20,7 @@ from mvcca.machine.config import is_plain
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Standardized, within_units
+from mvcca.problem._centring import reciprocal
 from mvcca.problem._estimate import Blocks, Estimate, counted, n_lost
 from mvcca.problem._maps import Maps
 from mvcca.problem._on_device import DeviceWhitener, device_of
@@ -48,6 +49,7 @@ from mvcca.statistics import (
 
 _ROWS_PER_RANK = 5  # below, a ridge chosen by folds retrieves much better; above, hardly
 _LEAST_SHARE = 1e-8  # of the largest correlation, up to which one is rounding
+_RELATED = 3.0  # standard deviations above the mean of independent views
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +181,28 @@ class Problem:
         """Units of the views that are posed in their features, and are to be standardized."""
         known, bases = self.rows.reading.units or {}, self.rows.reading.bases
         return {n: own for n, own in known.items() if n in self.about.means and n not in bases}
+
+    @property
+    def related(self) -> set[str]:
+        """Views whose columns are correlated with those of another view beyond chance.
+
+        If two views are independent, their correlations over n rows have a sum of squares ‖R_pq‖²
+        with mean tr R_p tr R_q / n and variance 2 ‖R_p‖² ‖R_q‖² / n². Rows in a basis are not
+        standardized.
+        """
+        bases, found = self.rows.reading.bases, set[str]()
+        for pair in self.about.by_pair():
+            if any(B.ndim == 1 for B in pair.within):  # only variances are known
+                found.update(pair.names)
+                continue
+            variances = {n: np.diag(B) for n, B in zip(pair.names, pair.within, strict=True)}
+            factors = {n: reciprocal(np.sqrt(v)) for n, v in variances.items() if n not in bases}
+            _, R, (R_p, R_q), n_objects = pair.scaled(factors)
+            by_chance = np.trace(R_p) * np.trace(R_q)
+            deviation = np.sqrt(2 * np.sum(R_p**2) * np.sum(R_q**2))
+            if n_objects * np.sum(R**2) > by_chance + _RELATED * deviation:
+                found.update(pair.names)
+        return found
 
     def standardized(self) -> Problem:
         """The same problem of the columns in their units, which become bases of the rows."""

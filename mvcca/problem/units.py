@@ -17,7 +17,6 @@ import numpy as np
 from mvcca.blocks import as_block, to_host
 from mvcca.machine.config import block_slices
 from mvcca.problem._bases import Standardized as Standardized
-from mvcca.problem._problem import Problem
 from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem.confounds import regression_on
 from mvcca.statistics import Moments
@@ -26,7 +25,6 @@ from mvcca.views.powers_of_two import exponents_of, scaled
 
 _LARGE = 10.0  # largest deviation in units of the median one
 _CORRELATED = 3.0  # n r², averaged over pairs of columns; about 1 if these are independent
-_RELATED = 3.0  # standard deviations above the mean of independent views
 _COLUMNS = 300  # of wide views that are correlated
 _EPS = np.finfo(float).eps
 Asked = Mapping[str, bool | str]  # by view: whether to standardize it; "auto" decides
@@ -184,23 +182,3 @@ def units_of_covariances(
         if wanted is True or are_unlike(deviations, counts[name], correlations):
             units[name] = Standardized.of(means[name], deviations)
     return units
-
-
-def related_views(problem: Problem) -> set[str]:
-    """Views whose standardized columns are correlated with those of another beyond chance.
-
-    If two views are independent, ‖R_pq‖² over n rows has mean tr R_p tr R_q / n and variance
-    2 ‖R_p‖² ‖R_q‖² / n².
-    """
-    factors = {name: own.factors for name, own in problem.units.items()}
-    related: set[str] = set()
-    for pair in problem.about.by_pair():
-        _, R, (R_p, R_q), n = pair.scaled(factors)
-        if R_p.ndim == 1 or R_q.ndim == 1:  # only variances are known
-            related.update(pair.names)
-            continue
-        by_chance = np.trace(R_p) * np.trace(R_q)
-        deviation = np.sqrt(2 * np.sum(R_p**2) * np.sum(R_q**2))
-        if n * np.sum(R**2) > by_chance + _RELATED * deviation:
-            related.update(pair.names)
-    return related

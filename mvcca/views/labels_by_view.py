@@ -79,8 +79,8 @@ class LabelsByView:
         return replace(self.distinct, codes=codes)
 
     def take(self, rows: Mapping[str, np.ndarray]) -> LabelsByView:
-        """The labels of some rows of each view."""
-        codes = {name: code[rows[name]] for name, code in self.codes.items()}
+        """The labels of some rows of these views."""
+        codes = {name: self.codes[name][own] for name, own in rows.items()}
         return LabelsByView(self.distinct, codes).used()
 
 
