@@ -673,7 +673,7 @@ def test_no_method_that_can_run_is_an_error_with_all_reasons(capsys):
         ),
         (["--methods", "cca", "--epochs", "2"], "--epochs is not a parameter of cca"),
         (["--methods", "cca", "--hidden", "8"], "--hidden is not a parameter of cca"),
-        (["--methods", "cca", "--device", "cpu"], "--device is not a parameter of cca"),
+        (["--methods", "cca", "--device", "tpu"], "got 'tpu'"),
         (["--hidden", "8,x"], "at least 1, got 'x'"),
         (["--validation-fraction", "1"], "expected a fraction below 1"),
         (["--methods", "cca", "--deep"], "not allowed with argument --methods"),

@@ -39,7 +39,7 @@ from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.encoders import WCNN, Encoders, WordCNN, WordCNNRNN  # noqa: E402
 from mvcca.deep.layers import CCALayer, linear  # noqa: E402
 
-SMALL = {"max_epochs": 3, "batch_size": 30, "device": "cpu", "random_state": 0}
+SMALL = {"max_epochs": 3, "batch_size": 30, "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (6,)}
 pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
 
@@ -244,7 +244,7 @@ def test_deep_semantic_matching_learns_from_posteriors_that_round_to_0_and_1(set
         network[0].weight.mul_(1e-3)
         network[0].bias.copy_(torch.tensor([logit, 0.0]))
     model = DeepSM(encoders={"p": network, "q": network}, optimizer="sgd", learning_rate=rate)
-    model.set_params(max_epochs=1, batch_size=80, device="cpu", weight_decay=0.0).fit(views, labels)
+    model.set_params(max_epochs=1, batch_size=80, weight_decay=0.0).fit(views, labels)
     moved = (model.encoders_["p"][0].bias - network[0].bias).abs().max()
     assert moved > 0.01
 

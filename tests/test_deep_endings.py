@@ -27,7 +27,6 @@ TRAINED = {
     "hidden_layer_sizes": (12,),
     "max_epochs": 3,
     "batch_size": 100,
-    "device": "cpu",
     "random_state": 0,
     "reg": 1e-3,
 }

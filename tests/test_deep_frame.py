@@ -33,7 +33,6 @@ SMALL: dict[str, Any] = {
     "hidden_layer_sizes": (5,),
     "max_epochs": 3,
     "batch_size": 30,
-    "device": "cpu",
     "random_state": 0,
 }
 

@@ -16,7 +16,7 @@ from mvcca import Views, load, save  # noqa: E402
 from mvcca.deep import DCCA, L0CCA, MSDS, CorrAE, CorrNet, DeepSM, EncoderCCA  # noqa: E402
 from mvcca.deep.layers import Standardize  # noqa: E402
 
-SMALL = {"batch_size": 40, "max_epochs": 2, "device": "cpu", "random_state": 0}
+SMALL = {"batch_size": 40, "max_epochs": 2, "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (8,)}
 WIDTHS = {"image": 5, "text": 4}
 N = 120

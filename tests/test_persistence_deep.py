@@ -37,7 +37,7 @@ from mvcca.deep.objectives import SoftHGRLoss, TraceNormLoss  # noqa: E402
 from mvcca.machine.archive import ModelFileError, read_archive, write_archive  # noqa: E402
 from mvcca.persistence import load, save  # noqa: E402
 
-SMALL = {"max_epochs": 2, "batch_size": 40, "device": "cpu", "random_state": 0}
+SMALL = {"max_epochs": 2, "batch_size": 40, "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (5,)}
 
 
@@ -360,6 +360,15 @@ FORGED = {  # parts of a fitted model, which ask for other networks than those o
     "another code": {"callbacks": [node("Code", parameter="os.system", text="true")]},
     "a training that is none": {"_statistic": node("TrainingState", tree=3)},
 }
+
+
+def test_a_file_may_name_a_device_as_those_of_earlier_versions_do(path):
+    model = fitted(FIRST)
+    save(model, path)
+    arrays, content = read_archive(path)
+    content["model"]["parts"]["device"] = "cuda:3"
+    write_archive(path, arrays, content)
+    assert_equal(load(path).transform(blocks()), model.transform(blocks()))
 
 
 @pytest.mark.parametrize("parts", FORGED.values(), ids=FORGED)

@@ -41,9 +41,9 @@ def all_or_nothing(fit: Fit) -> Fit:
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         before, config = dict(self.__dict__), get_config()
         try:
-            if config.checkpoint is None and config.device is None:
+            if config.checkpoint is None and config.rows_device is None:
                 return fit(self, *args, **kwargs)
-            with checkpoint_of_fit(), working_on(config.device):
+            with checkpoint_of_fit(), working_on(config.rows_device):
                 return fit(self, *args, **kwargs)
         except BaseException:
             self.__dict__.clear()

@@ -71,7 +71,8 @@ class DeepEstimator(MultiViewEstimator):
     """Base of the deep estimators: one network per view, and an ending that gives the scores.
 
     Methods define networks, an objective and an ending, and may have other defaults than those
-    given here; their signatures show them.
+    given here; their signatures show them. Networks train on the device that
+    `mvcca.config_context` names, or else on a GPU if torch finds one.
 
     Parameters
     ----------
@@ -118,8 +119,6 @@ class DeepEstimator(MultiViewEstimator):
         Run the networks in bfloat16 wherever torch considers it safe. This is faster only on
         hardware with instructions for bfloat16, such as recent GPUs and processors with AMX; other
         processors emulate it, and take two to three times as long as in float32.
-    device : str, default="auto"
-        Device to train on: "cpu", "cuda", "cuda:1" or "mps"; "auto" uses a GPU if torch finds one.
     random_state : int, RandomState or None, default=None
         Seed of the initial weights, the batches and the validation split. The global generators of
         torch and NumPy are left unchanged.
@@ -165,7 +164,6 @@ class DeepEstimator(MultiViewEstimator):
     monitor: Any = parameter("valid_loss", one_of(*MONITORED), callable)
     callbacks: Sequence[Callback] = parameter((), "array-like")
     mixed_precision: bool = parameter(False, "boolean")
-    device: str = parameter("auto", str)
     random_state: Any = parameter(None, "random_state")
 
     # Not annotated: annotated attributes are parameters of the constructor.
@@ -601,7 +599,7 @@ class DeepEstimator(MultiViewEstimator):
 
     def _decisive_params(self) -> dict[str, Any]:
         """Parameters that decide the course of a training, with "auto" epochs as a number."""
-        free = {"max_epochs", "callbacks", "device", "random_state"}
+        free = {"max_epochs", "callbacks", "random_state"}
         params = {n: v for n, v in self.get_params(deep=False).items() if n not in free}
         return params | ({"max_epochs": self._setting("max_epochs")} if self._is_scheduled else {})
 
