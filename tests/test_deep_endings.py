@@ -15,7 +15,7 @@ from mvcca.datasets import make_gaussian_views  # noqa: E402
 from mvcca.deep import CCAL, EncoderCCA  # noqa: E402
 from mvcca.deep.callbacks import ValidationScore  # noqa: E402
 from mvcca.deep.encoders import Encoders  # noqa: E402
-from mvcca.deep.endings import AsTrained, LinearCCA  # noqa: E402
+from mvcca.deep.endings import as_trained, linear_cca  # noqa: E402
 from mvcca.deep.layers import CCALayer  # noqa: E402
 from mvcca.deep.objectives import RankingLoss  # noqa: E402
 from mvcca.deep.samplers import ShuffledBatches  # noqa: E402
@@ -170,7 +170,7 @@ def test_only_endings_that_learn_read_training_rows_to_monitor(ending):
         sampler=ShuffledBatches(100),
         monitor="valid_mrr",
         callbacks=[
-            ValidationScore("mrr", LinearCCA(3, 1e-3) if ending == "linear_cca" else AsTrained())
+            ValidationScore("mrr", linear_cca(3, 1e-3) if ending == "linear_cca" else as_trained())
         ],
     ).train(TRAIN, 2, TEST)
     read = RowsSeen.count / (2 * 2)  # in an epoch, of a view

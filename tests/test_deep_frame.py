@@ -234,9 +234,9 @@ def test_the_best_epoch_is_that_of_what_is_monitored():
 
     class Ends(EncoderCCA):
         def _ending(self):
-            from mvcca.deep.endings import AsTrained
+            from mvcca.deep.endings import as_trained
 
-            return AsTrained()
+            return as_trained()
 
     found = {}
     for monitor in ("valid_loss", "valid_mrr", first_coordinates_agree):

@@ -14,7 +14,7 @@ from mvcca.deep._bases.parameters import NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import MONITORED
-from mvcca.deep.endings import Ending, LinearCCA
+from mvcca.deep.endings import Ending, linear_cca
 from mvcca.deep.trainer import Trainer
 from mvcca.problem.expected import expected_moments
 from mvcca.statistics import Moments
@@ -78,7 +78,7 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
         return super()._setting(name)
 
     def _ending(self) -> Ending:
-        return LinearCCA(self.n_components, self._final_reg())
+        return linear_cca(self.n_components, self._final_reg())
 
     def _final_reg(self) -> float | Mapping[str, float]:
         return self.reg

@@ -48,7 +48,7 @@ from mvcca.deep.callbacks import (
     in_double,
 )
 from mvcca.deep.encoders import Encoders, takes_integers
-from mvcca.deep.endings import AsTrained, Ending, ending_after
+from mvcca.deep.endings import Ending, as_trained, ending_after
 from mvcca.deep.layers import Standardize
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.machine.config import block_slices, get_config
@@ -351,7 +351,7 @@ class DeepEstimator(MultiViewEstimator):
 
     def _ending(self) -> Ending:
         """How outputs of the networks become scores: by default as they are, ranked by cosine."""
-        return AsTrained()
+        return as_trained()
 
     def _final_reg(self) -> float | Mapping[str, float]:
         """Ridge of the linear CCA that ends the fit, or measures total correlation."""
@@ -608,17 +608,17 @@ class DeepEstimator(MultiViewEstimator):
         encoders = trainer.encoders
         widths = _output_widths(encoders, views)
         ending = ending_after(trainer.best_epoch, self._ending(), encoders.solution)
-        moments = self._moments(trainer, views, widths) if ending.learns else None
+        moments = None if ending.maps is None else self._moments(trainer, views, widths)
         if moments is None:
             self._check_outputs(encoders, views, widths)
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders.whole[name].eval() for name in views.names}
         own = () if self.encoders is None else views.names
         self._probe_rows = {name: few_rows(views[name]) for name in own}
-        if moments is None or (maps := ending.maps(trainer.objective, views, moments)) is None:
+        if ending.maps is None or moments is None:
             self.n_components_ = common_width(widths)
         else:
-            self.__dict__.update(maps.attributes())
+            self.__dict__.update(ending.maps(trainer.objective, views, moments).attributes())
         self._statistic = TrainingState.of(trainer, self._decisive_params())
         self.best_epoch_ = trainer.best_epoch
         self.history_ = history_of(trainer)
