@@ -199,21 +199,6 @@ class LinearEstimator(MultiViewEstimator):
     means_: dict[str, np.ndarray]
     maps_: Maps
 
-    def variates(self, X: Any, y: Any = None) -> Any:
-        """Project rows as `transform` does, without the factors λ^power.
-
-        Parameters
-        ----------
-        X, y
-            As for `transform`.
-
-        Returns
-        -------
-        variates : same container as X
-            The scores of `transform` for ``power=0``, and for methods without that parameter.
-        """
-        return projected(self, X, y, "variates")
-
     def _keep(self, maps: Maps) -> None:
         """Set the fitted attributes."""
         self.__dict__.update(maps.attributes())
