@@ -113,8 +113,8 @@ def test_corrnet_makes_hidden_units_of_either_view_correlate_on_new_rows():
     Z = rng.standard_normal((900, 3))
     views = Views([1 / (1 + np.exp(-Z @ rng.standard_normal((3, d)))) for d in (8, 7)])
     options = {"output_activation": "sigmoid", **SMALL, "max_epochs": 15, "batch_size": 100}
-    h = CorrNet(4, **options).fit(views[:600]).encode(views[600:])
-    apart = CorrNet(4, correlation=0.0, **options).fit(views[:600]).encode(views[600:])
+    h = CorrNet(4, **options).fit(views[:600]).project(views[600:], "encode")
+    apart = CorrNet(4, correlation=0.0, **options).fit(views[:600]).project(views[600:], "encode")
     together = column_correlations(h["view0"], h["view1"]).sum()
     assert together > 3.6
     assert together > column_correlations(apart["view0"], apart["view1"]).sum()
@@ -162,7 +162,7 @@ def test_scales_are_those_with_which_the_network_gives_its_outputs(estimator):
 @every_estimator
 def test_the_ending_is_linear_cca_of_what_the_networks_make_of_all_rows(estimator):
     model = clone(estimator).fit(blocks())
-    inner = {name: H.astype(float) for name, H in model.encode(blocks()).items()}
+    inner = {name: H.astype(float) for name, H in model.project(blocks(), "encode").items()}
     linear = MVCCA(2, reg=1e-4).fit(inner)
     np.testing.assert_allclose(
         model.canonical_correlations_, linear.canonical_correlations_, rtol=1e-6
@@ -372,7 +372,7 @@ def test_more_components_than_rows_are_clipped_with_a_warning(estimator):
     with pytest.warns(UserWarning, match="n_components=1000000000 is more than these"):
         model = clone(estimator).set_params(n_components=10**9).fit(blocks())
     assert model.n_components_ <= 79
-    assert model.encode(blocks())["image"].shape == (80, 79)
+    assert model.project(blocks(), "encode")["image"].shape == (80, 79)
 
 
 @pytest.mark.parametrize("estimator", WHITENING, ids=lambda e: type(e).__name__)

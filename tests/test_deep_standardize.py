@@ -105,7 +105,7 @@ def test_networks_of_a_model_take_rows_as_they_are():
     assert isinstance(model.encoders_["image"][0], Standardize)
     with torch.no_grad():
         found = model.encoders_["image"](torch.tensor(X["image"]))
-    np.testing.assert_allclose(found.numpy(), model.encode(X)["image"], atol=1e-6)
+    np.testing.assert_allclose(found.numpy(), model.project(X, "encode")["image"], atol=1e-6)
 
 
 @pytest.mark.parametrize("given", ["dense", "sparse", "float32", "unpaired"])

@@ -284,5 +284,5 @@ def test_networks_that_win_over_linear_cca_keep_nothing_of_it(start, monkeypatch
     assert model.start_ == start
     assert model.maps_ is None
     for name, scores in model.transform(VIEWS).items():
-        np.testing.assert_array_equal(scores, model.encode(VIEWS)[name])
+        np.testing.assert_array_equal(scores, model.project(VIEWS, "encode")[name])
     assert model.retrieval_ranking == ("transform", "cosine")

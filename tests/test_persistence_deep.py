@@ -115,7 +115,7 @@ def assert_same(back: Any, model: Any) -> None:
     """Bitwise the same of rows that both have not seen, and the same table but for the time."""
     for name, rows in blocks(seed=1).items():
         for way in ("transform", "encode"):
-            one, other = (getattr(each, way)({name: rows})[name] for each in (back, model))
+            one, other = (each.project({name: rows}, way)[name] for each in (back, model))
             assert_equal(one, other)
     columns = model.history_.keys() - {"seconds"}
     assert back.history_.keys() - {"seconds"} == columns
@@ -204,7 +204,9 @@ CALLBACKS = [EarlyStopping(3), Refinement(5, 2, 1, 0.5), TotalCorrelation(1, 0.1
 def test_callbacks_come_back_with_their_parameters(callback, path):
     back = there_and_back(DCCA(callbacks=(callback,), start="random"), path).callbacks[0]
     assert type(back) is type(callback)
-    assert vars(back) == vars(callback)
+    own, other = vars(back), vars(callback)
+    assert own.keys() == other.keys()  # an ending is made of the other values
+    assert all(own[name] == other[name] for name in own.keys() - {"ending"})
 
 
 @pytest.mark.parametrize("objective", [TraceNormLoss({"a": 0.1, "b": 1}), SoftHGRLoss()])

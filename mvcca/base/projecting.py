@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
-from mvcca.base.fitted_views import checked_views
+from mvcca.base.fitted_views import as_fitted_views, checked_views
 from mvcca.base.requirements import Requirements
 from mvcca.problem import Maps
 from mvcca.problem.expected import Expected
@@ -65,7 +65,7 @@ class ProjectsRows:
         assert maps is not None
         return partial(maps.project, name)
 
-    def project(self, views: Views, method: str = "transform") -> dict[str, Any]:
+    def project(self, views: Any, method: str = "transform") -> dict[str, Any]:
         """Project the rows of `Views` and return the scores by view.
 
         Code that holds `Views`, such as rankings and comparisons, calls this instead of
@@ -74,12 +74,12 @@ class ProjectsRows:
 
         Parameters
         ----------
-        views : Views
+        views : Views or mapping
             Any of the fitted views, paired or not; a view in which no object is seen may be empty.
         method : str, default="transform"
-            Name of the method whose scores to compute: "transform"; "variates", which are those of
-            "transform" without the factors λ^power; or the method that `retrieval_ranking`
-            declares.
+            What to compute: "transform"; "variates", the scores of "transform" without the factors
+            λ^power; of networks also "encode", their outputs without a final linear CCA, float32;
+            or the method that `retrieval_ranking` declares.
 
         Returns
         -------
@@ -96,6 +96,7 @@ class ProjectsRows:
             from sklearn.utils.validation import check_is_fitted
 
             check_is_fitted(self)  # raises; it takes longer than to project a query
+        views = as_fitted_views(self, views)
         return scores_by_view(self, checked_views(self, views, allow_empty=True), method)
 
 

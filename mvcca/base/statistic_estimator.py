@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -47,8 +46,6 @@ from mvcca.problem import (
 )
 from mvcca.statistics import OF_HOLES, Moments, PairMoments
 from mvcca.views import Views
-
-T = TypeVar("T")
 
 
 class StatisticEstimator(LinearEstimator):
@@ -398,7 +395,7 @@ class StatisticEstimator(LinearEstimator):
         if is_searched:
             tune(self, rows)
         else:
-            self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
+            climb(self.in_basis(rows), lambda rows: self.learn(rows, self.statistic_of(rows)))
 
     def _bytes_of_matrices(self, views: Views) -> float:
         """Memory that a fit needs beside the rows."""
@@ -412,16 +409,15 @@ class StatisticEstimator(LinearEstimator):
         of_cca = all(getattr(own, name) is getattr(base, name) for name in methods)
         return of_cca and self.confounds is None and self.missing == "error"
 
-    def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
-        """The result of `learn` for rows in a basis and a precision that suffice for the method."""
+    def in_basis(self, rows: Rows) -> Rows:
+        """The same rows in a basis that suffices for the method, to `climb` with."""
         if self.missing != "error":  # rows with holes span no space, and are added up in float64
-            return learn(rows)
-        return climb(
-            rows if self.requires.features else rows.in_row_space(),
-            learn,
+            return rows.read(float32=False, decompose=False)
+        keeps_features = self.requires.features
+        return (rows if keeps_features else rows.in_row_space()).read(
             # Differences of covariances, as of residuals, have fewer digits than each.
             float32=not self.requires.float64 and self.confounds is None,
-            decompose=not self.requires.features,
+            decompose=not keeps_features,
         )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -80,11 +80,10 @@ def linear_cca(n_components: int | None, reg: float | Mapping[str, float]) -> En
     reg : float or mapping of str to float
         Ridge, as in `mvcca.MVCCA`.
     """
-    options = {"n_components": n_components, "reg": reg}
     return Ending(
         MVCCA.retrieval_ranking,
-        partial(_linear_maps, **options),
-        partial(_linear_maps_of_sample, **options),
+        partial(_linear_maps, n_components=n_components, reg=reg),
+        partial(_linear_maps_of_sample, n_components=n_components, reg=reg),
     )
 
 

@@ -24,6 +24,7 @@ from mvcca.problem import (
     Maps,
     Rows,
     check_variance,
+    climb,
     correlation_shrinkage,
 )
 from mvcca.problem.ascent import BlockMethod, Limit, Links, Solution
@@ -496,7 +497,7 @@ class RGCCA(RescaledEstimator):
             self._learn_posed(rows, self.posed_by_products(rows))
             return
         check_memory(self, rows.views)
-        self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
+        climb(self.in_basis(rows), lambda rows: self.learn(rows, self.statistic_of(rows)))
 
 
 def links_of(design: Any, names: Sequence[str], superblock: bool = False) -> Links:

@@ -21,7 +21,7 @@ from mvcca.model_selection.search import Choice, Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched
-from mvcca.problem import Problem, Rows, components_to_search
+from mvcca.problem import Problem, Rows, climb, components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
@@ -55,11 +55,11 @@ def tune(estimator: Any, rows: Rows) -> None:
         return replace(own, rows=rows, parts=replace(own.parts, rows=rows))
 
     def tried(rows: Rows, settings: Sequence[Setting]) -> Trials:
-        found: Trials = estimator.precisely(rows, lambda own: search(source(own), settings))
-        return found
+        return climb(estimator.in_basis(rows), lambda own: search(source(own), settings))
 
     if rows.reading.units is None:
-        rows = estimator.precisely(rows, lambda own: _with_units(estimator, rows, source(own)))
+        found = estimator.in_basis(rows)
+        rows = climb(found, lambda own: _with_units(estimator, rows, source(own)))
     choice, rows = _choose_with_units(estimator, rows, tried)
 
     def learn(rows: Rows) -> None:
@@ -71,7 +71,7 @@ def tune(estimator: Any, rows: Rows) -> None:
         if asks_questions(estimator, whole.widths(), goal):
             keep_questions(estimator, estimator.posed(whole, statistic), own)
 
-    estimator.precisely(rows, learn)
+    climb(estimator.in_basis(rows), learn)
     _keep(choice, estimator)
 
 
@@ -89,7 +89,7 @@ def solve_questions(estimator: Any, views: Views) -> None:
     rows = model.open_rows(views, None, None)
     model.ranking_ = estimator.ranking_
     folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
-    model.precisely(rows, learn)
+    climb(model.in_basis(rows), learn)
     estimator.questions_ = model.questions_
 
 

@@ -88,7 +88,7 @@ def check_attributes(model: Any) -> None:
         raise TypeError(f"view_names_ is {names!r}")
     for name in names:
         if not hasattr(model, "weights_") and (
-            hasattr(model, "encode") or hasattr(model, "predictors_")
+            hasattr(model, "encoders_") or hasattr(model, "predictors_")
         ):
             continue  # outputs of networks or predictors are the scores
         n_in = len(model.weights_[name])

@@ -93,7 +93,8 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
         is_enough = validation is not None and len(validation.views) >= _LEAST_VALIDATION_ROWS
         if validation is None or not is_enough or not hasattr(self, "expected_correlations_"):
             return
-        blocks = {name: np.asarray(Z, float) for name, Z in self.encode(validation.views).items()}
+        outputs = self.project(validation.views, "encode")
+        blocks = {name: np.asarray(Z, float) for name, Z in outputs.items()}
         moments = Moments.of(validation.views.replace(blocks))
         maps, expected = self.maps_, expected_moments(self.weights_, moments.by_pair())
         if maps is not None and expected is not None:

@@ -21,7 +21,6 @@ from torch import Generator, nn
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_fit, open_views, repeated_views
 from mvcca.base.label_checks import check_labels
-from mvcca.base.projection import projected
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import few
 from mvcca.deep._bases.parameters import (
@@ -279,23 +278,8 @@ class DeepEstimator(MultiViewEstimator):
         trainer.train(sample, 1)
         return self._finish(trainer, sample.views)
 
-    def encode(self, X: Any, y: Any = None) -> Any:
-        """Apply the networks alone, without a final linear CCA.
-
-        Parameters
-        ----------
-        X, y
-            As in `transform`.
-
-        Returns
-        -------
-        representations : same container as X
-            float32 matrices of shape (n_rows, n_scores), the outputs of each view's network.
-        """
-        return projected(self, X, y, "encode")
-
     def _encode_of(self, views: Views) -> dict[str, Any]:
-        """The representations of checked views."""
+        """Outputs of the networks for checked views, which ``project(views, "encode")`` returns."""
         return {name: encoded(self.encoders_[name], name, X) for name, X in views.items()}
 
     @property
