@@ -450,7 +450,7 @@ def test_networks_refuse_a_device_that_only_cupy_finds(device, kind, message, mo
     monkeypatch.setattr(devices, "_find", lambda _: ("CuPy", None, 0))
     monkeypatch.setattr("mvcca.base.estimator.working_on", lambda _: nullcontext())
     with pytest.raises(kind, match=re.escape(message)), config_context(device=device):
-        DCCA(**SMALL).fit(blocks())
+        DCCA(**SMALL, start="random").fit(blocks())
 
 
 class Places(Callback):
@@ -463,7 +463,7 @@ class Places(Callback):
 
 
 def test_networks_train_on_the_configured_device():
-    model = DCCA(**SMALL, callbacks=[Places()])
+    model = DCCA(**SMALL, start="random", callbacks=[Places()])
     plain = clone(model).fit(blocks())
     with config_context(device="torch:cpu"):
         assert_equal_scores(model.fit(blocks()), plain, blocks())
