@@ -96,7 +96,8 @@ class ProjectsRows:
             from sklearn.utils.validation import check_is_fitted
 
             check_is_fitted(self)  # raises; it takes longer than to project a query
-        views = as_fitted_views(self, views)
+        if not isinstance(views, Views):
+            views = as_fitted_views(self, views)
         return scores_by_view(self, checked_views(self, views, allow_empty=True), method)
 
 

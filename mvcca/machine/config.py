@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = ["Config", "block_slices", "config_context", "get_config", "is_plain", "set_config"]
@@ -57,6 +57,7 @@ class Config:
     progress: bool = False
     checkpoint: str | os.PathLike[str] | None = None
     device: str | None = None
+    rows_device: str | None = field(init=False)  # to which rows of linear methods are copied
 
     def __post_init__(self) -> None:
         if self.block_rows is not None and operator.index(self.block_rows) < 1:
@@ -72,11 +73,8 @@ class Config:
             from mvcca.machine.devices import check_device
 
             check_device(self.device)
-
-    @property
-    def rows_device(self) -> str | None:
-        """Device to which rows of linear methods are copied; None leaves them on the host."""
-        return None if self.device in ("cpu", "mps") else self.device  # mps has no float64
+        on_host = self.device in ("cpu", "mps")  # Apple's GPUs have no float64
+        object.__setattr__(self, "rows_device", None if on_host else self.device)
 
 
 _UNCHANGED: Any = ...  # default of options that keep their value
