@@ -8,6 +8,8 @@ import signal
 import pytest
 from hypothesis import settings
 
+from mvcca.machine.config import set_config
+
 # No test fails because the machine is busy, and two runs try the same examples.
 settings.register_profile("patient", deadline=None, derandomize=True)
 settings.load_profile("patient")
@@ -21,6 +23,7 @@ def pytest_configure(config):
     )
     if home := os.environ.get("MVCCA_DATA"):  # tests change the working directory
         os.environ["MVCCA_DATA"] = os.path.abspath(home)
+    set_config(device="cpu")  # networks train there even if there is a GPU, and repeat bit for bit
     # Shells start background jobs with SIGINT ignored, and processes inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -26,7 +26,6 @@ class Alike:
 _SMALL = {
     "batch_size": 45,
     "max_epochs": 2,
-    "device": "cpu",
     "random_state": 0,
     "hidden_layer_sizes": (16,),
     "width": 16,

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import figures, refuse, run, without_reads
+from commands import fail, figures, refuse, run, without_reads
 from scipy import sparse
 from scipy.io import savemat
 
@@ -673,7 +673,6 @@ def test_no_method_that_can_run_is_an_error_with_all_reasons(capsys):
         ),
         (["--methods", "cca", "--epochs", "2"], "--epochs is not a parameter of cca"),
         (["--methods", "cca", "--hidden", "8"], "--hidden is not a parameter of cca"),
-        (["--methods", "cca", "--device", "cpu"], "--device is not a parameter of cca"),
         (["--hidden", "8,x"], "at least 1, got 'x'"),
         (["--validation-fraction", "1"], "expected a fraction below 1"),
         (["--methods", "cca", "--deep"], "not allowed with argument --methods"),
@@ -694,6 +693,11 @@ def test_no_method_that_can_run_is_an_error_with_all_reasons(capsys):
 def test_a_wrong_argument_is_a_usage_error(capsys, arguments, message):
     views = ["--view", "image=image.npy", "--view", "text=text.npy"]
     assert message in refuse(capsys, "compare", *views, "--labels", "y.npy", *arguments)
+
+
+def test_an_unknown_device_of_a_comparison_is_one_line(capsys):
+    views = ["--view", "image=image.npy", "--view", "text=text.npy"]
+    assert "got 'tpu'" in fail(capsys, "compare", *views, "--methods", "cca", "--device", "tpu")
 
 
 @pytest.mark.parametrize(

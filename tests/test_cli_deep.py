@@ -31,7 +31,7 @@ FIT = ("fit", *VIEWS, "-o", "model.mvcca", "--param", "n_components=2", *OPTIONS
 RANDOM = ("--param", "start=random")  # one training; the choice of a start has tests of its own
 DCCA = (*FIT, "--method", "dcca", "--hidden", 16, *RANDOM)
 
-SMALL = {"max_epochs": 2, "batch_size": 32, "device": "cpu", "random_state": 0}
+SMALL = {"max_epochs": 2, "batch_size": 32, "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (16,)}
 
 
@@ -156,7 +156,7 @@ def test_more_views_than_a_method_takes_are_a_reason(capsys):
 def test_a_device_that_is_not_there_is_one_line(capsys):
     code, out, err = run(capsys, *DCCA, "--device", "cuda:99")
     assert (code, out) == (1, "")
-    assert "--device cuda:99 is not available" in err
+    assert "--device cuda:99 needs an NVIDIA GPU" in err
     assert err.count("\n") == 1
     assert not Path("model.mvcca.partial").exists()
 
@@ -236,7 +236,7 @@ def test_only_the_same_training_resumes_but_on_any_device(capsys, monkeypatch):
     code, _, err = run(capsys, *command, "--batch-size", 40, "--resume")
     assert code == 1
     assert "started with a different --param" in err
-    succeed(capsys, *command, "--device", "auto", "--resume")
+    succeed(capsys, *command, "--device", "torch:cpu", "--resume")
 
 
 def test_epochs_are_told_at_a_terminal_and_nowhere_else(capsys, monkeypatch):

@@ -145,7 +145,7 @@ def test_a_network_of_words_takes_sequences(capsys):
     pytest.importorskip("torch")
     from mvcca.deep import MSDS
 
-    nets = {"max_epochs": 2, "batch_size": 40, "device": "cpu", "random_state": 0}
+    nets = {"max_epochs": 2, "batch_size": 40, "random_state": 0}
     fit = ("fit", *VIEWS, "--method", "msds", "--param", "n_components=3", "-o", "model.mvcca")
     succeed(capsys, *fit, "--epochs", 2, "--batch-size", 40, "--device", "cpu", "--min-count", 9)
     step = PerView({"image": "passthrough", "text": Tokens(min_count=9)})

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mvcca.machine.config import block_slices, config_context, get_config, set_config
+from mvcca.machine.processes import processes
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +113,19 @@ def test_an_unknown_choice_is_refused_by_name():
         config_context(block_size=10),
     ):
         pass
+
+
+@pytest.mark.parametrize("device", ["cpu", None])
+def test_rows_of_linear_methods_stay_on_the_host_without_a_gpu(device):
+    with config_context(device=device):
+        assert get_config().rows_device is None
+
+
+def test_processes_compute_on_the_configured_device():
+    pytest.importorskip("torch")
+    with config_context(device="torch:cpu"), processes(2, None) as submit:
+        assert submit(_device).result() == "torch:cpu"
+
+
+def _device(_):
+    return get_config().device

@@ -68,7 +68,7 @@ def test_part_cca_is_cca_of_residuals_of_the_first_view(methods):
     X, Z = (views[name] - views[name].mean(axis=0) for name in "ac")
     residuals = {"a": X - Z @ lstsq(Z, X)[0], "b": views["b"]}
     expected = CCA(3).fit(residuals)
-    model = methods["PartCCA"](3, given="c").fit(views)
+    model = methods["PartCCA"](3, confounds="c").fit(views)
     assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
     found = model.transform(views)
     for name, scores in expected.transform(residuals).items():

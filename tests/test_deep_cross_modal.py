@@ -39,7 +39,7 @@ from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.encoders import WCNN, Encoders, WordCNN, WordCNNRNN  # noqa: E402
 from mvcca.deep.layers import CCALayer, linear  # noqa: E402
 
-SMALL = {"max_epochs": 3, "batch_size": 30, "device": "cpu", "random_state": 0}
+SMALL = {"max_epochs": 3, "batch_size": 30, "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (6,)}
 pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
 
@@ -91,9 +91,11 @@ def test_parameters_of_the_ranking_loss_reach_it():
 def test_the_refitted_projection_is_linear_cca_of_the_networks_outputs():
     views, new = planted()[0], planted(seed=3)[0]
     model = CCAL(3, **NETS, start="random").fit(views)
-    inner = {n: F.astype(float) for n, F in model.encode(views).items()}
+    inner = {n: F.astype(float) for n, F in model.project(views, "encode").items()}
     linear_cca = CCA(3, reg=1e-3).fit(inner)
-    expected = linear_cca.transform({n: F.astype(float) for n, F in model.encode(new).items()})
+    expected = linear_cca.transform(
+        {n: F.astype(float) for n, F in model.project(new, "encode").items()}
+    )
     for name, scores in model.transform(new).items():
         np.testing.assert_allclose(scores, expected[name], atol=1e-5)
 
@@ -104,7 +106,7 @@ def test_the_stored_projection_is_that_of_the_last_batch_or_the_running_statisti
         3, projection="stored", memory=0.5, callbacks=[Noted()], **NETS, start="random"
     ).fit(views)
     layer = Noted.seen[0].layer
-    inner = model.encode(views)
+    inner = model.project(views, "encode")
     for view, name in enumerate(views):
         with torch.no_grad():
             expected = layer.project(torch.from_numpy(inner[name]), view).numpy()
@@ -176,7 +178,7 @@ def test_the_final_ridge_is_a_parameter_of_its_own():
         model = method(2, reg=1e-3, final_reg=0.5, **options, **NETS).fit(views)
         same = method(2, reg=1e-3, **options, **NETS).fit(views)
         np.testing.assert_array_equal(model.history_["loss"], same.history_["loss"])
-        inner = {n: F.astype(float) for n, F in model.encode(views).items()}
+        inner = {n: F.astype(float) for n, F in model.project(views, "encode").items()}
         expected = CCA(2, reg=0.5).fit(inner).canonical_correlations_
         np.testing.assert_allclose(model.canonical_correlations_, expected, atol=1e-6)
         assert (model.canonical_correlations_ < same.canonical_correlations_).all()
@@ -244,7 +246,7 @@ def test_deep_semantic_matching_learns_from_posteriors_that_round_to_0_and_1(set
         network[0].weight.mul_(1e-3)
         network[0].bias.copy_(torch.tensor([logit, 0.0]))
     model = DeepSM(encoders={"p": network, "q": network}, optimizer="sgd", learning_rate=rate)
-    model.set_params(max_epochs=1, batch_size=80, device="cpu", weight_decay=0.0).fit(views, labels)
+    model.set_params(max_epochs=1, batch_size=80, weight_decay=0.0).fit(views, labels)
     moved = (model.encoders_["p"][0].bias - network[0].bias).abs().max()
     assert moved > 0.01
 
@@ -343,13 +345,15 @@ def test_the_terms_of_ccl_are_its_formulas(activated):
 def test_classifiers_of_ccl_see_scores_before_their_sigmoid():
     views, y = planted()
     model = CCL(3, callbacks=[Inputs()], **NETS).fit(views, y)
-    before, model_scores = Inputs.seen, model.encode(views)
+    before, model_scores = Inputs.seen, model.project(views, "encode")
     for name, scores in model_scores.items():
         torch.testing.assert_close(torch.sigmoid(before[name]), torch.from_numpy(scores))
     encoders = {"image": nn.Linear(8, 3), "text": nn.Sequential(nn.Linear(7, 3), nn.Sigmoid())}
     model = CCL(3, encoders=encoders, callbacks=[Inputs()], **SMALL).fit(views, y)
     assert Inputs.activated == {"text"}
-    torch.testing.assert_close(Inputs.seen["image"], torch.from_numpy(model.encode(views)["image"]))
+    torch.testing.assert_close(
+        Inputs.seen["image"], torch.from_numpy(model.project(views, "encode")["image"])
+    )
 
 
 class Inputs(Callback):
@@ -385,8 +389,8 @@ def test_two_branch_uses_labels_as_neighbours_if_there_are_any():
 def test_devise_maps_to_the_target_and_leaves_it_as_it_is():
     views, y = planted()
     model = DeViSE(target="image", standardize=False, **SMALL).fit(views, y)
-    np.testing.assert_allclose(model.encode(views)["image"], views["image"], rtol=1e-6)
-    scores = DeViSE(target="image", **SMALL).fit(views, y).encode(views)["image"]
+    np.testing.assert_allclose(model.project(views, "encode")["image"], views["image"], rtol=1e-6)
+    scores = DeViSE(target="image", **SMALL).fit(views, y).project(views, "encode")["image"]
     standardized = StandardScaler().fit_transform(views["image"])
     np.testing.assert_allclose(scores, standardized, rtol=1e-5, atol=1e-6)
     assert model.n_components_ == 8

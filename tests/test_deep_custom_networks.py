@@ -23,7 +23,7 @@ from mvcca.deep.encoders import WCNN, WordCNN, WordCNNRNN  # noqa: E402
 from mvcca.deep.layers import StochasticGates  # noqa: E402
 from mvcca.machine.archive import read_archive, write_archive  # noqa: E402
 
-TRAINED = {"max_epochs": 2, "batch_size": 40, "device": "cpu", "random_state": 0}
+TRAINED = {"max_epochs": 2, "batch_size": 40, "random_state": 0}
 
 
 class Twice(nn.Module):

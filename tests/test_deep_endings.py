@@ -15,7 +15,7 @@ from mvcca.datasets import make_gaussian_views  # noqa: E402
 from mvcca.deep import CCAL, EncoderCCA  # noqa: E402
 from mvcca.deep.callbacks import ValidationScore  # noqa: E402
 from mvcca.deep.encoders import Encoders  # noqa: E402
-from mvcca.deep.endings import AsTrained, LinearCCA  # noqa: E402
+from mvcca.deep.endings import as_trained, linear_cca  # noqa: E402
 from mvcca.deep.layers import CCALayer  # noqa: E402
 from mvcca.deep.objectives import RankingLoss  # noqa: E402
 from mvcca.deep.samplers import ShuffledBatches  # noqa: E402
@@ -27,7 +27,6 @@ TRAINED = {
     "hidden_layer_sizes": (12,),
     "max_epochs": 3,
     "batch_size": 100,
-    "device": "cpu",
     "random_state": 0,
     "reg": 1e-3,
 }
@@ -45,7 +44,7 @@ def fitted(ending, objective=None, **parameters):
 
 def test_linear_cca_is_ours_on_the_training_representations():
     model = fitted("linear_cca")
-    cca = CCA(3, reg=1e-3).fit([Z.astype(float) for _, Z in model.encode(TRAIN).items()])
+    cca = CCA(3, reg=1e-3).fit([Z.astype(float) for _, Z in model.project(TRAIN, "encode").items()])
     np.testing.assert_allclose(
         model.canonical_correlations_, cca.canonical_correlations_, atol=1e-6
     )
@@ -54,8 +53,9 @@ def test_linear_cca_is_ours_on_the_training_representations():
 def test_scores_as_trained_are_the_networks_outputs():
     model, linear = fitted("as_trained"), fitted("linear_cca")
     for name, scores in model.transform(TEST).items():
-        np.testing.assert_array_equal(scores, model.encode(TEST)[name])
-        np.testing.assert_array_equal(scores, linear.encode(TEST)[name])  # of the same training
+        np.testing.assert_array_equal(scores, model.project(TEST, "encode")[name])
+        of_linear = linear.project(TEST, "encode")[name]  # of the same training
+        np.testing.assert_array_equal(scores, of_linear)
     assert not hasattr(model, "weights_")
     assert model.retrieval_ranking == ("transform", "cosine")
 
@@ -71,7 +71,7 @@ def test_the_projection_of_the_layer_is_the_one_it_stored():
     objective = Kept(0.5, symmetric=False, reduction="mean", layer=CCALayer(3))
     model = fitted("cca_layer", objective)
     layer = seen[-1].layer.eval()
-    for view, (name, H) in enumerate(model.encode(TEST).items()):
+    for view, (name, H) in enumerate(model.project(TEST, "encode").items()):
         expected = layer.project(torch.from_numpy(H), view).detach().numpy()
         found = model.transform(TEST)[name]
         np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
@@ -171,7 +171,7 @@ def test_only_endings_that_learn_read_training_rows_to_monitor(ending):
         sampler=ShuffledBatches(100),
         monitor="valid_mrr",
         callbacks=[
-            ValidationScore("mrr", LinearCCA(3, 1e-3) if ending == "linear_cca" else AsTrained())
+            ValidationScore("mrr", linear_cca(3, 1e-3) if ending == "linear_cca" else as_trained())
         ],
     ).train(TRAIN, 2, TEST)
     read = RowsSeen.count / (2 * 2)  # in an epoch, of a view

@@ -6,6 +6,9 @@ That they are as all estimators are is asked in tests/test_contract.py.
 from __future__ import annotations
 
 import pickle
+import re
+from contextlib import nullcontext
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
-from deep_estimators import Interrupt, blocks  # noqa: E402
+from deep_estimators import Interrupt, assert_equal_scores, blocks  # noqa: E402
 from torch import nn  # noqa: E402
 
 from mvcca import CCA, MVCCA, Views, config_context  # noqa: E402
@@ -29,8 +32,9 @@ from mvcca.deep import (  # noqa: E402
     SoftCCA,
     SoftHGR,
 )
-from mvcca.deep.callbacks import TotalCorrelation  # noqa: E402
+from mvcca.deep.callbacks import Callback, TotalCorrelation  # noqa: E402
 from mvcca.deep.layers import DynamicallyScaledLinear  # noqa: E402
+from mvcca.machine import devices  # noqa: E402
 from mvcca.measures import column_correlations  # noqa: E402
 
 
@@ -40,7 +44,7 @@ def alike(scores, batch):  # noqa: ARG001, the signature of objectives
     return sum((first - other).square().mean() for other in others)
 
 
-SMALL = {"max_epochs": 2, "batch_size": 40, "device": "cpu", "random_state": 0}
+SMALL = {"max_epochs": 2, "batch_size": 40, "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (5,)}
 ESTIMATORS = [
     DCCA(**NETS, start="random"),
@@ -86,7 +90,6 @@ def test_linear_networks_find_linear_ccas_total_correlation():
         batch_size=500,
         max_epochs=20,
         learning_rate=1e-2,
-        device="cpu",
         random_state=0,
         start="random",
     ).fit(train)
@@ -101,7 +104,6 @@ NONLINEAR = {
     "batch_size": 100,
     "max_epochs": 25,
     "learning_rate": 1e-2,
-    "device": "cpu",
     "random_state": 0,
 }
 
@@ -111,8 +113,8 @@ def test_corrnet_makes_hidden_units_of_either_view_correlate_on_new_rows():
     Z = rng.standard_normal((900, 3))
     views = Views([1 / (1 + np.exp(-Z @ rng.standard_normal((3, d)))) for d in (8, 7)])
     options = {"output_activation": "sigmoid", **SMALL, "max_epochs": 15, "batch_size": 100}
-    h = CorrNet(4, **options).fit(views[:600]).encode(views[600:])
-    apart = CorrNet(4, correlation=0.0, **options).fit(views[:600]).encode(views[600:])
+    h = CorrNet(4, **options).fit(views[:600]).project(views[600:], "encode")
+    apart = CorrNet(4, correlation=0.0, **options).fit(views[:600]).project(views[600:], "encode")
     together = column_correlations(h["view0"], h["view1"]).sum()
     assert together > 3.6
     assert together > column_correlations(apart["view0"], apart["view1"]).sum()
@@ -160,7 +162,7 @@ def test_scales_are_those_with_which_the_network_gives_its_outputs(estimator):
 @every_estimator
 def test_the_ending_is_linear_cca_of_what_the_networks_make_of_all_rows(estimator):
     model = clone(estimator).fit(blocks())
-    inner = {name: H.astype(float) for name, H in model.encode(blocks()).items()}
+    inner = {name: H.astype(float) for name, H in model.project(blocks(), "encode").items()}
     linear = MVCCA(2, reg=1e-4).fit(inner)
     np.testing.assert_allclose(
         model.canonical_correlations_, linear.canonical_correlations_, rtol=1e-6
@@ -370,7 +372,7 @@ def test_more_components_than_rows_are_clipped_with_a_warning(estimator):
     with pytest.warns(UserWarning, match="n_components=1000000000 is more than these"):
         model = clone(estimator).set_params(n_components=10**9).fit(blocks())
     assert model.n_components_ <= 79
-    assert model.encode(blocks())["image"].shape == (80, 79)
+    assert model.project(blocks(), "encode")["image"].shape == (80, 79)
 
 
 @pytest.mark.parametrize("estimator", WHITENING, ids=lambda e: type(e).__name__)
@@ -423,9 +425,6 @@ REFUSED = {  # parameters of DCCA; what differs in a call of fit
     "half a unit": ({"hidden_layer_sizes": (2.5,)}, {}, HIDDEN),
     "less than no units": ({"hidden_layer_sizes": (-1,)}, {}, HIDDEN),
     "no units in a view": ({"hidden_layer_sizes": {"image": (3,), "text": (0,)}}, {}, HIDDEN),
-    "an unknown device": ({"device": "tpu9"}, {}, "device"),
-    "a missing device": ({"device": "cuda:77"}, {}, "device"),
-    "a device without numbers": ({"device": "meta"}, {}, "device"),
     "few rows in a batch": (
         {"batch_size": 4, "n_components": 5}, {}, "A batch of 4 rows is too small"
     ),
@@ -438,6 +437,39 @@ def test_what_does_not_fit_is_refused(parameters, given, message):
     model = DCCA(**SMALL, start="random").set_params(**sizes | parameters)
     with pytest.raises((ValueError, TypeError, RuntimeError), match=message):
         model.fit(**{"X": blocks()} | given)
+
+
+@pytest.mark.parametrize(
+    ("device", "kind", "message"),
+    [
+        ("cupy:0", ValueError, "device='cupy:0' asks for CuPy. Use device='cuda'"),
+        ("cuda:77", RuntimeError, "device='cuda:77' is a GPU that torch does not find"),
+    ],
+)
+def test_networks_refuse_a_device_that_only_cupy_finds(device, kind, message, monkeypatch):
+    monkeypatch.setattr(devices, "_find", lambda _: ("CuPy", None, 0))
+    monkeypatch.setattr("mvcca.base.estimator.working_on", lambda _: nullcontext())
+    with pytest.raises(kind, match=re.escape(message)), config_context(device=device):
+        DCCA(**SMALL, start="random").fit(blocks())
+
+
+class Places(Callback):
+    """Where networks are trained."""
+
+    seen: ClassVar[list[str]] = []
+
+    def on_train_begin(self, trainer):
+        self.seen.append(trainer.device.type)
+
+
+def test_networks_train_on_the_configured_device():
+    model = DCCA(**SMALL, start="random", callbacks=[Places()])
+    plain = clone(model).fit(blocks())
+    with config_context(device="torch:cpu"):
+        assert_equal_scores(model.fit(blocks()), plain, blocks())
+    with config_context(device=None):
+        model.fit(blocks())
+    assert Places.seen == ["cpu", "cpu", "cuda" if torch.cuda.is_available() else "cpu"]
 
 
 def test_views_and_layers_that_a_method_cannot_do_without_are_named():

@@ -33,7 +33,6 @@ SMALL: dict[str, Any] = {
     "hidden_layer_sizes": (5,),
     "max_epochs": 3,
     "batch_size": 30,
-    "device": "cpu",
     "random_state": 0,
 }
 
@@ -235,9 +234,9 @@ def test_the_best_epoch_is_that_of_what_is_monitored():
 
     class Ends(EncoderCCA):
         def _ending(self):
-            from mvcca.deep.endings import AsTrained
+            from mvcca.deep.endings import as_trained
 
-            return AsTrained()
+            return as_trained()
 
     found = {}
     for monitor in ("valid_loss", "valid_mrr", first_coordinates_agree):

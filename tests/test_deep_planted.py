@@ -24,7 +24,6 @@ TRAINED = {
     "learning_rate": 1e-2,
     "optimizer": "adam",
     "weight_decay": 0.0,
-    "device": "cpu",
     "random_state": 0,
 }
 NET = {"hidden_layer_sizes": (64,), "max_epochs": 30, **TRAINED}

@@ -23,7 +23,7 @@ from mvcca.deep._training.training import Training  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.views import Views  # noqa: E402
 
-SMALL = {"max_epochs": 2, "batch_size": 30, "device": "cpu", "random_state": 0}
+SMALL = {"max_epochs": 2, "batch_size": 30, "random_state": 0}
 STATES = [torch.tensor(h, dtype=torch.float64) for h in itertools.product((0, 1), repeat=3)]
 KINDS = ("bernoulli", "gaussian", "replicated_softmax")
 
@@ -240,7 +240,7 @@ def test_machines_start_the_layers_and_their_transposes_the_decoders(estimator):
 
 
 def test_machines_lower_the_loss_that_an_autoencoder_starts_from():
-    options = {"hidden_layer_sizes": (16,), "random_state": 0, "max_epochs": 1, "device": "cpu"}
+    options = {"hidden_layer_sizes": (16,), "random_state": 0, "max_epochs": 1}
     model = CorrAE(8, correspondence=0.0, learning_rate=3e-3, **options).fit(blocks(600))
     started = clone(model).set_params(pretraining="rbm").fit(blocks(600))
     assert started.history_["loss"][0] < 0.8 * model.history_["loss"][0]

@@ -77,7 +77,6 @@ def our_training(n_epochs: int, monkeypatch: Any) -> tuple[DCCA, list[np.ndarray
             max_epochs=n_epochs,
             optimizer="adam",
             weight_decay=0.0,
-            device="cpu",
             random_state=0,
         ).fit(TRAIN)
     assert len(orders) == n_epochs

@@ -27,7 +27,6 @@ SMALL: dict[str, Any] = {
     "max_epochs": 3,
     "batch_size": 30,
     "hidden_layer_sizes": (5,),
-    "device": "cpu",
     "random_state": 0,
 }
 SAMPLE, PAIRS, CODES = SAM(**SMALL), MSDS(**SMALL, start="random"), CorrAE(**SMALL)
@@ -283,9 +282,7 @@ def test_on_separable_pairs_the_published_loss_reaches_its_floor_and_never_falls
     y = np.arange(40) % 2
     X = {n: np.where(y, 1.0, -1.0)[:, None] + 0.01 * rng.standard_normal((40, 3)) for n in "ab"}
 
-    model = MSDS(
-        2, n_negatives=1, batch_size=2, max_epochs=1, device="cpu", random_state=0, start="random"
-    )
+    model = MSDS(2, n_negatives=1, batch_size=2, max_epochs=1, random_state=0, start="random")
     floor = math.log(1 + math.exp(-2))
     model.set_params(max_epochs=30, learning_rate=0.05, weight_decay=0.0).fit(X)
     assert (model.history_["loss"] > floor).all()
@@ -324,7 +321,6 @@ def test_token_sequences_get_a_network_of_words():
         batch_size=50,
         learning_rate={"image": 1e-3, "text": 3e-3},
         hidden_layer_sizes=(32,),
-        device="cpu",
         random_state=0,
         start="random",
     ).fit(X)

@@ -15,7 +15,7 @@ from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.views import Labels  # noqa: E402
 
 METHODS = [SAM, DeepSM, ACMR, CCL]
-TINY = {"hidden_layer_sizes": (8,), "max_epochs": 15, "random_state": 0, "device": "cpu"}
+TINY = {"hidden_layer_sizes": (8,), "max_epochs": 15, "random_state": 0}
 
 
 def labelled(units: bool, n: int = 300, seed: int = 0) -> tuple[Views, np.ndarray]:

@@ -16,7 +16,7 @@ from mvcca import Views, load, save  # noqa: E402
 from mvcca.deep import DCCA, L0CCA, MSDS, CorrAE, CorrNet, DeepSM, EncoderCCA  # noqa: E402
 from mvcca.deep.layers import Standardize  # noqa: E402
 
-SMALL = {"batch_size": 40, "max_epochs": 2, "device": "cpu", "random_state": 0}
+SMALL = {"batch_size": 40, "max_epochs": 2, "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (8,)}
 WIDTHS = {"image": 5, "text": 4}
 N = 120
@@ -105,7 +105,7 @@ def test_networks_of_a_model_take_rows_as_they_are():
     assert isinstance(model.encoders_["image"][0], Standardize)
     with torch.no_grad():
         found = model.encoders_["image"](torch.tensor(X["image"]))
-    np.testing.assert_allclose(found.numpy(), model.encode(X)["image"], atol=1e-6)
+    np.testing.assert_allclose(found.numpy(), model.project(X, "encode")["image"], atol=1e-6)
 
 
 @pytest.mark.parametrize("given", ["dense", "sparse", "float32", "unpaired"])

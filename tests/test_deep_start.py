@@ -22,7 +22,7 @@ from mvcca.deep.callbacks import Refinement  # noqa: E402
 from mvcca.deep.encoders import Standardize, mlp  # noqa: E402
 from mvcca.deep.objectives import Batch, CLIPLoss  # noqa: E402
 
-TINY = {"hidden_layer_sizes": (4,), "batch_size": 60, "random_state": 0, "device": "cpu"}
+TINY = {"hidden_layer_sizes": (4,), "batch_size": 60, "random_state": 0}
 FEW_ROWS = pytest.mark.filterwarnings("ignore:.*rows per component:UserWarning")
 UNTRAINED = pytest.mark.filterwarnings("ignore:.*networks are not trained:UserWarning")
 
@@ -284,5 +284,5 @@ def test_networks_that_win_over_linear_cca_keep_nothing_of_it(start, monkeypatch
     assert model.start_ == start
     assert model.maps_ is None
     for name, scores in model.transform(VIEWS).items():
-        np.testing.assert_array_equal(scores, model.encode(VIEWS)[name])
+        np.testing.assert_array_equal(scores, model.project(VIEWS, "encode")[name])
     assert model.retrieval_ranking == ("transform", "cosine")

@@ -34,7 +34,7 @@ VIEWS = Views(
     }
 )
 TRAIN, TEST = slice(0, 160), slice(160, 240)
-TRAINED = {"max_epochs": 25, "batch_size": 40, "device": "cpu", "random_state": 0}
+TRAINED = {"max_epochs": 25, "batch_size": 40, "random_state": 0}
 
 
 def correlation(scores, batch):  # noqa: ARG001, the signature of objectives

@@ -416,7 +416,7 @@ RESUMABLE = [
         },
     ),
 ]
-SMALL = {"batch_size": 40, "max_epochs": 8, "random_state": 0, "device": "cpu"}
+SMALL = {"batch_size": 40, "max_epochs": 8, "random_state": 0}
 
 
 def small(estimator, **more):
@@ -592,7 +592,7 @@ class Interrupt(Callback):
 X = np.random.default_rng(0).standard_normal((60, 4)).astype("f4")
 model = EncoderCCA(
     2, objective=objective, encoders=[nn.Linear(2, 2), nn.Linear(2, 2)], batch_size=20,
-    max_epochs=5, validation_fraction=0.2, device="cpu",
+    max_epochs=5, validation_fraction=0.2,
     callbacks=[Interrupt()] if sys.argv[3:] else [],
 )
 with config_context(checkpoint=sys.argv[1]):

@@ -267,7 +267,7 @@ def test_vectors_of_them_are_zero():
 @EMPTY
 def test_networks_of_words_know_the_words_of_their_vocabulary():
     deep = pytest.importorskip("mvcca.deep", reason="pip install 'mvcca[deep]'")
-    small = {"max_epochs": 1, "hidden_layer_sizes": (8,), "random_state": 0, "device": "cpu"}
+    small = {"max_epochs": 1, "hidden_layer_sizes": (8,), "random_state": 0}
     tokens = Tokens(min_length=7).fit(TEXTS[:100])
     rows = tokens.transform(["zzz qqq", TEXTS[0], "dog"])
     model = deep.MSDS(3, tokens=["text"], **small, start="random")

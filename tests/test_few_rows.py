@@ -143,10 +143,10 @@ def test_networks_do_not_warn():
     pytest.importorskip("torch")
     from mvcca.deep import DCCA
     from mvcca.deep.callbacks import ValidationScore
-    from mvcca.deep.endings import LinearCCA
+    from mvcca.deep.endings import linear_cca
 
     model = DCCA(
         2, hidden_layer_sizes=(4,), patience=1, max_epochs=1, random_state=0, start="random"
     )
-    model.set_params(reg=0.0, callbacks=[ValidationScore("mrr", LinearCCA(2, 0.0))])
+    model.set_params(reg=0.0, callbacks=[ValidationScore("mrr", linear_cca(2, 0.0))])
     assert not warnings_of(lambda: model.fit(FEW[:20], X_val=FEW[20:30]))

@@ -333,7 +333,7 @@ def test_memory_is_a_statistic_per_fold_and_three_more(n_folds):
 class WithoutProjection(MVCCA):
     """MVCCA that cannot project rows."""
 
-    def scores_of(self, views, maps):
+    def _projection(self, name, maps):
         raise NotImplementedError
 
 

@@ -10,17 +10,17 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 468,
+    "classes": 464,
     "class names with several meanings": 0,
     "names that rooms export": 260,
     "fields of Problem": 7,
     "fields of Rows": 7,
-    "methods of the three bases of estimators": 31,
+    "methods of the three bases of estimators": 30,
     "modules that call a singular value or eigenvalue decomposition": 14,
     "modules that choose among settings": 1,
     "modules that make folds": 3,
-    "constructor parameters of classes with fit": 615,
-    "parameters of public callables": 3418,
+    "constructor parameters of classes with fit": 593,
+    "parameters of public callables": 3197,
     "classes with their own HTML": 1,
     "classes with their own to_frame": 1,
     "import circles": 0,

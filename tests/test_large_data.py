@@ -492,7 +492,7 @@ def wide_views(width=600):
 def test_views_whose_matrices_do_not_fit_are_refused_before_any_work(which, monkeypatch):
     estimator, remedy = REFUSED[which]
     monkeypatch.setattr(base, "available_bytes", lambda: 1.5e6)
-    for work in ("statistic_of", "precisely"):
+    for work in ("statistic_of", "in_basis"):
         monkeypatch.setattr(type(estimator), work, None)
     message = rf"of views 'a' 200 x 600, 'b' 200 x 600 needs about .*GB.* available\. .*{remedy}"
     with pytest.raises(MemoryError, match=message):

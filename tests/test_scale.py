@@ -496,6 +496,6 @@ def test_folds_of_wide_views_keep_the_units_of_all_rows(by):
     part = CCA(4, reg=3.0, scale=False).fit(in_units[folds.without((0,))])
     scores, _ = found[0]
     held_out = np.setdiff1d(np.arange(300), folds.without((0,)))
-    for name, Z in part.variates(in_units[held_out]).items():
+    for name, Z in part.project(in_units[held_out], "variates").items():
         own = scores.scores[name]
         assert_allclose(np.abs(np.sum(own * Z, axis=0)), np.sum(Z**2, axis=0), rtol=1e-3)

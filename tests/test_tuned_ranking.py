@@ -304,7 +304,7 @@ def test_a_bank_holds_the_variates_of_random_objects(dtype):
     views = views_of(6000, dtype=dtype)
     model = CCA(2, reg=0.1).fit(views)
     model.ranking_ = "likelihood+csls"
-    bank, variates = bank_of(model, views), model.variates(views)
+    bank, variates = bank_of(model, views), model.project(views, "variates")
     assert bank.is_paired
     rows = [
         {tuple(row): i for i, row in enumerate(np.round(variates[name], 4).tolist())}
@@ -334,7 +334,7 @@ def test_a_bank_of_partly_paired_views_holds_the_objects_seen_in_most():
     assert_array_equal(bank.seen.sum(axis=0), BANK_ROWS)
     paired = bank.seen.all(axis=1)
     assert paired.sum() == n_paired
-    variates = model.variates(views)
+    variates = model.project(views, "variates")
     for name in views.names:
         held = variates[name][n - n_paired :] if name == "image" else variates[name][:n_paired]
         assert_allclose(bank[paired][name], held, rtol=1e-10)

@@ -150,8 +150,8 @@ def test_values_of_goals_are_measures_of_an_evaluation(ranking, n_views):
     views, y = planted(widths=(12, 9, 7)[:n_views])
     train, test = views[:200], views[200:]
     model = MVCCA(6, reg=0.1).fit(train)
-    scores = dict(model.variates(test).items())
-    bank = dict(model.variates(train).items())
+    scores = model.project(test, "variates")
+    bank = model.project(train, "variates")
     sample = RankedSample(test, LabelsByView.of(test, y[200:]), test.names)
     projected = FoldScores(scores, bank, model.maps_.expected)
     asked = {"estimator": model, "weighting": None if ranking == "cosine" else ranking}
@@ -173,7 +173,7 @@ def test_fewer_components_are_those_of_a_model_with_fewer():
     values = [
         values_of(
             "class",
-            FoldScores(dict(m.variates(sample.views).items()), {}, m.maps_.expected),
+            FoldScores(m.project(sample.views, "variates"), {}, m.maps_.expected),
             sample,
             ["likelihood"],
             3,

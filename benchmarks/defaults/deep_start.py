@@ -89,7 +89,7 @@ def networks(
     split = parts(views, options.rows, options.rows, seed)
     cls = getattr(deep, method)
     settings: dict[str, Any] = {"n_components": options.components, "random_state": seed}
-    settings |= {"device": "cpu", **dict(text.split("=") for text in options.set)}
+    settings |= dict(text.split("=") for text in options.set)
     random = mrr(cls(start="random", **settings, **METHODS[method]), *split)
     start, model = time.process_time(), cls(**settings, **METHODS[method])
     found = mrr(model, *split)
@@ -155,7 +155,7 @@ def paired(name: str, n_rows: int, method: str) -> str:
     train, test = parts(views, n_rows, 1000, 0)
     model: Any = CCA(None, reg="cv")
     if method != "CCA":
-        model = getattr(deep, method)(100, random_state=0, device="cpu", **METHODS[method])
+        model = getattr(deep, method)(100, random_state=0, **METHODS[method])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(train)
@@ -179,7 +179,7 @@ def scaled(method: str, name: str, options: argparse.Namespace, seed: int) -> li
     train, test = order[: options.rows], order[options.rows : 2 * options.rows]
     found: list[Any] = []
     for scale in SCALES:
-        model = getattr(deep, method)(random_state=seed, device="cpu", standardize=scale)
+        model = getattr(deep, method)(random_state=seed, standardize=scale)
         start = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

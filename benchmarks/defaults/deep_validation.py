@@ -110,7 +110,6 @@ def measure(method: str, n_components: int, way: str, data: Split, epochs: int, 
     model = cls(
         n_components,
         max_epochs=epochs,
-        device="cpu",
         random_state=seed,
         **settings,
         **WAYS[way],

@@ -109,12 +109,13 @@ class Fit:
         given: dict[str, Any] = {}
         if self.solver.is_deep:
             training = self.effort.training(self.table)
-            model.set_params(**training.params(), device=self.effort.device)
+            model.set_params(**training.params())
             given = {"X_val": valid, "y_val": split.valid.labels}
         wall, cpu = time.perf_counter(), time.process_time()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit(train, split.train.labels, **given)
+            with mvcca.config_context(device=self.effort.device if self.solver.is_deep else None):
+                model.fit(train, split.train.labels, **given)
             seconds = time.process_time() - cpu, time.perf_counter() - wall
             measured = {
                 name: figures(self.table, model, getattr(split, name), self.solver.words)

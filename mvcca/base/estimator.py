@@ -41,9 +41,9 @@ def all_or_nothing(fit: Fit) -> Fit:
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         before, config = dict(self.__dict__), get_config()
         try:
-            if config.checkpoint is None and config.device is None:
+            if config.checkpoint is None and config.rows_device is None:
                 return fit(self, *args, **kwargs)
-            with checkpoint_of_fit(), working_on(config.device):
+            with checkpoint_of_fit(), working_on(config.rows_device):
                 return fit(self, *args, **kwargs)
         except BaseException:
             self.__dict__.clear()
@@ -198,21 +198,6 @@ class LinearEstimator(MultiViewEstimator):
     weights_: dict[str, np.ndarray]
     means_: dict[str, np.ndarray]
     maps_: Maps
-
-    def variates(self, X: Any, y: Any = None) -> Any:
-        """Project rows as `transform` does, without the factors λ^power.
-
-        Parameters
-        ----------
-        X, y
-            As for `transform`.
-
-        Returns
-        -------
-        variates : same container as X
-            The scores of `transform` for ``power=0``, and for methods without that parameter.
-        """
-        return projected(self, X, y, "variates")
 
     def _keep(self, maps: Maps) -> None:
         """Set the fitted attributes."""

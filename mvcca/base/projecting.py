@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
-from mvcca.base.fitted_views import checked_views
+from mvcca.base.fitted_views import as_fitted_views, checked_views
 from mvcca.base.requirements import Requirements
 from mvcca.problem import Maps
 from mvcca.problem.expected import Expected
@@ -65,34 +65,7 @@ class ProjectsRows:
         assert maps is not None
         return partial(maps.project, name)
 
-    def scores_of(self, views: Views, maps: Maps | None) -> dict[str, Any]:
-        """Scores of checked views; override it if those of one view depend on another.
-
-        Parameters
-        ----------
-        views : Views
-            Any of the fitted views.
-        maps : Maps or None
-            Affine maps to end in, `maps_` or others.
-        """
-        bytes_of_features = 8 if self.requires.dense else 0
-        scores = {}
-        for name, block in views.blocks.items():
-            if name == self.confounds:
-                continue
-            # Lazy tasks carry the maps to workers: only those of their view.
-            own = maps.select([name]) if block.is_lazy and maps is not None else maps
-            # Raises where batches do not suffice, before a projection is asked for.
-            width = self.n_components_ if own is None else own.weights[name].shape[1]
-            project = self._projection(name, own)
-            scores[name] = block.mapped(project, width, bytes_of_features * block.shape[1])
-            if maps is not None and maps.regression is not None:
-                z = maps.regression.name
-                of_confounds = partial(maps.of_confounds(name).project, z)
-                scores[name] = scores[name] - views.rows_beside(z, name).mapped(of_confounds, width)
-        return scores
-
-    def project(self, views: Views, method: str = "transform") -> dict[str, Any]:
+    def project(self, views: Any, method: str = "transform") -> dict[str, Any]:
         """Project the rows of `Views` and return the scores by view.
 
         Code that holds `Views`, such as rankings and comparisons, calls this instead of
@@ -101,11 +74,12 @@ class ProjectsRows:
 
         Parameters
         ----------
-        views : Views
+        views : Views or mapping
             Any of the fitted views, paired or not; a view in which no object is seen may be empty.
         method : str, default="transform"
-            Name of the method whose scores to compute: "transform", "variates", or the one that
-            `retrieval_ranking` declares.
+            What to compute: "transform"; "variates", the scores of "transform" without the factors
+            λ^power; of networks also "encode", their outputs without a final linear CCA, float32;
+            or the method that `retrieval_ranking` declares.
 
         Returns
         -------
@@ -122,7 +96,29 @@ class ProjectsRows:
             from sklearn.utils.validation import check_is_fitted
 
             check_is_fitted(self)  # raises; it takes longer than to project a query
+        if not isinstance(views, Views):
+            views = as_fitted_views(self, views)
         return scores_by_view(self, checked_views(self, views, allow_empty=True), method)
+
+
+def scores_of(estimator: Any, views: Views, maps: Maps | None) -> dict[str, Any]:
+    """Scores of checked views of an estimator, by its maps or by others to end in."""
+    bytes_of_features = 8 if estimator.requires.dense else 0
+    scores = {}
+    for name, block in views.blocks.items():
+        if name == estimator.confounds:
+            continue
+        # Lazy tasks carry the maps to workers: only those of their view.
+        own = maps.select([name]) if block.is_lazy and maps is not None else maps
+        # Raises where batches do not suffice, before a projection is asked for.
+        width = estimator.n_components_ if own is None else own.weights[name].shape[1]
+        project = estimator._projection(name, own)
+        scores[name] = block.mapped(project, width, bytes_of_features * block.shape[1])
+        if maps is not None and maps.regression is not None:
+            z = maps.regression.name
+            of_confounds = partial(maps.of_confounds(name).project, z)
+            scores[name] = scores[name] - views.rows_beside(z, name).mapped(of_confounds, width)
+    return scores
 
 
 def scores_by_view(estimator: Any, views: Views, method: str) -> dict[str, Any]:
@@ -135,7 +131,7 @@ def scores_by_view(estimator: Any, views: Views, method: str) -> dict[str, Any]:
         maps = estimator.maps_
         if method == "variates" and maps is not None and maps.power:
             maps = replace(maps, power=0.0)
-        return estimator.scores_of(views, maps)
+        return scores_of(estimator, views, maps)
     of_views = getattr(estimator, f"_{method}_of", None)
     if of_views is None:
         return dict(getattr(estimator, method)(views).items())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.base.estimator import MultiViewEstimator
+from mvcca.base.projecting import scores_of
 from mvcca.base.projection import projected
 from mvcca.model_selection.questions import Questions
 from mvcca.problem.expected import profile_vectors
@@ -78,12 +79,12 @@ class RankedByCorrelation(MultiViewEstimator):
         own, maps = self.questions_, self.maps_
         assert maps is not None
         maps = replace(maps, weights=own.weights, means=own.means, power=0.0)
-        return self.scores_of(views, maps)
+        return scores_of(self, views, maps)
 
     def _retrieval_scores_of(self, views: Views) -> dict[str, Any]:
         """The vectors of checked views."""
         maps, rho = self.maps_, getattr(self, "expected_correlations_", None)
-        scores = self.scores_of(views, maps)
+        scores = scores_of(self, views, maps)
         if rho is None or (maps is not None and maps.power):
             return scores
         return {name: profile_vectors(U, rho) for name, U in scores.items()}

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base.inputs import open_again, repeated_rows
+from mvcca.base.projecting import scores_of
 from mvcca.blocks import to_host
 from mvcca.measures import column_correlations
 from mvcca.model_selection import retrieval_scorer
@@ -24,7 +25,7 @@ def score_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     if sample_weight is not None:
         weights = checked_sample_weight(sample_weight, views, reset=False)
     if (views.without(estimator.confounds).seen.sum(axis=1) > 1).any():
-        scores = views.replace(estimator.scores_of(views, estimator.maps_)).in_memory()
+        scores = views.replace(scores_of(estimator, views, estimator.maps_)).in_memory()
         return _mean_correlation(scores, weights)
     if y is None or (estimator.requires.pairs and not estimator.requires.labels):
         raise ValueError(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -48,8 +47,6 @@ from mvcca.problem import (
 from mvcca.statistics import OF_HOLES, Moments, PairMoments
 from mvcca.views import Views
 
-T = TypeVar("T")
-
 
 class StatisticEstimator(LinearEstimator):
     """Base of the methods that learn from a statistic of the rows, with `fit` and `partial_fit`.
@@ -69,7 +66,7 @@ class StatisticEstimator(LinearEstimator):
     _if_too_large: ClassVar[str] = (
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
     )
-    _statistic: Any  # sums over the batches so far; None after fit
+    _statistic: Any = None  # sums over the batches so far; None after fit
     _in_float32: bool | None = None  # whether products of later batches are in float32
     _pending: Any  # rows and parameters of a solution that nobody has asked for; else missing
     _unsolved: str  # why these batches do not suffice for components; else missing
@@ -235,7 +232,7 @@ class StatisticEstimator(LinearEstimator):
                 "values."
             )
         first, pending = is_first_batch(self), self.__dict__.pop("_pending", None)
-        rows = self.open_rows(X, y, sample_weight, reset=first, batch=True)
+        rows = self.open_rows(X, y, sample_weight, batch=True)
         if len(rows.views) == 0:  # nothing to add
             if first:
                 self._unsolved = "no row so far counts: it needs weight, and two views to pair."
@@ -319,7 +316,7 @@ class StatisticEstimator(LinearEstimator):
         After `partial_fit` and `fit_statistic` only: `fit` does not keep it. None of rows whose
         squares are beyond floats, which are divided by powers of two before they are added up.
         """
-        if getattr(self, "_statistic", None) is None:
+        if self._statistic is None:
             raise AttributeError(
                 f"{type(self).__name__} keeps no sum over rows: partial_fit does, fit does not."
             )
@@ -331,10 +328,9 @@ class StatisticEstimator(LinearEstimator):
             )
         return self._statistic
 
-    def open_rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
-    ) -> Rows:
-        """Checked rows with their weights, labels and ridge."""
+    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+        """Checked rows with their weights, labels and ridge: all of them, or a batch to add."""
+        reset = not batch or self._statistic is None
         judged = True if searched(self) and self.cv_goal == "class" else None
         opened = open_fit(self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch)
         reading = Reading(center=self.center)
@@ -342,7 +338,7 @@ class StatisticEstimator(LinearEstimator):
         if isinstance(self.reg, str):
             _check_reg(self, batch)
         if not self.requires.labels and not rows.views.is_paired:
-            pairs = paired_objects(self, rows, reset and not batch)
+            pairs = paired_objects(self, rows, not batch)
             # With holes, objects that are seen in one view tell its covariance.
             rows = rows.take(pairs) if self.missing == "error" else rows
         is_whole = rows.views.is_paired or self.missing != "error"
@@ -399,7 +395,7 @@ class StatisticEstimator(LinearEstimator):
         if is_searched:
             tune(self, rows)
         else:
-            self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
+            climb(self.in_basis(rows), lambda rows: self.learn(rows, self.statistic_of(rows)))
 
     def _bytes_of_matrices(self, views: Views) -> float:
         """Memory that a fit needs beside the rows."""
@@ -413,16 +409,15 @@ class StatisticEstimator(LinearEstimator):
         of_cca = all(getattr(own, name) is getattr(base, name) for name in methods)
         return of_cca and self.confounds is None and self.missing == "error"
 
-    def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
-        """The result of `learn` for rows in a basis and a precision that suffice for the method."""
+    def in_basis(self, rows: Rows) -> Rows:
+        """The same rows in a basis that suffices for the method, to `climb` with."""
         if self.missing != "error":  # rows with holes span no space, and are added up in float64
-            return learn(rows)
-        return climb(
-            rows if self.requires.features else rows.in_row_space(),
-            learn,
+            return rows.read(float32=False, decompose=False)
+        keeps_features = self.requires.features
+        return (rows if keeps_features else rows.in_row_space()).read(
             # Differences of covariances, as of residuals, have fewer digits than each.
             float32=not self.requires.float64 and self.confounds is None,
-            decompose=not self.requires.features,
+            decompose=not keeps_features,
         )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -27,7 +27,7 @@ _ONE_AT_A_TIME = RLock()  # of solutions for batches: threads may ask for the sa
 
 def is_first_batch(estimator: Any) -> bool:
     """Whether this batch is the first; `fit` keeps no statistic to which batches could add."""
-    if getattr(estimator, "_statistic", None) is not None:
+    if estimator._statistic is not None:
         return False
     if hasattr(estimator, "weights_"):
         warn(

@@ -26,6 +26,7 @@ from mvcca.comparison.next_step import in_words, next_steps
 from mvcca.comparison.registry import METHODS, selected
 from mvcca.comparison.report import NO_PICTURES, has_pictures
 from mvcca.comparison.verdict import as_text, verbose_text
+from mvcca.machine.config import config_context
 from mvcca.machine.printable import printable, printable_json
 from mvcca.machine.written_files import check_writable
 from mvcca.retrieval import Measure
@@ -90,7 +91,7 @@ def run_cases(
     if page is not None:
         check_suffix(page)
     results: list[ComparisonResult] = []
-    with Progress() as progress:
+    with Progress() as progress, config_context(device=options.device):
         for case in cases:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Interrupted")  # the exit code says so

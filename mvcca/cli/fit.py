@@ -59,14 +59,14 @@ def run(options: Namespace) -> None:
     model, step = _built(method, chosen, views, options)
     _tune(model, method, chosen, views, labels, options)
     config: dict[str, Any] = {"device": options.device}
-    if method.is_deep:  # the device is a parameter of the estimator; progress is logged per epoch
-        config |= {"device": None, "progress": False}
+    if method.is_deep:  # whose progress is logged per epoch
+        config["progress"] = False
     parameters = model.get_params(deep=False).items()
     arguments = {
         "--method": options.method,
         "--min-count": options.min_count,
         "--text-components": options.text_components,
-        "--param": {name: repr(value) for name, value in parameters if name != "device"},
+        "--param": {name: repr(value) for name, value in parameters},
         "--block-rows": options.block_rows,
         "reading": reading_words(options),
         "--complete": options.complete,
@@ -127,8 +127,6 @@ def _parameters(method: Method, options: Namespace) -> dict[str, Any]:
             )
         chosen.setdefault("missing", options.missing)
     of_networks = network_parameters(options)
-    if not method.is_deep:
-        of_networks.pop("device", None)
     for name in of_networks:
         if name not in method.takes():
             raise UsageError(f"{NETWORK_FLAGS[name]} is not a parameter of {method.name}")

@@ -52,7 +52,6 @@ NETWORK_FLAGS = {
     "hidden_layer_sizes": "--hidden",
     "validation_fraction": "--validation-fraction",
     "patience": "--patience",
-    "device": "--device",
 }
 
 MIN_COUNT, TEXT_COMPONENTS = 2, 100  # the defaults of `mvcca.comparison.texts`
@@ -132,9 +131,7 @@ learns from labels, otherwise object)"""
     text = """distribute the rows over the workers of a Dask scheduler, such as tcp://host:8786;
 the workers must see the files under the same paths"""
     add_option(where, "--scheduler", text, "ADDRESS")
-    text = """compute on a GPU: cuda, cuda:1, cupy:0 or torch:cuda:0 (needs CuPy or torch);
-networks train on auto, cpu, cuda, cuda:1 or mps (default: auto)"""
-    add_option(where, "--device", text, "NAME")
+    _add_device(where)
     _add_texts(command)
     _add_networks(command)
 
@@ -338,6 +335,12 @@ def _add_block_rows(group: Any) -> None:
     add_option(group, "--block-rows", text, "N", values.positive_int)
 
 
+def _add_device(group: Any) -> None:
+    text = """compute on cuda, cuda:1, cupy:0, torch:cuda:0 (needs CuPy or torch), mps or cpu
+(default: cpu; networks: a GPU if torch finds one)"""
+    add_option(group, "--device", text, "NAME")
+
+
 def _add_methods(command: ArgumentParser) -> None:
     methods = command.add_mutually_exclusive_group()
     text = f"""methods to compare, separated by commas; see `mvcca methods`. 'all' selects those
@@ -365,7 +368,7 @@ def _add_comparison(command: ArgumentParser, budget: str) -> tuple[Any, Any, Any
     """Add the options of a comparison, and return the groups that a command adds others to."""
     measuring, settings, files, running = map(
         command.add_argument_group,
-        ("what is measured", _SETTINGS, _FILES, "time and randomness"),
+        ("what is measured", _SETTINGS, _FILES, "time, device and randomness"),
     )
     add_option(measuring, "--measures", notes.MEASURES, "NAME,...", values.names)
     add_parameters(command, measuring, COMPARE, "gallery_size", "relevance", "directions")
@@ -398,6 +401,7 @@ folds by then is printed, and other methods are left out, with the reason"""
     add_parameters(command, running, COMPARE, "random_state", "n_jobs")
     of_files = {"groups", "label_vectors"}  # which the demo has not
     add_parameters(command, settings, COMPARE, left={*NO_OPTIONS[COMPARE], *of_files})
+    _add_device(running)
     _add_networks(command)
     return measuring, settings, files
 
@@ -420,7 +424,6 @@ def _add_texts(command: ArgumentParser) -> None:
 
 
 def _add_networks(command: ArgumentParser) -> None:
-    """Add options of networks; without the device if the command already has that option."""
     group = command.add_argument_group("networks", notes.NETWORKS)
 
     def add(parameter: str, text: str, metavar: str, kind: Any = None) -> None:
@@ -435,5 +438,3 @@ def _add_networks(command: ArgumentParser) -> None:
     text = """stop after N epochs without improvement on the validation rows (a tenth of the
 rows unless --validation-fraction is given)"""
     add("patience", text, "N", values.positive_int)
-    if "--device" not in command._option_string_actions:
-        add("device", "auto, cpu, cuda, cuda:1 or mps (default: auto)", "NAME")

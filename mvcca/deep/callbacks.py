@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.deep.endings import AsTrained, Ending, LinearCCA, ending_after
+from mvcca.deep.endings import Ending, as_trained, ending_after, linear_cca
 from mvcca.deep.trainer import Callback, Trainer
 from mvcca.measures import total_correlation
 from mvcca.problem.expected import profile_vectors
@@ -136,7 +136,7 @@ class ValidationScore(Callback):
         labels: Labels | None = None,
         column: str | None = None,
     ) -> None:
-        self.score, self.ending, self.labels = score, ending or AsTrained(), labels
+        self.score, self.ending, self.labels = score, ending or as_trained(), labels
         self.column = column or f"valid_{score if isinstance(score, str) else 'monitor'}"
 
     def measure(self, trainer: Trainer) -> dict[str, float]:
@@ -149,7 +149,7 @@ class ValidationScore(Callback):
         ending = ending_after(trainer.epoch, self.ending, trainer.encoders.solution)
         valid = in_double(trainer.scores(validation.views))
         train = valid
-        if ending.learns:
+        if ending.maps is not None:
             n_rows = len(rows.views)
             sample = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(int)
             train = in_double(trainer.scores(rows.views[sample]))
@@ -158,7 +158,7 @@ class ValidationScore(Callback):
             return np.nan
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit gives the same warnings, once
-            maps = ending.maps_of_sample(trainer.objective, train)
+            maps = ending.maps_of_sample and ending.maps_of_sample(trainer.objective, train)
         scores = valid if maps is None else maps.transform(valid)
         labels: Any = validation.labels or None
         if labels is not None and self.labels is not None:
@@ -191,7 +191,7 @@ class TotalCorrelation(ValidationScore):
     """
 
     def __init__(self, n_components: int | None, reg: float | Mapping[str, float] = 1e-4) -> None:
-        ending = LinearCCA(n_components, reg)
+        ending = linear_cca(n_components, reg)
         super().__init__(_mean_total_correlation, ending, column="valid_total_correlation")
         self.n_components, self.reg = n_components, reg
 

@@ -7,15 +7,17 @@ what the model would give if training ended there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
+from mvcca.machine.on_access import on_access
 from mvcca.problem import (
     Estimate,
     Maps,
@@ -30,38 +32,45 @@ from mvcca.statistics import Moments
 from mvcca.statistics.passes import not_kept
 from mvcca.views import Views
 
-__all__ = ["AsTrained", "Ending", "LinearCCA", "LinearSolution", "StoredCCA"]
+__all__ = ["STORED_CCA", "Ending", "as_trained", "linear_cca"]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
 
 
-class Ending(Protocol):
+@dataclass(frozen=True)
+class Ending:
     """How representations, the outputs of networks, become scores.
 
     Attributes
     ----------
-    learns : bool
-        Whether `maps` depend on the values of the representations.
     retrieval_ranking : tuple of str
         Method and similarity that rank rows, which estimators with this ending declare.
+    maps : callable, optional
+        ``maps(objective, views, moments) -> Maps``, the maps of the representations to scores, from
+        the moments of those of all training rows. None if the representations are the scores.
+    maps_of_sample : callable, optional
+        ``maps_of_sample(objective, representations) -> Maps``, the same from representations of
+        some training rows, for callbacks.
     """
 
-    learns: ClassVar[bool]
-
-    @property
-    def retrieval_ranking(self) -> tuple[str, str]:
-        """Method and similarity."""
-
-    def maps(self, objective: Any, views: Views, moments: Moments) -> Maps | None:
-        """Maps of the representations to scores, from the moments of those of all training rows.
-
-        None if the representations are the scores. Called if the ending `learns`.
-        """
-
-    def maps_of_sample(self, objective: Any, representations: Views) -> Maps | None:
-        """The same from representations of some training rows, for callbacks."""
+    retrieval_ranking: tuple[str, str]
+    maps: Callable[[Any, Views, Moments], Maps] | None = None
+    maps_of_sample: Callable[[Any, Views], Maps] | None = None
 
 
-@dataclass(frozen=True)
-class LinearCCA:
+def as_trained(similarity: str = "cosine") -> Ending:
+    """Scores are the representations.
+
+    Parameters
+    ----------
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        Similarity that ranks them.
+    """
+    return Ending(("transform", similarity))
+
+
+def linear_cca(n_components: int | None, reg: float | Mapping[str, float]) -> Ending:
     """Scores are those of linear CCA of the representations, in float64.
 
     Parameters
@@ -71,114 +80,65 @@ class LinearCCA:
     reg : float or mapping of str to float
         Ridge, as in `mvcca.MVCCA`.
     """
-
-    n_components: int | None
-    reg: float | Mapping[str, float]
-
-    learns: ClassVar[bool] = True
-    retrieval_ranking: ClassVar[tuple[str, str]] = MVCCA.retrieval_ranking
-
-    def maps(self, objective: Any, views: Views, moments: Moments) -> Maps:
-        """Maps of `mvcca.MVCCA`."""
-        precision = np.dtype(np.float32)  # of networks
-        rows = Rows(
-            views, reg=reg_of_names(self.reg, views.names), reading=Reading(dtype=precision)
-        )
-        k = self._k(moments.widths)
-        return Problem(rows, Estimate.of(moments)).solve(k).checked(k)
-
-    def maps_of_sample(self, objective: Any, representations: Views) -> Maps:
-        """Maps of `mvcca.MVCCA` fitted to the representations."""
-        return MVCCA(self._k(representations.widths), reg=self.reg).fit(representations).maps_
-
-    def _k(self, widths: Mapping[str, int]) -> int:
-        return min(widths.values()) if self.n_components is None else self.n_components
+    return Ending(
+        MVCCA.retrieval_ranking,
+        partial(_linear_maps, n_components=n_components, reg=reg),
+        partial(_linear_maps_of_sample, n_components=n_components, reg=reg),
+    )
 
 
-@dataclass(frozen=True)
-class AsTrained:
-    """Scores are the representations.
-
-    Parameters
-    ----------
-    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
-        Similarity that ranks them.
-    """
-
-    similarity: str = "cosine"
-
-    learns: ClassVar[bool] = False
-
-    @property
-    def retrieval_ranking(self) -> tuple[str, str]:
-        """Method and similarity that rank rows, as estimators declare them."""
-        return "transform", self.similarity
-
-    def maps(self, objective: Any, views: Views, moments: Moments) -> None:
-        """None: the outputs of the networks are compared as they are."""
-
-    def maps_of_sample(self, objective: Any, representations: Views) -> None:
-        """None, too."""
+def _linear_maps(
+    _: Any, views: Views, moments: Moments, n_components: int | None, reg: Any
+) -> Maps:
+    precision = np.dtype(np.float32)  # of networks
+    rows = Rows(views, reg=reg_of_names(reg, views.names), reading=Reading(dtype=precision))
+    k = n_components or min(moments.widths.values())
+    return Problem(rows, Estimate.of(moments)).solve(k).checked(k)
 
 
-@dataclass(frozen=True)
-class StoredCCA:
-    """Scores are the projection that a `CCALayer` in the objective stored.
-
-    The training rows, of which the layer has seen few at a time, give the correlations to expect.
-    """
-
-    learns: ClassVar[bool] = True
-    retrieval_ranking: ClassVar[tuple[str, str]] = MVCCA.retrieval_ranking
-
-    def maps(self, objective: Any, views: Views, moments: Moments) -> Maps:
-        """The projection, with the correlations of these moments."""
-        layer = stored_layer(objective)
-        assert layer is not None
-        means = _by_name(views.names, layer.mean_f, layer.mean_g)
-        weights = _by_name(views.names, layer.weights_f, layer.weights_g)
-        expected = expected_moments(weights, moments.by_pair())
-        assert expected is not None  # CCA layers take pairs
-        return Maps(weights, means, expected=expected)
-
-    def maps_of_sample(self, objective: Any, representations: Views) -> Maps:
-        """The projection, with the correlations of these representations."""
-        with not_kept():  # the checkpoint is that of the training
-            moments = Moments.of(representations)
-        return self.maps(objective, representations, moments)
+def _linear_maps_of_sample(
+    _: Any, representations: Views, n_components: int | None, reg: Any
+) -> Maps:
+    k = n_components or min(representations.widths.values())
+    return MVCCA(k, reg=reg).fit(representations).maps_
 
 
-@dataclass(frozen=True)
-class LinearSolution:
-    """Scores are those of the linear CCA with which untrained networks begin.
+def _stored_maps(objective: Any, views: Views, moments: Moments) -> Maps:
+    layer = stored_layer(objective)
+    assert layer is not None
+    means = _by_name(views.names, layer.mean_f, layer.mean_g)
+    weights = _by_name(views.names, layer.weights_f, layer.weights_g)
+    expected = expected_moments(weights, moments.by_pair())
+    assert expected is not None  # CCA layers take pairs
+    return Maps(weights, means, expected=expected)
 
-    Parameters
-    ----------
-    solution : Maps
-        Maps of the networks' outputs to the canonical variates.
-    """
 
-    solution: Maps
+def _stored_maps_of_sample(objective: Any, representations: Views) -> Maps:
+    with not_kept():  # the checkpoint is that of the training
+        moments = Moments.of(representations)
+    return _stored_maps(objective, representations, moments)
 
-    learns: ClassVar[bool] = True
-    retrieval_ranking: ClassVar[tuple[str, str]] = MVCCA.retrieval_ranking
 
-    def maps(self, objective: Any, views: Views, moments: Moments) -> Maps:
-        """The maps; fewer components than the networks have outputs cause a warning."""
-        k = next(W.shape[1] for W in self.solution.weights.values())
-        width = min(moments.widths.values())
-        if k < width:
-            warn_of_fewer_components(width, k)
-        return self.solution
-
-    def maps_of_sample(self, objective: Any, representations: Views) -> Maps:
-        """The maps."""
-        return self.solution
+# Scores are the projection that a `CCALayer` in the objective stored. The training rows, of which
+# the layer has seen few at a time, give the correlations to expect.
+STORED_CCA = Ending(MVCCA.retrieval_ranking, _stored_maps, _stored_maps_of_sample)
 
 
 def ending_after(n_epochs: int, ending: Ending, solution: Maps | None) -> Ending:
-    """The ending of networks that were trained, or of those that stay at their linear start."""
-    return ending if n_epochs or solution is None else LinearSolution(solution)
+    """The ending of networks that were trained, or of those that stay at their linear start.
+
+    Scores of the latter are those of the linear CCA with which they begin, by the maps `solution`.
+    """
+    if n_epochs or solution is None:
+        return ending
+
+    def maps(_: Any, __: Views, moments: Moments) -> Maps:
+        k, width = next(W.shape[1] for W in solution.weights.values()), min(moments.widths.values())
+        if k < width:
+            warn_of_fewer_components(width, k)
+        return solution
+
+    return Ending(MVCCA.retrieval_ranking, maps, lambda *_: solution)
 
 
 def stored_layer(objective: Any) -> CCALayer | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -142,19 +142,30 @@ def stability(
     for halves in splits:
         models = [clone(estimator).fit(views[half]) for half in halves]
         scores = [projected(model, views, None)[1] for model in models]
-        found = [loadings(model, views[half]) for model, half in zip(models, halves, strict=True)]
+        pairs = zip(models, halves, strict=True)
+        agree = agreement(*(loadings(model, views[half]) for model, half in pairs))
         for name in views.names:
             first, second = (own[name] for own in scores)
             k = min(first.shape[1], second.shape[1])
             of_weights[name].append(np.abs(column_correlations(first[:, :k], second[:, :k])))
-            of_loadings[name].append(_agreement(*(own[name][:, :k] for own in found)))
+            of_loadings[name].append(agree[name])
     return Stability(
         {name: np.array(values) for name, values in of_weights.items()},
         {name: np.array(values) for name, values in of_loadings.items()},
     )
 
 
-def _agreement(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    if len(first) < _FEWEST_VARIABLES:
-        return np.full(first.shape[1], np.nan)
-    return np.abs(column_correlations(first, second))
+def agreement(
+    first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Absolute correlation over the variables of two loadings of each view, (k,).
+
+    NaN for views of fewer than three variables.
+    """
+    found = {}
+    for name, own in first.items():
+        k = min(own.shape[1], second[name].shape[1])
+        pair = (np.nan_to_num(loadings[:, :k]) for loadings in (own, second[name]))
+        few = len(own) < _FEWEST_VARIABLES
+        found[name] = np.full(k, np.nan) if few else np.abs(column_correlations(*pair))
+    return found

@@ -117,12 +117,10 @@ def _of_estimator(estimator: Any, view: str) -> CentredMap:
 
 def _is_affine(estimator: Any) -> bool:
     """Whether rows of a view are projected by its weights and means, and by nothing else."""
-    own = ("_projection", "scores_of")
     if getattr(estimator, "confounds", None) is not None:  # whose rows take part
         return False
-    return isinstance(estimator, LinearEstimator) and all(
-        getattr(type(estimator), name) is getattr(LinearEstimator, name) for name in own
-    )
+    own = type(estimator)
+    return issubclass(own, LinearEstimator) and own._projection is LinearEstimator._projection
 
 
 def _after_step(step: Any, view: str, then: CentredMap) -> CentredMap:

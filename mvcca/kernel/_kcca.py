@@ -307,13 +307,12 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         """
         return super().partial_fit(X, y, sample_weight)
 
-    def open_rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
-    ) -> Rows:
+    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights, labels and ridge."""
-        rows = super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
-        self._n_before = 0.0 if reset else self._statistic.n_objects
-        if reset and len(rows.views):
+        rows = super().open_rows(X, y, sample_weight, batch=batch)
+        is_first = not batch or self._statistic is None
+        self._n_before = 0.0 if is_first else self._statistic.n_objects
+        if is_first and len(rows.views):
             self.draw(rows)
         return rows
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -15,12 +15,10 @@ from mvcca.blocks import as_block
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.linear.ridges import Ridges
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space
-from mvcca.problem import Estimate, Exactness, Problem, Rows, check_variance, climb, reg_of_names
+from mvcca.problem import Estimate, Exactness, Problem, Rows, check_variance, reg_of_names
 from mvcca.problem.units import Standardized
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
-
-T = TypeVar("T")
 
 
 class AffineMap(PredictingEstimator):
@@ -201,11 +199,11 @@ class AffineMap(PredictingEstimator):
         sources = [name for name in names if name != target]
         return {**reg_of_names(self.reg, sources), target: 0.0}
 
-    def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
-        """The result of `learn` for rows in a basis and a precision that suffice for the method."""
+    def in_basis(self, rows: Rows) -> Rows:
+        """The same rows in a basis that suffices for the method, to `climb` with."""
         # Distances in the target's space count, which only an orthonormal basis keeps.
         target = self._target_among(rows.views.names)
-        return climb(rows.in_row_space(equilibrate={target: False}), learn)
+        return rows.in_row_space(equilibrate={target: False})
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         target = views.names.index(self._target_among(views.names))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -40,8 +40,6 @@ from mvcca.problem.whitener import Scaling
 from mvcca.statistics import PairMoments, column_slices
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, means_back, scaled
-
-T = TypeVar("T")
 
 
 class PLS(TwoMatrixEstimator, RescaledEstimator):
@@ -211,19 +209,19 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         most = min(len(rows.views) - 1, next(iter(rows.views.widths.values())))
         return Space({"n_components": tuple(Space.numbers_of_components(most))})
 
-    def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
-        """The result of `learn` for rows in a basis and a precision that suffice for the method."""
+    def in_basis(self, rows: Rows) -> Rows:
+        """The same rows in a basis that suffices for the method, to `climb` with."""
         if self.missing != "error":
-            return super().precisely(rows, learn)
+            return super().in_basis(rows)
         if rows.views.is_paired or not self.scale:  # else pairs of views have their own variances
             # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
             rows = rows.in_row_space(equilibrate=self.scale)
         # Deflation divides by the variances of scores, which need float64; the SVD does not.
-        return climb(rows, learn, float32=self.algorithm == "svd", decompose=False)
+        return rows.read(float32=self.algorithm == "svd", decompose=False)
 
     def _learn_rows(self, rows: Rows) -> None:
         if not self._learn_by_products(rows):
-            self.precisely(rows, self._learn_narrow_or_wide)
+            climb(self.in_basis(rows), self._learn_narrow_or_wide)
         if self._deflated_by("y") == "X" and rows.views.names == ("X", "y"):
             self._keep_training_scores(rows.views)
 

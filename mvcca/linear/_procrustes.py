@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import permutations
 from numbers import Integral
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.machine import lapack
 from mvcca.model_selection import SEARCHED, Goal, Space
-from mvcca.problem import Estimate, Problem, Rows, check_variance, climb
+from mvcca.problem import Estimate, Problem, Rows, check_variance
 from mvcca.statistics import (
     Moments,
     PairCovariance,
@@ -26,9 +26,6 @@ _MOST_STEPS = 1000
 _TOLERANCE = 1e-15  # relative gain of the criterion
 
 Blocks = Mapping[tuple[str, str], np.ndarray]
-
-
-T = TypeVar("T")
 
 
 class Procrustes(PredictingEstimator):
@@ -142,11 +139,10 @@ class Procrustes(PredictingEstimator):
             return Space(has_prefixes=True)
         return Space({"n_components": tuple(Space.numbers_of_components(min(widths)))})
 
-    def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
-        """The result of `learn` for rows in a basis and a precision that suffice for the method."""
+    def in_basis(self, rows: Rows) -> Rows:
+        """The same rows in a basis that suffices for the method, to `climb` with."""
         # Every direction is rotated, also those whose variance float32 products cannot resolve.
-        rows = rows.in_row_space(equilibrate=False)
-        return climb(rows, learn, float32=False, decompose=False)
+        return rows.in_row_space(equilibrate=False).read(float32=False, decompose=False)
 
     def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         Sigma, columns = statistic.covariance(), column_slices(statistic.widths)

@@ -24,6 +24,7 @@ from mvcca.problem import (
     Maps,
     Rows,
     check_variance,
+    climb,
     correlation_shrinkage,
 )
 from mvcca.problem.ascent import BlockMethod, Limit, Links, Solution
@@ -451,9 +452,7 @@ class RGCCA(RescaledEstimator):
 
     # ---- what is asked of the rows ---------------------------------------------------------------
 
-    def open_rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
-    ) -> Rows:
+    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights."""
         for name in ("tau", "n_features", "n_components") if batch else ():
             if isinstance(value := getattr(self, name), str):
@@ -461,7 +460,7 @@ class RGCCA(RescaledEstimator):
                     f'{name}="{value}" looks at all rows at once: use fit, or give partial_fit '
                     "values."
                 )
-        return super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
+        return super().open_rows(X, y, sample_weight, batch=batch)
 
     def _accepted(self, views: Views, reset: bool) -> Views:
         if self.deflation == "pmd" and (len(views.without(self.confounds).names) > 2):
@@ -498,7 +497,7 @@ class RGCCA(RescaledEstimator):
             self._learn_posed(rows, self.posed_by_products(rows))
             return
         check_memory(self, rows.views)
-        self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
+        climb(self.in_basis(rows), lambda rows: self.learn(rows, self.statistic_of(rows)))
 
 
 def links_of(design: Any, names: Sequence[str], superblock: bool = False) -> Links:

@@ -20,7 +20,7 @@ from mvcca.model_selection.feature_counts import (
     choose_counts,
     training_parts,
 )
-from mvcca.problem import Estimate, Rows
+from mvcca.problem import Estimate, Rows, climb
 from mvcca.problem.ascent import Limit
 from mvcca.problem.block_covariances import CovarianceMatrix, CovarianceProducts
 from mvcca.statistics import column_slices
@@ -174,7 +174,7 @@ class SparseCCA(RGCCA):
 
     def _learn_rows(self, rows: Rows) -> None:
         if searched(self):
-            self.precisely(rows, self._learn_searched)
+            climb(self.in_basis(rows), self._learn_searched)
         else:
             super()._learn_rows(rows)
 

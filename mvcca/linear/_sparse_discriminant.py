@@ -325,11 +325,9 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
                 raise ValueError(f"Expected labels among classes, got {few(unknown.tolist())}.")
         return super().partial_fit(X, y, sample_weight)
 
-    def open_rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
-    ) -> Rows:
+    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights and classes."""
-        rows = super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
+        rows = super().open_rows(X, y, sample_weight, batch=batch)
         if CLASSES in rows.views.names:
             raise ValueError(f"The name {CLASSES!r} is taken by the classes: rename that view.")
         if not rows.labels.distinct.are_sets:

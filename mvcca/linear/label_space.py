@@ -27,7 +27,7 @@ def label_space_is_small(rows: Rows) -> bool:
     blocks, U = rows.views.blocks, len(rows.labels.distinct)
     if rows.n_components is None or rows.reading.bases or not all(rows.reg.values()):
         return False
-    if any(X.is_lazy or X.on_device for X in blocks.values()) or get_config().device:
+    if any(X.is_lazy or X.on_device for X in blocks.values()) or get_config().rows_device:
         return False
     dimensions = [min(X.shape) for X in blocks.values()]
     least = sum(min(U, d) for d in dimensions)

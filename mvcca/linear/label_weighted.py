@@ -53,16 +53,14 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
     _counts: LabelSums | None = None  # until labels differ, which label features do not tell
     keeps_solutions = True  # `learn` only adds notes
 
-    def open_rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
-    ) -> Rows:
+    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights, labels and ridge."""
-        rows = super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
+        rows = super().open_rows(X, y, sample_weight, batch=batch)
         if not batch:
             self._check_labels(label_counts(rows))
             if self.label_features is not None:  # which are drawn from the rows
                 rows = rows.in_row_space()
-        if reset:
+        if not batch or self._statistic is None:
             self._drawn = self._counts = None
             if self.label_features is not None and len(rows.views):
                 self._drawn = draw_label_features(

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = ["Config", "block_slices", "config_context", "get_config", "is_plain", "set_config"]
@@ -32,10 +32,13 @@ class Config:
     checkpoint : path or None, default=None
         Checkpoint directory; an interrupted fit resumes from it. It serves one fit at a time and is
         emptied when the fit ends.
-    device : {None, "cuda", "cuda:1", "torch:cuda:0", "cupy:0", "torch:cpu", ...}, default=None
-        Device for fitting dense rows in host memory or in files. Blocks are copied to the device
-        while the previous block is processed. "cuda" uses CuPy if CuPy finds the GPU, else torch.
-        Rows that are already on a device stay there; `transform` processes host rows on the host.
+    device : str or None, default=None
+        Device on which `fit` computes: "cuda", "cuda:1", "torch:cuda:0", "cupy:0", "torch:cpu",
+        "cpu" or "mps". Networks train there; None is the first GPU that torch finds, or else the
+        CPU. Linear methods copy dense rows in host memory or in files there, each block while the
+        previous one is processed; None, "cpu" and "mps" keep them on the host, and "cuda" is CuPy
+        if CuPy finds the GPU, else torch. Rows that are already on a device stay there; `transform`
+        processes host rows on the host.
 
     Raises
     ------
@@ -54,6 +57,7 @@ class Config:
     progress: bool = False
     checkpoint: str | os.PathLike[str] | None = None
     device: str | None = None
+    rows_device: str | None = field(init=False)  # to which rows of linear methods are copied
 
     def __post_init__(self) -> None:
         if self.block_rows is not None and operator.index(self.block_rows) < 1:
@@ -69,6 +73,8 @@ class Config:
             from mvcca.machine.devices import check_device
 
             check_device(self.device)
+        on_host = self.device in ("cpu", "mps")  # Apple's GPUs have no float64
+        object.__setattr__(self, "rows_device", None if on_host else self.device)
 
 
 _UNCHANGED: Any = ...  # default of options that keep their value
@@ -178,7 +184,7 @@ def is_plain(rows: Any) -> bool:
     """
     config = get_config()
     return not (
-        rows.is_lazy or rows.on_device or config.device or config.checkpoint or config.progress
+        rows.is_lazy or rows.on_device or config.rows_device or config.checkpoint or config.progress
     )
 
 

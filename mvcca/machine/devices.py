@@ -22,7 +22,7 @@ from mvcca.machine.threads import n_threads_of_blocks
 Mover = Callable[[np.ndarray], Any]
 _Buffer = tuple[np.ndarray, Any]  # bytes of pinned memory, and the event after the last copy
 
-_NAMES = re.compile(r"(?:(?P<library>cuda|cupy|torch:cuda)(?::(?P<number>\d+))?|torch:cpu)")
+_NAMES = re.compile(r"(?:(?P<library>cuda|cupy|torch:cuda)(?::(?P<number>\d+))?|torch:cpu|cpu|mps)")
 _PIECE_BYTES = 16 * 2**20  # of rows in a pinned buffer
 _EXTRAS = {"CuPy": "gpu", "torch": "deep"}
 
@@ -34,9 +34,12 @@ def check_device(name: str) -> None:
     if not _NAMES.fullmatch(name):
         raise ValueError(
             "Expected device to be None, 'cuda', 'cuda:1' (the first library that finds the GPU), "
-            f"'cupy:0', 'torch:cuda:0' or 'torch:cpu', got {name!r}."
+            f"'cupy:0', 'torch:cuda:0', 'torch:cpu', 'cpu' or 'mps', got {name!r}."
         )
-    _find(name)
+    if name == "mps" and not _imported("torch").backends.mps.is_available():
+        raise RuntimeError("device='mps' needs an Apple GPU that torch finds.")
+    if name not in ("cpu", "mps"):
+        _find(name)
 
 
 def mover(name: str) -> Mover:

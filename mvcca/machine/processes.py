@@ -14,6 +14,8 @@ from typing import Any
 import joblib
 from joblib.externals.loky import ProcessPoolExecutor
 
+from mvcca.machine.config import config_context, get_config
+
 _TRIES = 100
 _LARGE = 10**6  # bytes from which on arrays are mapped, so that processes share their memory
 
@@ -22,9 +24,10 @@ _LARGE = 10**6  # bytes from which on arrays are mapped, so that processes share
 def processes(n: int, shared: Any) -> Iterator[Callable[..., Future[Any]]]:
     """A function that submits ``function(shared, *args)`` to one of `n` processes.
 
-    With one process, the call is made here and has ended when its future is returned. An exception
-    in the body ends the processes. joblib's `Parallel` asks for tasks ahead of time, so that what
-    runs next could not depend on what has just ended.
+    With one process, the call is made here and has ended when its future is returned. Several
+    compute on the device that is configured here, and an exception in the body ends them. joblib's
+    `Parallel` asks for tasks ahead of time, so that what runs next could not depend on what has
+    just ended.
     """
     if n == 1:
         yield lambda function, *args: _done(function(shared, *args))
@@ -37,7 +40,7 @@ def processes(n: int, shared: Any) -> Iterator[Callable[..., Future[Any]]]:
         calls: list[Future[Any]] = []
 
         def submit(function: Callable[..., Any], *args: Any) -> Future[Any]:
-            calls.append(executor.submit(_call, file, function, args))
+            calls.append(executor.submit(_call, file, get_config().device, function, args))
             return calls[-1]
 
         try:
@@ -63,8 +66,11 @@ def _done(value: Any) -> Future[Any]:
     return future
 
 
-def _call(file: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    return function(_loaded(file), *args)
+def _call(
+    file: str, device: str | None, function: Callable[..., Any], args: tuple[Any, ...]
+) -> Any:
+    with config_context(device=device):
+        return function(_loaded(file), *args)
 
 
 @lru_cache(maxsize=1)

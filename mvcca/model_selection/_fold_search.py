@@ -32,7 +32,7 @@ from mvcca.model_selection.fold_statistics import Models, Parts, one_left_out
 from mvcca.model_selection.folds import splits_by
 from mvcca.model_selection.search import Setting, Variant, search
 from mvcca.model_selection.spaces import SEARCHED, searched
-from mvcca.problem import MatrixPath, Rows
+from mvcca.problem import MatrixPath, Rows, climb
 from mvcca.retrieval.bank import bank_of, bank_rows
 from mvcca.retrieval.ranking import CORRECTED, checked_weighting
 from mvcca.retrieval.similarity import SIMILARITIES
@@ -575,7 +575,7 @@ class _CandidateEvaluation:
                 for split, seconds in enumerate(self._seconds)
             ]
 
-        self._opened.precisely(rows, score)
+        climb(self._opened.in_basis(rows), score)
 
     def _opened_in_other_units(self, first: _Setting) -> list[_Setting]:
         """Settings whose rows would be scaled in another way than those of the first.
@@ -702,7 +702,7 @@ class _CandidateEvaluation:
                 part = _TrainingPart(opened, rows, opened.statistic_of(rows))
                 return list(part.each_learned(alike))
 
-            yield from opened.precisely(rows, learned)
+            yield from climb(opened.in_basis(rows), learned)
 
 
 def _as_lists(exponents: Mapping[str, np.ndarray]) -> dict[str, list[int]]:

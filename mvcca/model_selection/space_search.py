@@ -21,7 +21,7 @@ from mvcca.model_selection.goals import Asked, Goal
 from mvcca.model_selection.search import Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.spaces import Scales, Space
-from mvcca.problem import Rows, components_to_search
+from mvcca.problem import Rows, climb, components_to_search
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -278,8 +278,9 @@ def _solved(source: FromRefits, settings: Sequence[Setting]) -> Trials:
             if found.values:
                 return found
     more["most_components"] = most
-    return model.precisely(
-        rows, lambda own: search(FromStatistic.of(model, own, *task, **more), settings)
+    return climb(
+        model.in_basis(rows),
+        lambda own: search(FromStatistic.of(model, own, *task, **more), settings),
     )
 
 

@@ -21,7 +21,7 @@ from mvcca.model_selection.search import Choice, Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched
-from mvcca.problem import Problem, Rows, components_to_search
+from mvcca.problem import Problem, Rows, climb, components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
@@ -55,15 +55,16 @@ def tune(estimator: Any, rows: Rows) -> None:
         return replace(own, rows=rows, parts=replace(own.parts, rows=rows))
 
     def tried(rows: Rows, settings: Sequence[Setting]) -> Trials:
-        found: Trials = estimator.precisely(rows, lambda own: search(source(own), settings))
-        return found
+        return climb(estimator.in_basis(rows), lambda own: search(source(own), settings))
 
     if rows.reading.units is None:
-        rows = estimator.precisely(rows, lambda own: _with_units(estimator, rows, source(own)))
+        found = estimator.in_basis(rows)
+        rows = climb(found, lambda own: _with_units(estimator, rows, source(own)))
     known: Mapping[str, bool] = {}
     asked = set(rows.reading.units or {}) if "scale" in searched(estimator) else set()
     if len(asked) > 2 and rows.views.is_paired:
-        related = asked & estimator.precisely(rows, lambda own: _related(estimator, source(own)))
+        found = estimator.in_basis(rows)
+        related = asked & climb(found, lambda own: _related(estimator, source(own)))
         if 1 < len(related) < len(asked):  # noise would decide on the units of other views
             others = _without(rows, asked - related)
             known = _choose_with_units(estimator, others, tried)[0].params["scale"]
@@ -78,7 +79,7 @@ def tune(estimator: Any, rows: Rows) -> None:
         if asks_questions(estimator, whole.widths(), goal):
             keep_questions(estimator, estimator.posed(whole, statistic), own)
 
-    estimator.precisely(rows, learn)
+    climb(estimator.in_basis(rows), learn)
     _keep(choice, estimator)
 
 
@@ -96,7 +97,7 @@ def _solve_questions(estimator: Any, choice: Choice, views: Views, y: Any, goal:
     rows = _with(choice, model.open_rows(views, y, None))
     model.ranking_ = estimator.ranking_
     folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
-    model.precisely(rows, learn)
+    climb(model.in_basis(rows), learn)
     if hasattr(model, "questions_"):
         estimator.questions_ = model.questions_
 

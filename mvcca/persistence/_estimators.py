@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator
 from mvcca.persistence._trial import tried
 from mvcca.persistence._values import ClassOf, NotStorable
 
+_GONE = {"device"}  # parameters that estimators had in earlier versions
+
 
 def stored_estimator(cls: type[BaseEstimator]) -> ClassOf:
     """Row of the table for an estimator."""
@@ -44,7 +46,7 @@ def make_estimator(
     params = {name: value for name, value in parts.items() if name in known}
     if "scale" in known and "scale" not in params:  # a file of a version that standardized nothing
         params["scale"] = cls.scale
-    attributes = {name: value for name, value in parts.items() if name not in known}
+    attributes = {n: value for n, value in parts.items() if n not in _GONE.union(known)}
     for name in attributes:
         if not _may_be_set(cls, name):
             raise ValueError(f"{cls.__name__} has no parameter or attribute {name!r}")

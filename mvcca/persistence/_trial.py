@@ -67,10 +67,11 @@ def tried(estimator: Any) -> Any:
 
 def _check_networks(model: MultiViewEstimator) -> None:
     """Check that outputs of networks are what the maps of a model take."""
-    if hasattr(model, "encode") and hasattr(model, "weights_"):
+    if hasattr(model, "encoders_") and hasattr(model, "weights_"):
         row = _row_for(model)
         for name in () if row is None else model.view_names_:
-            width, n_in = model.encode({name: row[name]})[name].shape[1], len(model.weights_[name])
+            outputs = model.project({name: row[name]}, "encode")[name]
+            width, n_in = outputs.shape[1], len(model.weights_[name])
             if width != n_in:
                 raise ValueError(f"{width} outputs of the network of {name!r} meet {n_in}")
 

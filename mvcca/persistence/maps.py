@@ -51,7 +51,7 @@ def ranking_of_maps(model: Any) -> str | None:
     has_maps = isinstance(model, ProjectsRows) and getattr(model, "maps_", None) is not None
     if not has_maps or hasattr(model, "questions_") or model.requires.dense:
         return None
-    if (own._projection, own.scores_of) != (ProjectsRows._projection, ProjectsRows.scores_of):
+    if own._projection is not ProjectsRows._projection:
         return None
     method, ranking = model.retrieval_ranking
     return ranking if method in ("transform", "retrieval_scores") else None
@@ -88,7 +88,7 @@ def check_attributes(model: Any) -> None:
         raise TypeError(f"view_names_ is {names!r}")
     for name in names:
         if not hasattr(model, "weights_") and (
-            hasattr(model, "encode") or hasattr(model, "predictors_")
+            hasattr(model, "encoders_") or hasattr(model, "predictors_")
         ):
             continue  # outputs of networks or predictors are the scores
         n_in = len(model.weights_[name])

@@ -45,6 +45,8 @@ class Estimate:
         How rows with holes were estimated, by which holes of new rows are filled.
     exactness : Exactness
         How exactly the matrices of the problem are known; by default as covariances of the rows.
+    regression : Regression, optional
+        The regression on confounds, of whose residuals this is said.
     """
 
     means: Mapping[str, np.ndarray]
@@ -52,6 +54,7 @@ class Estimate:
     pairs: Moments | PairMoments | SharedRows | Sequence[PairCovariance] = ()
     recovered: Recovered | None = None
     exactness: Exactness = OF_COVARIANCES
+    regression: Regression | None = None
 
     @classmethod
     def of(
@@ -102,7 +105,8 @@ class Estimate:
             exactness = replace(exactness, of_features=True, rounding=rounding)
             statistic = given(statistic, confounds, rows)
         Sigma = statistic.covariance()
-        return cls(statistic.mean(), (Sigma, Sigma), statistic, recovered, exactness)
+        z = statistic.regression if isinstance(statistic, Moments) else None
+        return cls(statistic.mean(), (Sigma, Sigma), statistic, recovered, exactness, z)
 
     def scaled(self, factors: Mapping[str, np.ndarray]) -> Self:
         """The same of features that are multiplied by `factors`, of the views that have some.
@@ -111,7 +115,12 @@ class Estimate:
         """
         means = {name: mean * factors.get(name, 1.0) for name, mean in self.means.items()}
         rounding = {n: own * factors.get(n, 1.0) for n, own in self.exactness.rounding.items()}
-        about = replace(self, means=means, exactness=replace(self.exactness, rounding=rounding))
+        about = replace(
+            self,
+            means=means,
+            exactness=replace(self.exactness, rounding=rounding),
+            regression=self.regression and self.regression.scaled(factors),
+        )
         if not isinstance(self.pairs, Moments | PairMoments | SharedRows):
             return replace(about, pairs=[pair.scaled(factors) for pair in self.pairs])
         pairs = self.pairs.scaled(factors)
@@ -119,11 +128,6 @@ class Estimate:
             return replace(about, pairs=pairs)
         Sigma = pairs.covariance()
         return replace(about, pairs=pairs, covariance=(Sigma, Sigma))
-
-    @property
-    def regression(self) -> Regression | None:
-        """The regression on confounds, of whose residuals this is said."""
-        return self.pairs.regression if isinstance(self.pairs, Moments) else None
 
     def by_pair(self) -> list[PairCovariance]:
         """Covariances of the rows of each two views that share objects, if they are known."""

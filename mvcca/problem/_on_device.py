@@ -29,7 +29,7 @@ def device_of(views: Views) -> Any:
         return None
     blocks = views.blocks.values()
     like = next((block.matrix for block in blocks if block.on_device), None)
-    if like is None and (name := get_config().device) is not None:
+    if like is None and (name := get_config().rows_device) is not None:
         like = mover(name)(np.zeros((1, 1)))
     return like
 

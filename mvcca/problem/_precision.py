@@ -79,33 +79,27 @@ class KnownRank(NamedTuple):
     why: str | None = None
 
 
-def climb(
-    rows: Rows, learn: Callable[[Rows], T], *, float32: bool = True, decompose: bool = True
-) -> T:
+def climb(rows: Rows, learn: Callable[[Rows], T]) -> T:
     """The result of `learn` for rows in the precision, and in the basis, that they need.
 
     Parameters
     ----------
     rows : Rows
-        The rows, those of wide views in bases of their spans.
+        The rows, those of wide views in bases of their spans; their `Reading` says what is tried.
     learn : callable
         Takes `Rows`; raises `DigitsLost` where their precision is too low.
-    float32 : bool, default=True
-        Whether float32 products of float32 rows are worth an attempt.
-    decompose : bool, default=True
-        Whether `learn` inverts covariances of the views, in any basis.
 
     Raises
     ------
     DigitsLost
         If a correlation is above 1 in the best precision there is.
     """
-    views = rows.views
-    again = partial(climb, learn=learn, float32=float32, decompose=decompose)
+    views, decompose = rows.views, rows.reading.decompose
+    again = partial(climb, learn=learn)
     dtypes = {block.dtype for block in views.blocks.values()}
     dtype = min(dtypes, key=_BYTES)
     reading = replace(rows.reading, dtype=dtype, products=_FLOAT64)
-    if float32 and _FLOAT64 not in dtypes and not views.is_sparse:
+    if reading.float32 and _FLOAT64 not in dtypes and not views.is_sparse:
         limit = float(np.sqrt(_TOLERANCES[dtype] / (_ERROR * np.finfo(dtype).eps)))
         sampled = views, rows.sample_weight, rows.reg  # all in the features themselves
         every = frozenset(views.names)

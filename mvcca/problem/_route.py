@@ -177,7 +177,7 @@ def components_to_search(rows: Rows, n_ridges: int) -> int | None:
 
 def _may_take_products(views: Views, k: int) -> bool:
     """Whether LOBPCG finds so many components of these views."""
-    if sum(views.widths.values()) < WIDE or len(views.names) < 2 or get_config().device:
+    if sum(views.widths.values()) < WIDE or len(views.names) < 2 or get_config().rows_device:
         return False
     if any(X.on_device for X in views.blocks.values()):
         return False

@@ -46,6 +46,11 @@ class Reading:
         Precision of the least precise view; None if it is that of the rows.
     improvable : frozenset of str
         Views for which `climb` has a more precise attempt left.
+    float32 : bool
+        Whether float32 products of float32 rows are worth an attempt.
+    decompose : bool
+        Whether covariances of the views are inverted, in any basis, so that a view may be
+        decomposed instead.
     """
 
     bases: Mapping[str, Basis] = field(default_factory=dict)
@@ -54,6 +59,8 @@ class Reading:
     products: np.dtype = _FLOAT64
     dtype: np.dtype | None = None
     improvable: frozenset[str] = frozenset()
+    float32: bool = True
+    decompose: bool = True
 
 
 @dataclass(frozen=True, eq=False)

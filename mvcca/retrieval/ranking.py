@@ -156,7 +156,7 @@ class Ranking:
             scores = model.project(views, self.method)
         else:  # an estimator of another package
             views = as_views(X, names, unpaired=unpaired)
-            projected = as_views(self._called(X), names, unpaired=unpaired)
+            projected = as_views(model.transform(X), names, unpaired=unpaired)
             scores = {name: _numbers(block) for name, block in projected.items()}
         seen, ids = projected.seen, projected.ids
         rows = as_scores = Views.of({n: as_block(own) for n, own in scores.items()}, seen, ids)
@@ -172,19 +172,12 @@ class Ranking:
         *before, model = self.steps
         for step in before:
             X = step.transform(X)
-        scores = self._called(X, *second)
-        matrices = scores if isinstance(scores, tuple) else (scores,)
-        if not self.name:
-            return list(matrices)
-        named = zip(model.view_names_, matrices, strict=False)
-        return [self.of_view(name, _numbers(own)) for name, own in named]
-
-    def _called(self, *X: Any) -> Any:
-        """What the method of the model returns."""
-        model = self.steps[-1]
-        if self.method == "variates":
-            return getattr(model, "variates", model.transform)(*X)
-        return getattr(model, self.method)(*X)
+        if not hasattr(model, "project"):  # an estimator of another package
+            scores = model.transform(X, *second)
+            return list(scores) if isinstance(scores, tuple) else [scores]
+        columns = [np.reshape(y, (-1, 1)) if np.ndim(y) == 1 else y for y in second]
+        scores = model.project(as_views(dict(zip("Xy", (X, *columns), strict=False))), self.method)
+        return [self.of_view(name, own) for name, own in scores.items()]
 
     def of_view(self, name: str, scores: Any) -> Any:
         """Rows of one view to compare, from its scores."""

@@ -116,7 +116,7 @@ class Moments:
         if is_plain(views) and len(views) <= block_size(8 * views.shape[1]):
             return moments_of_block(views, weights, dtype)
         least = views.shape[1] // _FEATURES_PER_ROW
-        if views.on_device or get_config().device:
+        if views.on_device or get_config().rows_device:
             least *= _DEVICE_BLOCKS
             if not views.is_lazy:
                 least = max(least, _DEVICE_BYTES // max(1, row_bytes_of(views)))

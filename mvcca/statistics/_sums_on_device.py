@@ -93,7 +93,7 @@ def _fit_on_device(views: Views) -> bool:
     if all(block.on_device for block in blocks):
         moved = in_one_place(blocks) or []
         return all(here is there for here, there in zip(blocks, moved, strict=True))
-    return not views.on_device and not views.is_sparse and get_config().device is not None
+    return not views.on_device and not views.is_sparse and get_config().rows_device is not None
 
 
 def _added(sums: Any, views: Views, codes: np.ndarray, weights: np.ndarray, n_lines: int) -> Any:

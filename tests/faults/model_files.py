@@ -106,7 +106,7 @@ def write_originals(folder: Path) -> list[Path]:
         from mvcca.deep import DCCA
 
         models["deep"] = DCCA(
-            2, hidden_layer_sizes=(4,), batch_size=20, max_epochs=1, device="cpu", random_state=0
+            2, hidden_layer_sizes=(4,), batch_size=20, max_epochs=1, random_state=0
         ).fit(X)
     except ImportError:
         pass

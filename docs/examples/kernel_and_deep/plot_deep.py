@@ -69,7 +69,6 @@ deep = DCCA(
     batch_size=200,
     max_epochs=40,
     callbacks=[TotalCorrelation(8)],
-    device="cpu",
     random_state=0,
 ).fit(train, X_val=validation)
 for model in (linear, deep):

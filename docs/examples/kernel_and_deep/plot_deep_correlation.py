@@ -29,7 +29,6 @@ models = {
         batch_size=200,
         max_epochs=8,
         callbacks=[TotalCorrelation(10)],
-        device="cpu",
         random_state=0,
     ).fit(train, X_val=validation)
     for method in (DCCA, DCCAE, SoftCCA, SoftHGR, L0CCA, DSDCCA)

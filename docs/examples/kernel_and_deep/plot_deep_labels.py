@@ -31,7 +31,7 @@ labels, labels_test = digits.labels[:1200], digits.labels[1200:]
 # :class:`~mvcca.deep.TwoBranch` ranks both ways, and keeps rows of a label together within a view.
 # Settings are small versions of the defaults, with learning rates that suit few epochs.
 
-settings = {"hidden_layer_sizes": (64,), "max_epochs": 20, "device": "cpu", "random_state": 0}
+settings = {"hidden_layer_sizes": (64,), "max_epochs": 20, "random_state": 0}
 methods = {
     "DeepSM": DeepSM(**settings),
     "ACMR": ACMR(16, learning_rate=3e-3, **settings),

@@ -35,7 +35,7 @@ train, test = views[:1200], views[1200:]
 # last layer is rescaled for each row, and :class:`~mvcca.deep.MSDS` finds the match among a few
 # other items.
 
-settings = {"hidden_layer_sizes": (64,), "max_epochs": 15, "device": "cpu", "random_state": 0}
+settings = {"hidden_layer_sizes": (64,), "max_epochs": 15, "random_state": 0}
 ranking = {
     "DSRankingCCA": DSRankingCCA(
         16, scaling_layer_sizes=(16,), warm_up=8, batch_size=200, **settings
@@ -51,9 +51,7 @@ ranking = {
 autoencoders = {
     "CorrAE": CorrAE(16, learning_rate=3e-3, **settings),
     "CrossCorrAE": CrossCorrAE(16, learning_rate=3e-3, **settings),
-    "CorrNet": CorrNet(
-        16, output_activation="sigmoid", max_epochs=15, device="cpu", random_state=0
-    ),
+    "CorrNet": CorrNet(16, output_activation="sigmoid", max_epochs=15, random_state=0),
 }
 
 
@@ -69,7 +67,7 @@ def contrastive(scores, _batch):
 
 
 others = {
-    "DeViSE": DeViSE(max_epochs=15, device="cpu", random_state=0),
+    "DeViSE": DeViSE(max_epochs=15, random_state=0),
     "InfoNCE": EncoderCCA(16, objective=contrastive, ending="as_trained", **settings),
 }
 

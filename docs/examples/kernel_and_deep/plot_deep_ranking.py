@@ -35,7 +35,6 @@ settings = {
     "hidden_layer_sizes": (64,),
     "batch_size": 250,
     "max_epochs": 15,
-    "device": "cpu",
     "random_state": 0,
 }
 models = {
@@ -77,7 +76,6 @@ sam = SAM(
     batch_size=100,
     max_epochs=15,
     steepness=0.4,
-    device="cpu",
     random_state=0,
 )
 sam.fit(train, labels, X_val=validation, y_val=labels_validation)

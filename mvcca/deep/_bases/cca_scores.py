@@ -14,7 +14,7 @@ from mvcca.deep._bases.parameters import NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import MONITORED
-from mvcca.deep.endings import Ending, LinearCCA
+from mvcca.deep.endings import Ending, linear_cca
 from mvcca.deep.trainer import Trainer
 from mvcca.problem.expected import expected_moments
 from mvcca.statistics import Moments
@@ -78,7 +78,7 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
         return super()._setting(name)
 
     def _ending(self) -> Ending:
-        return LinearCCA(self.n_components, self._final_reg())
+        return linear_cca(self.n_components, self._final_reg())
 
     def _final_reg(self) -> float | Mapping[str, float]:
         return self.reg
@@ -93,7 +93,8 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
         is_enough = validation is not None and len(validation.views) >= _LEAST_VALIDATION_ROWS
         if validation is None or not is_enough or not hasattr(self, "expected_correlations_"):
             return
-        blocks = {name: np.asarray(Z, float) for name, Z in self.encode(validation.views).items()}
+        outputs = self.project(validation.views, "encode")
+        blocks = {name: np.asarray(Z, float) for name, Z in outputs.items()}
         moments = Moments.of(validation.views.replace(blocks))
         maps, expected = self.maps_, expected_moments(self.weights_, moments.by_pair())
         if maps is not None and expected is not None:

@@ -21,7 +21,6 @@ from torch import Generator, nn
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_fit, open_views, repeated_views
 from mvcca.base.label_checks import check_labels
-from mvcca.base.projection import projected
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import few
 from mvcca.deep._bases.parameters import (
@@ -48,7 +47,7 @@ from mvcca.deep.callbacks import (
     in_double,
 )
 from mvcca.deep.encoders import Encoders, takes_integers
-from mvcca.deep.endings import AsTrained, Ending, ending_after
+from mvcca.deep.endings import Ending, as_trained, ending_after
 from mvcca.deep.layers import Standardize
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.machine.config import block_slices, get_config
@@ -71,7 +70,8 @@ class DeepEstimator(MultiViewEstimator):
     """Base of the deep estimators: one network per view, and an ending that gives the scores.
 
     Methods define networks, an objective and an ending, and may have other defaults than those
-    given here; their signatures show them.
+    given here; their signatures show them. Networks train on the device that
+    `mvcca.config_context` names, or else on a GPU if torch finds one.
 
     Parameters
     ----------
@@ -118,8 +118,6 @@ class DeepEstimator(MultiViewEstimator):
         Run the networks in bfloat16 wherever torch considers it safe. This is faster only on
         hardware with instructions for bfloat16, such as recent GPUs and processors with AMX; other
         processors emulate it, and take two to three times as long as in float32.
-    device : str, default="auto"
-        Device to train on: "cpu", "cuda", "cuda:1" or "mps"; "auto" uses a GPU if torch finds one.
     random_state : int, RandomState or None, default=None
         Seed of the initial weights, the batches and the validation split. The global generators of
         torch and NumPy are left unchanged.
@@ -165,7 +163,6 @@ class DeepEstimator(MultiViewEstimator):
     monitor: Any = parameter("valid_loss", one_of(*MONITORED), callable)
     callbacks: Sequence[Callback] = parameter((), "array-like")
     mixed_precision: bool = parameter(False, "boolean")
-    device: str = parameter("auto", str)
     random_state: Any = parameter(None, "random_state")
 
     # Not annotated: annotated attributes are parameters of the constructor.
@@ -281,23 +278,8 @@ class DeepEstimator(MultiViewEstimator):
         trainer.train(sample, 1)
         return self._finish(trainer, sample.views)
 
-    def encode(self, X: Any, y: Any = None) -> Any:
-        """Apply the networks alone, without a final linear CCA.
-
-        Parameters
-        ----------
-        X, y
-            As in `transform`.
-
-        Returns
-        -------
-        representations : same container as X
-            float32 matrices of shape (n_rows, n_scores), the outputs of each view's network.
-        """
-        return projected(self, X, y, "encode")
-
     def _encode_of(self, views: Views) -> dict[str, Any]:
-        """The representations of checked views."""
+        """Outputs of the networks for checked views, which ``project(views, "encode")`` returns."""
         return {name: encoded(self.encoders_[name], name, X) for name, X in views.items()}
 
     @property
@@ -353,7 +335,7 @@ class DeepEstimator(MultiViewEstimator):
 
     def _ending(self) -> Ending:
         """How outputs of the networks become scores: by default as they are, ranked by cosine."""
-        return AsTrained()
+        return as_trained()
 
     def _final_reg(self) -> float | Mapping[str, float]:
         """Ridge of the linear CCA that ends the fit, or measures total correlation."""
@@ -601,7 +583,7 @@ class DeepEstimator(MultiViewEstimator):
 
     def _decisive_params(self) -> dict[str, Any]:
         """Parameters that decide the course of a training, with "auto" epochs as a number."""
-        free = {"max_epochs", "callbacks", "device", "random_state"}
+        free = {"max_epochs", "callbacks", "random_state"}
         params = {n: v for n, v in self.get_params(deep=False).items() if n not in free}
         return params | ({"max_epochs": self._setting("max_epochs")} if self._is_scheduled else {})
 
@@ -610,17 +592,17 @@ class DeepEstimator(MultiViewEstimator):
         encoders = trainer.encoders
         widths = _output_widths(encoders, views)
         ending = ending_after(trainer.best_epoch, self._ending(), encoders.solution)
-        moments = self._moments(trainer, views, widths) if ending.learns else None
+        moments = None if ending.maps is None else self._moments(trainer, views, widths)
         if moments is None:
             self._check_outputs(encoders, views, widths)
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders.whole[name].eval() for name in views.names}
         own = () if self.encoders is None else views.names
         self._probe_rows = {name: few_rows(views[name]) for name in own}
-        if moments is None or (maps := ending.maps(trainer.objective, views, moments)) is None:
+        if ending.maps is None or moments is None:
             self.n_components_ = common_width(widths)
         else:
-            self.__dict__.update(maps.attributes())
+            self.__dict__.update(ending.maps(trainer.objective, views, moments).attributes())
         self._statistic = TrainingState.of(trainer, self._decisive_params())
         self.best_epoch_ = trainer.best_epoch
         self.history_ = history_of(trainer)

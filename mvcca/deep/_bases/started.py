@@ -24,8 +24,9 @@ from mvcca.deep._training.start import (
 from mvcca.deep._training.training import Training, history_of
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders, LinearPlus
-from mvcca.deep.endings import LinearSolution, StoredCCA
+from mvcca.deep.endings import STORED_CCA
 from mvcca.deep.trainer import Trainer, refuse_without_validation
+from mvcca.linear import MVCCA
 from mvcca.machine.warnings import warn
 from mvcca.retrieval import evaluate_retrieval
 from mvcca.retrieval.bank import bank_of, bank_rows
@@ -102,7 +103,7 @@ class StartedNetworks(NetworkEstimator):
         """Method and similarity that rank rows: those of linear CCA if nothing was trained."""
         is_linear = self._begins("linear") and getattr(self, "best_epoch_", None) == 0
         if is_linear and hasattr(self, "expected_correlations_"):
-            return LinearSolution.retrieval_ranking
+            return MVCCA.retrieval_ranking
         return super().retrieval_ranking
 
     def _trained(
@@ -222,7 +223,7 @@ class StartedNetworks(NetworkEstimator):
     def _can_choose(self) -> bool:
         """Whether there is a linear start to compare with, which needs no training."""
         has_words = self.encoders is not None or self._views_of_words()
-        return not (has_words or isinstance(self._ending(), StoredCCA))
+        return not (has_words or self._ending() == STORED_CCA)
 
     def _note(self, start: str) -> None:
         """Forget what an earlier fit chose."""

@@ -15,7 +15,7 @@ from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
 from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, parameter
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.endings import AsTrained, Ending
+from mvcca.deep.endings import Ending, as_trained
 from mvcca.deep.functional import cosines, reversal_factor, reverse_gradient, same_label, triplet
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import LabelLoss, targets_of
@@ -97,7 +97,7 @@ class ACMR(NetworkEstimator):
     requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
 
     def _ending(self) -> Ending:
-        return AsTrained("euclidean")
+        return as_trained("euclidean")
 
     def _mlp_options(self) -> dict[str, Any]:
         return TANH

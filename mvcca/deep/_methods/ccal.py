@@ -13,7 +13,7 @@ from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.endings import Ending, StoredCCA
+from mvcca.deep.endings import STORED_CCA, Ending
 from mvcca.deep.layers import CCALayer
 from mvcca.deep.objectives import RankingLoss
 from mvcca.deep.trainer import Objective
@@ -132,4 +132,4 @@ class CCAL(StartedNetworks, CCAScores):
         )
 
     def _ending(self) -> Ending:
-        return StoredCCA() if self.projection == "stored" else super()._ending()
+        return STORED_CCA if self.projection == "stored" else super()._ending()

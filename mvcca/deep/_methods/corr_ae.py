@@ -19,7 +19,7 @@ from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders, mlp
-from mvcca.deep.endings import AsTrained, Ending
+from mvcca.deep.endings import Ending, as_trained
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.trainer import Objective, Trainer
 
@@ -115,7 +115,7 @@ class CorrAE(Pretrained, NetworkEstimator):
     _network_parameters = ("pretraining",)
 
     def _ending(self) -> Ending:
-        return AsTrained("euclidean")
+        return as_trained("euclidean")
 
     def _mlp_options(self) -> dict[str, Any]:
         return SIGMOID

@@ -36,8 +36,8 @@ class CorrNet(CCAScores):
         \hat y(h) = a(W_y^⊤ h + b_y).
 
     Each hidden unit correlates with its counterpart in the other view, but hidden units may
-    correlate with each other. `encode` returns them as they are; the final linear CCA finds
-    uncorrelated components.
+    correlate with each other. ``project(views, "encode")`` returns them as they are; the final
+    linear CCA finds uncorrelated components.
 
     Parameters and attributes that are not listed here are those of `mvcca.deep.bases.CCAScores`.
 

@@ -12,7 +12,7 @@ from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.parameters import constraints, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.endings import AsTrained, Ending, StoredCCA, stored_layer
+from mvcca.deep.endings import STORED_CCA, Ending, as_trained, stored_layer
 from mvcca.deep.trainer import Objective
 
 
@@ -72,4 +72,4 @@ class EncoderCCA(CCAScores, StartedNetworks):
     def _ending(self) -> Ending:
         if self.ending == "linear_cca":
             return super()._ending()
-        return AsTrained() if self.ending == "as_trained" else StoredCCA()
+        return as_trained() if self.ending == "as_trained" else STORED_CCA

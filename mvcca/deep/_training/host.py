@@ -9,6 +9,7 @@ from threading import RLock
 import torch
 from torch import Tensor, nn
 
+from mvcca.machine.config import get_config
 from mvcca.machine.memory import available_bytes
 
 _LITTLE = 2**24  # bytes, for which the free memory is not asked
@@ -23,23 +24,20 @@ def check_memory(needed: int, asker: str, purpose: str, remedy: str) -> None:
         )
 
 
-def device_named(name: str) -> torch.device:
-    """The device of that name; "auto" is the first GPU if there is one, else the CPU."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
+def device_of_networks() -> torch.device:
+    """The configured device; if none is, the first GPU that torch finds, else the CPU."""
+    name = get_config().device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if name.startswith("cupy"):
         raise ValueError(
-            f"Expected device to be 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps', got {name!r}."
-        ) from error
-    present = {
-        "cpu": True,
-        "cuda": torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count(),
-        "mps": torch.backends.mps.is_available(),
-    }
-    if not present.get(device.type, False):
-        raise RuntimeError(f"device={name!r} is not available. Use device='auto' or 'cpu'.")
+            f"Networks train with torch, and device={name!r} asks for CuPy. "
+            "Use device='cuda', 'torch:cuda:0' or 'cpu'."
+        )
+    device = torch.device(name.removeprefix("torch:"))
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise RuntimeError(
+            f"device={name!r} is a GPU that torch does not find. Install torch with CUDA, or use "
+            "device='cpu'."
+        )
     return device
 
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from mvcca.base.tuned_fits import setting_by_view
-from mvcca.deep._training.host import device_named
+from mvcca.deep._training.host import device_of_networks
 from mvcca.deep._training.identity import identity
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.samplers import ShuffledBatches
@@ -60,7 +60,7 @@ class Training:
         """The parameters of an estimator for the rows that it opened; without seeds, draw them.
 
         Learning rates by view and the device are validated here: they depend on the views and on
-        the machine.
+        the configuration.
         """
         name, monitor = estimator.optimizer, estimator._setting("monitor")
         rate, by_view = estimator._setting("learning_rate"), None
@@ -82,7 +82,7 @@ class Training:
             monitor=MONITORED[monitor] if isinstance(monitor, str) else "valid_monitor",
             patience=estimator.patience,
             mixed_precision=estimator.mixed_precision,
-            device=device_named(estimator.device),
+            device=device_of_networks(),
             seeds=seeds,
         )
 

@@ -398,10 +398,6 @@ class Study(Result):
             "and for components."
         )
 
-    def remarks(self) -> list[str]:
-        """Return `steps`."""
-        return self.steps()
-
     def _title(self) -> str:
         first, second = self.variables
         return f"Is {first} correlated with {second}?"
@@ -414,8 +410,8 @@ class Study(Result):
             if counts[line[0]] <= _LISTED:
                 yield line
 
-    def steps(self) -> list[str]:
-        """What was done with the rows, in words."""
+    def remarks(self) -> list[str]:
+        """Return what was done with the rows, in words."""
         sizes = ", ".join(
             f"{name}: {len(self.variables[name])} variables"
             + (
@@ -469,7 +465,13 @@ class Study(Result):
                 )
         if any(self.n_missing.values()):
             parts.append(self._treatment())
-        parts += self._methods_of_test()
+        parts.append(
+            f"Components were tested one after the other by {len(self.test.permuted)} permutations "
+            f"of {self.exchanged} (largest root; Winkler et al., 2020), seed "
+            f"{self.settings['seed']}. P-values are corrected for {len(self.test.p_values)} "
+            "components by closure: a component is significant only if all before it are. "
+            f"{int(self.significant.sum())} had p < {_ALPHA}."
+        )
         parts.append(
             "Correlations in the population were estimated by inverting the limit of sample "
             f"correlations (Bao et al., 2019), with {self.intervals.level:.0%} intervals from "
@@ -486,16 +488,6 @@ class Study(Result):
         parts.append(f"We used {used}.")
         parts.append(" ".join(_REFERENCES))
         return " ".join(parts)
-
-    def _methods_of_test(self) -> list[str]:
-        """What was exchanged, and how p-values were corrected."""
-        return [
-            f"Components were tested one after the other by {len(self.test.permuted)} permutations "
-            f"of {self.exchanged} (largest root; Winkler et al., 2020), seed "
-            f"{self.settings['seed']}. P-values are corrected for {len(self.test.p_values)} "
-            "components by closure: a component is significant only if all before it are. "
-            f"{int(self.significant.sum())} had p < {_ALPHA}."
-        ]
 
     def _of_confounds(self) -> list[str]:
         """What confounds predict after they were removed."""
@@ -559,7 +551,7 @@ class Study(Result):
         header, lines = self.table()
         return {
             "conclusions": self.sentences(),
-            "steps": self.steps(),
+            "steps": self.remarks(),
             "confounds": list(self.coding),
             "components": [dict(zip(header, line, strict=True)) for line in lines],
             "loadings": [
@@ -573,18 +565,14 @@ class Study(Result):
 
     # ---- figures ---------------------------------------------------------------------------------
 
-    def _drawn(self) -> tuple[CorrelationIntervals, np.ndarray, np.ndarray, str]:
-        """What `draw_correlations` draws."""
-        shown, label = self.test.correlations, "rows that are shuffled"
-        if self.tests_these_rows:
-            shown, label = self.in_sample, "these rows"
-        return self.intervals, self.chance, shown, label
-
     def figures(self) -> dict[str, Draw]:
         """Return the correlations of each component, and the largest loadings of each view."""
         rows = f"{self.n_rows:,} rows"
+        shown, label = self.test.correlations, "rows that are shuffled"
+        if self.tests_these_rows:
+            shown, label = self.in_sample, "these rows"
         correlations = Draw(
-            partial(draw_correlations, *self._drawn()),
+            partial(draw_correlations, self.intervals, self.chance, shown, label),
             caption="Read components from the left, up to the first whose correlation (line) does "
             "not lie above those of shuffled pairs: each is tested given those before it. "
             "Correlations of fitted rows are too large; the interval is of the population.",

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import ShuffleSplit, cross_val_predict
+from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import Pipeline
 
 from mvcca.blocks.checks import check_same_rows, few, row_labels
@@ -31,13 +31,14 @@ from mvcca.inspection._rows import (
     numbers_of,
     paired_views,
 )
+from mvcca.inspection._stability import agreement
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals_of
 from mvcca.inspection.permutation import permutation_test
 from mvcca.inspection.study._result import Study
 from mvcca.linear import CCA
 from mvcca.measures import column_correlations
 from mvcca.model_selection import spectrum_decay
-from mvcca.model_selection.folds import splits_of
+from mvcca.model_selection.folds import splits_by_object, splits_of
 from mvcca.problem.confounds import second_degree
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Views
@@ -50,7 +51,6 @@ _CONFOUNDS, _CONFOUNDS_Y = "confounds", "confounds_y"
 _STEPS = {_CONFOUNDS: "deconfound", _CONFOUNDS_Y: "deconfound y"}
 _VARIANCE = 0.9  # that the principal components of a view explain, unless rows are too few
 _ROWS_PER_COMPONENT = 10
-_FEW_VARIABLES = 2  # whose loadings have a correlation of 1
 _N_SPLITS = 5  # into halves
 _N_RESAMPLES = 500  # of loadings
 _ROWS_PER_TERM = 10  # from which products of confounds are removed
@@ -418,30 +418,27 @@ def _removed(steps: Pipeline, rows: Views, name: str) -> np.ndarray:
 def _stability(
     model: Pipeline, rows: Views, prepared: Views, groups: Any, random_state: Any
 ) -> dict[str, np.ndarray]:
-    """Correlations of the loadings of two halves of the rows: (n_splits, k) by view.
+    """Agreement of the loadings of two halves of the rows, (n_splits, k) by view.
 
-    Left out are views of fewer than three variables, whose loadings agree by construction, and all
-    if halves have too few rows.
+    Left out are views of few variables, whose loadings agree by construction, and all if halves
+    have too few rows.
     """
     codes = np.arange(len(rows)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    names = [name for name, block in prepared.items() if block.shape[1] > _FEW_VARIABLES]
-    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    splits = ShuffleSplit(_N_SPLITS, test_size=0.5, random_state=random_state)
-    for parts in splits.split(np.unique(codes)):
-        own: list[dict[str, np.ndarray]] = []
-        for part in parts:
-            half = np.flatnonzero(np.isin(codes, part))
-            with warnings.catch_warnings(action="ignore"):  # the fit of all rows has warned
-                try:
-                    scores = clone(model).fit(rows[half]).transform(rows[half])
-                except ValueError:  # too few rows
-                    return {}
-                own.append(variable_correlations(prepared[half], scores))
-        for name in found:
-            k = min(loadings[name].shape[1] for loadings in own)
-            pair = (np.nan_to_num(loadings[name][:, :k]) for loadings in own)
-            found[name].append(np.abs(column_correlations(*pair)))
-    return {name: np.array(of_splits) for name, of_splits in found.items()}
+
+    def of_half(half: np.ndarray) -> dict[str, np.ndarray]:
+        scores = clone(model).fit(rows[half]).transform(rows[half])
+        return variable_correlations(prepared[half], scores)
+
+    with warnings.catch_warnings(action="ignore"):  # the fit of all rows has warned
+        try:
+            found = [
+                agreement(*map(of_half, halves))
+                for halves in splits_by_object(codes, _N_SPLITS, random_state, halves=True)
+            ]
+        except ValueError:  # too few rows
+            return {}
+    compared = [name for name, own in found[0].items() if not np.isnan(own).all()]
+    return {name: np.array([own[name] for own in found]) for name in compared}
 
 
 def _residual_dependence(

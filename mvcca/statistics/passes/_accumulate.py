@@ -133,7 +133,7 @@ def accumulate(
     if _bytes_of(start) > _SMALL and tasks.read_one_by_one(blocks):
         n_together = min(ceil(_BYTES_READ * _bytes_of(start) / max(1, block_bytes)), _MAX_LANE)
     lanes = list(lanes_of(blocks, n_together))
-    cluster = None if on_device and get_config().device else Cluster.for_rows_of(views)
+    cluster = None if on_device and get_config().rows_device else Cluster.for_rows_of(views)
 
     def terms(todo: list[slice]) -> Generator[S]:
         remaining = lanes[len(lanes) - len(todo) :]

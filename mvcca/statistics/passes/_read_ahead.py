@@ -64,7 +64,7 @@ def blocks_read_ahead(
 
 def _placing(views: Views) -> tuple[Callable[[Block], Any], bool]:
     """A function that moves rows to the configured device, and whether it copies any view."""
-    device = get_config().device
+    device = get_config().rows_device
     if device is None:
         return lambda rows: rows, False
     move = mover(device)
