@@ -169,10 +169,6 @@ class Solution(NamedTuple):
             np.array_equal(w != 0, other.weights[name] != 0) for name, w in self.weights.items()
         )
 
-    def size(self) -> float:
-        """Root of the sum of squared covariances."""
-        return float(np.sqrt(sum(x * x for x in self.covariances.values())))
-
     def least(self) -> float:
         """The largest covariance of the block for which that is smallest."""
         linked = self.covariances.items()
@@ -308,26 +304,25 @@ class BlockMethod:
     def components(
         self,
         covariances: BlockCovariances,
-        limits_of: Callable[[int], Mapping[str, Limit]],
-        most: int,
+        limits: Sequence[Limits],
         known: Sequence[Vectors] = (),
     ) -> Iterator[tuple[Solution, BlockCovariances]]:
         """One component after the other, with what those before left of the covariances.
 
-        Ends when views share nothing any more. `limits_of` tells the constraints by the number of a
-        component, from 0; `known` are weights to start each from.
+        Ends when views share nothing any more. `limits` are the constraints of each component;
+        `known` are weights to start each from.
         """
-        first = None
-        for number in range(most):
+        least = 0.0
+        for number, own in enumerate(limits):
             try:
-                found = self.solve(covariances, [limits_of(number)], number, known)[0][0]
+                found = self.solve(covariances, [own], number, known)[0][0]
             except NothingShared:
-                if first is None:
+                if not number:
                     raise
                 return
-            if first is not None and found.least() <= _LEAST_SHARE * first.size():
+            if found.least() <= least:
                 return  # of a block, only rounding is left
-            first = first or found
+            least = least or _LEAST_SHARE * float(np.linalg.norm([*found.covariances.values()]))
             yield found, covariances
             covariances = self.without(covariances, found)
 
@@ -404,11 +399,6 @@ class Ascent:
         """Constraints of the first problem."""
         return self.problems[0]
 
-    @property
-    def is_by_rows(self) -> bool:
-        """Whether covariances are products of rows, which span what z can be."""
-        return isinstance(self.covariances.base, CovarianceProducts)
-
     @cached_property
     def counts(self) -> dict[str, np.ndarray]:
         """Numbers of features of each block, by problem."""
@@ -448,25 +438,27 @@ class Ascent:
             W[few] = self._few(name, Z[few], counts[few], old[few], fixed)
         return W
 
-    def whitener(self, name: str) -> Any:
-        """W with WᵀMW = I."""
-        tau, known = self.limits[name].tau, self.covariances.known
-        size = self.covariances.base.sizes[name]
-        if tau == 1:
-            return Scaling(np.ones(size))
-        if ("whitener", name, tau) not in known and self.is_by_rows:
+    def whitener(self, name: str, tau: float | None = None) -> Any:
+        """W with WᵀMW = I, for the τ of the limit or another."""
+        tau, known = self.limits[name].tau if tau is None else tau, self.covariances.known
+        if ("whitener", name, tau) not in known:
+            known["whitener", name, tau] = self._whitened(name, tau)
+        return known["whitener", name, tau]
+
+    def _whitened(self, name: str, tau: float) -> Any:
+        if isinstance(self.covariances.base, CovarianceProducts):  # rows span what z can be
             own = self.covariances.row_space(name)
             if not own.rank:
                 raise NothingShared(name)
-            weights = own.axes / np.sqrt(tau + (1 - tau) * own.values**2)
-            known["whitener", name, tau] = RowSpace(weights)
-        elif ("whitener", name, tau) not in known:
-            M = (1 - tau) * self.covariances.matrix(name, name)
-            if not M.diagonal().any():  # earlier components took all of a view
-                raise NothingShared(name)
-            M[np.diag_indices(size)] += tau * (M.diagonal() > 0)
-            known["whitener", name, tau] = Whitener.of(M)
-        return known["whitener", name, tau]
+            return RowSpace(own.axes / np.sqrt(tau + (1 - tau) * own.values**2))
+        size = self.covariances.base.sizes[name]
+        if tau == 1:
+            return Scaling(np.ones(size))
+        M = (1 - tau) * self.covariances.matrix(name, name)
+        if not M.diagonal().any():  # earlier components took all of a view
+            raise NothingShared(name)
+        M[np.diag_indices(size)] += tau * (M.diagonal() > 0)
+        return Whitener.of(M)
 
     def _few(
         self, name: str, Z: np.ndarray, counts: np.ndarray, old: np.ndarray, fixed: bool
@@ -637,7 +629,7 @@ class Ascent:
             return
         dense = all(own.dense(sizes[j]) and not own.positive for j, own in self.limits.items())
         if start == "svd" or dense:
-            yield from self._directions(number, whiten=start != "svd")
+            yield from self._directions(number, 1.0 if start == "svd" else None)
         if start == "svd" or (dense and len(self.limits) == 2):
             return
         for j, k in combinations(self.limits, 2):
@@ -656,17 +648,14 @@ class Ascent:
                 if both_signs:
                     yield {k: -own}
 
-    def _directions(self, number: int, whiten: bool) -> Iterator[dict[str, np.ndarray]]:
+    def _directions(self, number: int, tau: float | None) -> Iterator[dict[str, np.ndarray]]:
         """The solution of the problem with g(x) = x and one constraint on all blocks together."""
         covariances = self.covariances
         if self.method.deflation == "pmd":  # later starts are singular vectors of the whole
             covariances = BlockCovariances(covariances.base)
         else:
             number = 0
-        units = {
-            j: self.whitener(j) if whiten else Scaling(np.ones(self.covariances.base.sizes[j]))
-            for j in self.limits
-        }
+        units = {j: self.whitener(j, tau) for j in self.limits}
         # Row spaces have few dimensions, in which covariances of wide blocks are small.
         W = {j: own.weights for j, own in units.items() if isinstance(own, RowSpace)}
         between = {}
