@@ -25,7 +25,7 @@ from mvcca.blocks.checks import few
 from mvcca.linear.block_estimator import BlockEstimator, Posed
 from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positions_of, with_classes
 from mvcca.model_selection import SEARCHED, Trials, search_folds
-from mvcca.model_selection.feature_counts import counts_up_to, over_folds
+from mvcca.model_selection.feature_counts import counts_to_try, over_folds
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.goals import Value
@@ -39,7 +39,6 @@ from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.validation import checked_sample_weight
 
 _N_FOLDS = 5
-_MOST_BY_ANGLES = 50  # features of τ < 1 that folds try, which enter one at a time
 _LEAST_VARIANCE = 1e-10  # within classes, as a share of the squared size of the scores
 
 
@@ -325,8 +324,7 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
         parts, _ = over_folds(self, rows, InnerFolds(of_fold), lambda *own: own)
         widest = max(rows.views.widths.values())
         taus = value_by_view("tau", self.tau, rows.views.names).values()
-        most = widest if min(taus) == 1 else _MOST_BY_ANGLES
-        counts = [count for count in counts_up_to(widest) if count <= most]
+        counts = counts_to_try(widest, min(taus))
         settings = [{"n_features": count} for count in reversed(counts)]
 
         def models(fold: int, settings: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
@@ -412,8 +410,8 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
         if y is None:
             raise ValueError("score compares predictions with labels: pass them as y.")
         views = open_views(self, X, reset=False)
-        per_view = is_per_view(X, y) if holds_views(X) else False
-        if isinstance(y, Mapping) or per_view:
+        per_view = holds_views(X) and is_per_view(X, y)
+        if per_view:
             y = LabelsByView.of(views, y, per_view).per_object(views)
         if sample_weight is not None:
             sample_weight = checked_sample_weight(sample_weight, views, reset=False)

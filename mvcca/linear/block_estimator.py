@@ -177,8 +177,6 @@ class BlockEstimator(RescaledEstimator):
     scale_views: bool = False
     start: str = "columns"
     n_starts: int = 20
-    confounds: str | None = None
-    missing: str = "error"
     response: ClassVar[str | None] = None  # block that the others explain
     tau_: Any
 

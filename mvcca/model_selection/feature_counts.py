@@ -142,35 +142,28 @@ def choose_counts(
         Settings that are given: ``n_features`` by view, or ``tau``.
     """
     taus = TAUS if "tau" not in fixed else (fixed["tau"],)
-
-    def setting(counts: Mapping[str, int | None], tau: float) -> Setting:
-        return {"n_features": dict(counts), "tau": tau}
-
-    def tried(settings: Sequence[Setting]) -> Trials:
-        return search(source, settings)
-
     if "n_features" in fixed:
-        return tried([setting(fixed["n_features"], tau) for tau in sorted(taus)])
-    grid = counts_up_to(max(widths.values()))
+        return search(source, [{**fixed, "tau": tau} for tau in sorted(taus)])
     settings = [
-        setting({name: min(count, width) for name, width in widths.items()}, tau)
+        {"n_features": {name: min(count, width) for name, width in widths.items()}, "tau": tau}
         for tau in taus
-        for count in grid
-        if tau == 1 or count <= _MOST_BY_ANGLES
+        for count in counts_to_try(max(widths.values()), tau)
     ]
-    trials = tried(sorted(settings, key=_order))
+    trials = search(source, sorted(settings, key=_order))
     for name in [*widths] * 2 if len(widths) > 1 else ():
-        best = trials.chosen
-        known = [own["n_features"] for own in trials.settings if own["tau"] == best["tau"]]
-        others = [
-            {**best["n_features"], name: count}
-            for count in counts_up_to(widths[name])
-            if best["tau"] == 1 or count <= _MOST_BY_ANGLES
-        ]
-        new = [setting(counts, best["tau"]) for counts in others if counts not in known]
+        best, tau = trials.chosen["n_features"], trials.chosen["tau"]
+        others = [{**best, name: count} for count in counts_to_try(widths[name], tau)]
+        new = [{"n_features": counts, "tau": tau} for counts in others]
+        new = [own for own in new if own not in trials.settings]
         if new:
-            trials = trials.extended([tried(new)], _order)
+            trials = trials.extended([search(source, new)], _order)
     return trials
+
+
+def counts_to_try(width: int, tau: float) -> list[int]:
+    """Those of `counts_up_to`, of which least angles, for τ < 1, take 50 at most."""
+    most = width if tau == 1 else _MOST_BY_ANGLES
+    return [count for count in counts_up_to(width) if count <= most]
 
 
 def counts_up_to(width: int) -> list[int]:

@@ -113,10 +113,7 @@ def threshold_of(z: np.ndarray, radius: float) -> float:
     A, B, k = np.cumsum(sizes), np.cumsum(sizes**2), np.arange(1, len(z) + 1)
     lower = np.append(sizes[1:], 0.0)  # thresholds that leave k entries
     left = np.maximum(B - 2 * A * lower + k * lower**2, 0)
-    enough = np.flatnonzero((A - k * lower) ** 2 >= radius**2 * left * (1 - 1e-15))
-    enough = enough[left[enough] > 0]
-    if not len(enough):
-        return 0.0
+    enough = (A - k * lower) ** 2 >= radius**2 * left * (1 - 1e-15)
     if A[-1] ** 2 <= radius**2 * B[-1]:
         return 0.0
     n_ties = int(np.sum(sizes >= sizes[0] * (1 - 1e-12)))
@@ -125,7 +122,7 @@ def threshold_of(z: np.ndarray, radius: float) -> float:
             f"{n_ties} features share the largest covariance, so that the sum of absolute weights "
             f"is at least {np.sqrt(n_ties):.4g}, above {radius:.4g}"
         )
-    i = enough[0]
+    i = np.flatnonzero(enough & (left > 0))[0]
     a, b, m = A[i], B[i], k[i]
     if m <= radius**2:  # as many entries as the radius leaves, all alike
         return float(lower[i])
