@@ -11,9 +11,11 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from mvcca import RGCCA, SparseCCA, Views
+from mvcca.linear.block_estimator import BlockEstimator
 from mvcca.model_selection.feature_counts import counts_up_to
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.problem import ascent
+from mvcca.problem.block_covariances import CovarianceMatrix
 from mvcca.statistics import Moments
 
 
@@ -251,7 +253,7 @@ def test_wide_views_by_products_are_those_by_covariances(tau, superblock, n_feat
     model = RGCCA(2, **options)
     assert model.takes_row_products(model.open_rows(views, None, None))
     found = RGCCA(2, **options).fit(views)
-    monkeypatch.setattr(RGCCA, "takes_row_products", lambda *_: False)
+    monkeypatch.setattr(BlockEstimator, "takes_row_products", lambda *_: False)
     expected = RGCCA(2, **options).fit(views)
     for name, W in expected.weights_.items():
         assert_allclose(found.weights_[name], W, atol=1e-9 * np.abs(W).max())
@@ -261,7 +263,7 @@ def test_wide_views_by_products_are_those_by_covariances(tau, superblock, n_feat
 def test_folds_of_wide_views_by_products_are_those_by_covariances(monkeypatch):
     views = planted(n=60, widths=(700, 400), seed=2)
     found = SparseCCA().fit(views)
-    monkeypatch.setattr(RGCCA, "takes_row_products", lambda *_: False)
+    monkeypatch.setattr(BlockEstimator, "takes_row_products", lambda *_: False)
     expected = SparseCCA().fit(views)
     table = expected.cv_results_["mean_test_score"]
     assert_allclose(found.cv_results_["mean_test_score"], table, atol=1e-8)
@@ -273,4 +275,20 @@ def test_a_wide_dense_problem_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr("mvcca.base.statistic_estimator.available_bytes", lambda: 10**6)
     views = planted(n=40, widths=(700, 500))
     with pytest.raises(MemoryError, match=r"RGCCA of views .* needs about"):
-        RGCCA(tau="auto").fit(views)
+        RGCCA(missing="pairwise").fit(views)
+
+
+@pytest.mark.parametrize("superblock", [False, True])
+def test_estimated_tau_of_wide_views_takes_no_matrix_over_features(superblock, monkeypatch):
+    views = planted(n=40, widths=(700, 500), seed=2)
+    blocks = {name: np.asarray(X).copy() for name, X in views.items()}
+    blocks["x"][:, 3] = 5.0  # never varies
+    weights = np.random.default_rng(0).integers(1, 4, 40)
+    model = RGCCA(tau="auto", superblock=superblock)
+    with monkeypatch.context() as patch:
+        patch.setattr(CovarianceMatrix, "of", None)
+        found = clone(model).fit(blocks, sample_weight=weights).tau_
+    monkeypatch.setattr(BlockEstimator, "takes_row_products", lambda *_: False)
+    expected = model.fit(blocks, sample_weight=weights).tau_
+    assert found == pytest.approx(expected, rel=1e-10)
+    assert all(0.01 < own < 0.99 for own in found.values())

@@ -307,7 +307,8 @@ def test_two_classes_of_numbers_in_few_rows_and_units_of_columns_do_not_matter()
     )
     for name, chosen in expected.selected_.items():
         np.testing.assert_array_equal(found.selected_[name][0], chosen[0])
-    few = SparseDiscriminant(2, n_features=2).fit(VIEWS[:6], Y[:6])
+    with pytest.warns(UserWarning, match="Few rows to select features from: 6, .* by 0.95"):
+        few = SparseDiscriminant(2, n_features=2).fit(VIEWS[:6], Y[:6])
     assert np.isfinite(few.predict_proba(VIEWS)).all()
 
 

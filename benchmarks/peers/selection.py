@@ -1,15 +1,17 @@
 """Sparse CCA and sparse discriminants beside mixOmics, PMA and cca-zoo.
 
-    python -m benchmarks.peers.selection [--parts classes counts planted real] [--cca-zoo FOLDER]
+    python -m benchmarks.peers.selection [--parts classes counts planted real sizes]
+        [--cca-zoo FOLDER]
 
 "classes": mean error over classes of breast cancer (`breast_tcga.npz`), on folds and on the test
 rows, which lack the proteins; in brackets, the figures of the specification's prototype. "counts":
 the same of five sets of classes for numbers of features, given and chosen by folds. "planted"
 and "real": F1 of selected features, held-out correlation and CPU time, first of one fit with given
 numbers of features, then with a search by 5 folds: cca-zoo's `GridSearchCV` of one setting for both
-views beside `SparseCCA`, which then goes on view by view. cca-zoo is read from a folder (``pip
-install --no-deps --target FOLDER cca-zoo``); without it, its lines are left out. R packages are not
-run: their figures are those of the specification.
+views beside `SparseCCA`, which then goes on view by view. "sizes": the search at 5,000 x (500 +
+500) and 200 x (20,000 + 1,000); those of cca-zoo are three fits, times 30. cca-zoo is read from a
+folder (``pip install --no-deps --target FOLDER cca-zoo``); without it, its lines are left out. R
+packages are not run: their figures are those of the specification.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from sklearn.neighbors import NearestCentroid
 from threadpoolctl import threadpool_limits
 
 from benchmarks._arguments import names_in
-from benchmarks._measure import machine
+from benchmarks._measure import machine, peak_memory
 from benchmarks.defaults.sparse import f1, planted
 from benchmarks.real import data_home
 from mvcca import SparseCCA, SparseDiscriminant, Views
@@ -285,6 +287,54 @@ def planted_sets(options):
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
+def sizes(options):
+    print("\n### Searches at sizes, one planted set (a=.6)\n")
+    print(
+        "F1 of x, y / correlation of 2,000 new rows; CPU s of the search (memory beside the rows)."
+    )
+    print("cca-zoo: 18 settings x 5 folds, from one fit each of settings 1, 9 and 18 on a fold.\n")
+    shapes = {
+        "5,000 x (500 + 500)": (5000, (500, 500)),
+        "200 x (20,000 + 1,000)": (200, (20_000, 1000)),
+    }
+    print("| method | " + " | ".join(shapes) + " |")
+    print("|---" * 3 + "|")
+    lines: dict[str, list[str]] = {}
+    for n, widths in shapes.values():
+        train, test = planted(0, n=n, widths=widths)
+        for name, fit in methods(options.cca_zoo).items():
+            if name.startswith("`") and name.endswith("search"):
+                with peak_memory() as peak:
+                    start = process_time()
+                    weights = fit(train)
+                    seconds = process_time() - start
+                x, y = (f1(np.flatnonzero(w)) for w in weights)
+                r = correlation(weights, standardized(train, test)[1])
+                cell = f"{x:.2f}, {y:.2f}/{r:.3f}; {seconds:.2f} s ({peak['MB']:.0f} MB)"
+                lines.setdefault(name, []).append(cell)
+        for name, fits in peers_of_three(options.cca_zoo).items():
+            (blocks,) = standardized(train[: n * 4 // 5])
+            start = process_time()
+            for model in fits:
+                model.fit(blocks)
+            lines.setdefault(name, []).append(f"{30 * (process_time() - start):.1f} s")
+    for name, cells in lines.items():
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+def peers_of_three(folder):
+    """Models of three of 18 settings of cca-zoo."""
+    if folder is None:
+        return {}
+    from cca_zoo.sparse import PMDCCA, SpanCCA  # `methods` made them known
+
+    bounds, spans = np.geomspace(0.05, 1, 18)[[0, 8, 17]], (2, 50, 500)
+    return {
+        "cca-zoo PMDCCA": [PMDCCA(l1_bound=own, random_state=0) for own in bounds],
+        "cca-zoo SpanCCA": [SpanCCA(span=own, random_state=0) for own in spans],
+    }
+
+
 def real_sets(options):
     print("\n### Real data: correlation of held-out rows, first component, 5 folds\n")
     repeats = max(1, options.repeats // 2)
@@ -319,7 +369,13 @@ def real_sets(options):
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
-PARTS = {"classes": classes, "counts": counts, "planted": planted_sets, "real": real_sets}
+PARTS = {
+    "classes": classes,
+    "counts": counts,
+    "planted": planted_sets,
+    "real": real_sets,
+    "sizes": sizes,
+}
 
 
 def main(options: argparse.Namespace) -> None:

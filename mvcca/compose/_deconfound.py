@@ -290,19 +290,8 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         check_confounds_known(views, z)
 
     def _checked(self, views: Views, minimum: int) -> Views:
-        blocks = {}
-        for name, block in views.blocks.items():
-            if block.is_sparse and name != self.confounds:
-                raise ValueError(
-                    f"View {name!r} is sparse, and its residuals would be dense. Use "
-                    "CCA(confounds=...) or MVCCA(confounds=...), which keep it sparse, or pass "
-                    "dense rows."
-                )
-            options = {} if name == self.confounds else {"ensure_all_finite": "allow-nan"}
-            blocks[name] = block.checked(
-                self, name, views.informative_ids_of(name), ensure_min_samples=minimum, **options
-            )
-        return Views.of(blocks, views.seen, views.ids)
+        advice = "Use CCA(confounds=...) or MVCCA(confounds=...), which keep it sparse"
+        return dense_views(self, views, "residuals", advice, self.confounds, minimum)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -313,3 +302,23 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
 def _less(mean: np.ndarray, matrix: Any) -> Any:
     """Rows less their mean, in their precision."""
     return matrix - as_block(matrix).placed(mean)
+
+
+def dense_views(
+    step: Any, views: Views, result: str, advice: str, complete: str = "", minimum: int = 1
+) -> Views:
+    """Blocks of numbers, of which some may be missing but in the view that must be complete.
+
+    Sparse views are refused, since the result would be dense, but the complete one.
+    """
+    blocks = {}
+    for name, block in views.blocks.items():
+        if block.is_sparse and name != complete:
+            raise ValueError(
+                f"View {name!r} is sparse, and its {result} would be dense. {advice}, or pass "
+                "dense rows."
+            )
+        options = {} if name == complete else {"ensure_all_finite": "allow-nan"}
+        ids = views.informative_ids_of(name)
+        blocks[name] = block.checked(step, name, ids, ensure_min_samples=minimum, **options)
+    return Views.of(blocks, views.seen, views.ids)

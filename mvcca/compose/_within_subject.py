@@ -12,6 +12,7 @@ from mvcca.base.fitted_views import check_fitted_views
 from mvcca.base.inputs import forget
 from mvcca.blocks import Block, to_host
 from mvcca.blocks.checks import column_labels, few
+from mvcca.compose._deconfound import dense_views
 from mvcca.machine.documentation import Documented
 from mvcca.model_selection.groups import Groups
 from mvcca.problem.confounds import least_left
@@ -174,17 +175,9 @@ class WithinSubject(OutputContainerMixin, Documented, BaseEstimator):
 
     def _checked(self, views: Views) -> Views:
         """The views other than the subjects, as blocks of numbers."""
-        blocks = {}
-        for name, block in views.without(self.subjects).blocks.items():
-            if block.is_sparse:
-                raise ValueError(
-                    f"View {name!r} is sparse, and its differences within subjects would be dense. "
-                    "Reduce it first, as by PerView(TruncatedSVD(100)), or pass dense rows."
-                )
-            ids = views.informative_ids_of(name)
-            blocks[name] = block.checked(self, name, ids, ensure_all_finite="allow-nan")
-        kept = views.without(self.subjects)
-        return Views.of(blocks, kept.seen, kept.ids)
+        advice = "Reduce it first, as by PerView(TruncatedSVD(100))"
+        others = views.without(self.subjects)
+        return dense_views(self, others, "differences within subjects", advice)
 
 
 def _less_means(name: str, block: Block, codes: np.ndarray) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _SHOWN = 20  # bars of a view
 _PERCENTILES = (5, 50, 95)
+
+# By view and component: weights of the features that are selected, and of how many these are.
+Selected: TypeAlias = Mapping[tuple[str, int], tuple[dict[Any, float], int]]
 
 
 class SelectedFeature(NamedTuple):
@@ -205,14 +208,7 @@ def selection_stability(
     return SelectionStability(tuple(_features(whole, halves)), np.array(scores, dtype=float))
 
 
-class _Chosen(NamedTuple):
-    """Weights of the features that a model selects for a component of a view, of so many."""
-
-    weights: dict[Any, float]
-    n_features: int
-
-
-def _selected(model: Any) -> dict[tuple[str, int], _Chosen]:
+def _selected(model: Any) -> Selected:
     """What a fitted model selects, by view and component, numbered from 1."""
     steps = [step for step in fitted_steps(model) if hasattr(step, "selected_")]
     if not steps:
@@ -220,53 +216,39 @@ def _selected(model: Any) -> dict[tuple[str, int], _Chosen]:
             f"selection_stability takes estimators that have selected_ after fit, such as "
             f"SparseCCA; {type(model).__name__} has none."
         )
-    step = steps[-1]
-    weights = getattr(step, "sparse_weights_", None) or step.weights_
-    found = {}
-    for view, components in step.selected_.items():
+    weights, found = getattr(steps[-1], "sparse_weights_", None) or steps[-1].weights_, {}
+    for view, components in steps[-1].selected_.items():
         for k, names in enumerate(components):
             W = weights[view][:, k]
             own = dict(zip(np.asarray(names).tolist(), W[np.flatnonzero(W)].tolist(), strict=True))
-            found[view, k + 1] = _Chosen(own, len(W))
+            found[view, k + 1] = own, len(W)
     return found
 
 
-def _features(
-    whole: Mapping[tuple[str, int], _Chosen],
-    halves: list[dict[tuple[str, int], _Chosen]],
-) -> Iterator[SelectedFeature]:
+def _features(whole: Selected, halves: Sequence[Selected]) -> Iterator[SelectedFeature]:
     """The features of each view and component, the most frequent first."""
-    signs = [_signs(whole, half) for half in halves]
-    for (view, component), chosen in whole.items():
-        key = view, component
-        own = [
-            (half[key].weights, sign[component])
-            for half, sign in zip(halves, signs, strict=True)
-            if key in half  # a half may support fewer components
-        ]
-        n, p = len(halves), chosen.n_features
-        q = sum(len(weights) for weights, _ in own) / n
-        signs_of: dict[Any, list[float]] = {name: [] for name in chosen.weights}
-        for weights, sign in own:
-            for name, weight in weights.items():
-                signs_of.setdefault(name, []).append(sign * np.sign(weight))
-        rows = []
-        for name, found in signs_of.items():
-            frequency = len(found) / n
+    for (view, component), (chosen, p) in whole.items():
+        signs: dict[Any, list[float]] = {name: [] for name in chosen}
+        for half in halves:  # which may support fewer components
+            sign = _sign(whole, half, component)
+            for name, weight in half.get((view, component), ({}, p))[0].items():
+                signs.setdefault(name, []).append(sign * np.sign(weight))
+        q, rows = sum(map(len, signs.values())) / len(halves), []
+        for name, found in signs.items():
+            frequency = len(found) / len(halves)
             agreement = (1 + abs(float(np.mean(found)))) / 2 if found else np.nan
             bound = q**2 / ((2 * frequency - 1) * p) if frequency > 0.5 else np.nan
-            weight = chosen.weights.get(name, 0.0)
+            weight = chosen.get(name, 0.0)
             rows.append(SelectedFeature(view, component, name, weight, frequency, agreement, bound))
         yield from sorted(rows, key=lambda row: (-row.frequency, -abs(row.weight)))
 
 
-def _signs(
-    whole: Mapping[tuple[str, int], _Chosen], half: Mapping[tuple[str, int], _Chosen]
-) -> dict[int, float]:
-    """1 or -1 for each component of a half, whose sign means nothing alone: as in all rows."""
-    products: dict[int, float] = {}
-    for key, own in half.items():
-        known = whole[key].weights if key in whole else {}
-        shared = sum(weight * known.get(name, 0.0) for name, weight in own.weights.items())
-        products[key[1]] = products.get(key[1], 0.0) + shared
-    return {component: -1.0 if product < 0 else 1.0 for component, product in products.items()}
+def _sign(whole: Selected, half: Selected, component: int) -> float:
+    """1 or -1 for a component of a half, whose sign means nothing alone: as in all rows."""
+    shared = [
+        weight * whole[key][0].get(name, 0.0)
+        for key, (own, _) in half.items()
+        if key[1] == component and key in whole
+        for name, weight in own.items()
+    ]
+    return -1.0 if sum(shared) < 0 else 1.0

@@ -1,38 +1,36 @@
-"""Sparse CCA with numbers of features that folds choose: `RGCCA` with other defaults."""
+"""Sparse CCA with numbers of features that folds choose."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.base.statistic_estimator import check_memory
-from mvcca.linear._rgcca import RGCCA, Posed, centred_rows, of_component
+from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
+from mvcca.linear.block_estimator import BlockEstimator, Component, Posed, centred_rows
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import SEARCHED, Trials, searched
 from mvcca.model_selection.feature_counts import (
     FromCovariances,
+    LeftOutFold,
+    Part,
     choose_counts,
-    training_parts,
+    over_folds,
 )
-from mvcca.problem import Estimate, Rows, climb
-from mvcca.problem.ascent import Limit
-from mvcca.problem.block_covariances import CovarianceMatrix, CovarianceProducts
-from mvcca.statistics import column_slices
+from mvcca.model_selection.fold_statistics import InnerFolds
+from mvcca.problem import Estimate, Rows
+from mvcca.problem.block_covariances import CovarianceMatrix, CovarianceProducts, Covariances
+from mvcca.statistics import OF_HOLES, column_slices
 from mvcca.views import Views
-from mvcca.views.by_view import value_by_view
 
 _LEAST_CORRELATION = 4.0  # of held-out rows, times the root of their number
 _MOST_COMPONENTS = 10
 _SEARCH_TOL = 1e-18  # squared relative change, which moves held-out correlations by about 1e-9
 
 
-class SparseCCA(RGCCA):
+class SparseCCA(BlockEstimator):
     r"""Sparse CCA and sparse PLS of two or more views; folds choose how many features.
 
     Use it to find the few features of each view that vary together, as in tables of genes and
@@ -125,85 +123,54 @@ class SparseCCA(RGCCA):
     {'view0': [0, 1, 2, 3, 21], 'view1': [0, 1, 2, 3, 4, 5, 78]}
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [*RGCCA._parameter_constraints["n_components"], StrOptions({SEARCHED})],
-        "n_features": [
-            Interval(Integral, 1, None, closed="left"),
-            list,
-            tuple,
-            Mapping,
-            StrOptions({SEARCHED}),
-        ],
-        "tau": [Interval(Real, 0, 1, closed="both"), StrOptions({SEARCHED})],
-        "deflation": RGCCA._parameter_constraints["deflation"],
-        "n_starts": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left"), None],
-        "confounds": RGCCA._parameter_constraints["confounds"],
-        "missing": RGCCA._parameter_constraints["missing"],
-    }
-    # Parameters of RGCCA.
-    l1 = design = None
-    shrink = positive = superblock = scale_views = False
-    scale = True
-    scheme, start = "factorial", "columns"
-
-    def __init__(
-        self,
-        n_components: int | str = 1,
-        *,
-        n_features: int | str | Sequence[int] | Mapping[str, Any] = "cv",
-        tau: float | str = "cv",
-        deflation: str = "scores",
-        n_starts: int = 20,
-        random_state: int | None = None,
-        confounds: str | None = None,
-        missing: str = "error",
-    ) -> None:
-        self.n_components = n_components
-        self.n_features = n_features
-        self.tau = tau
-        self.deflation = deflation
-        self.n_starts = n_starts
-        self.random_state = random_state
-        self.confounds = confounds
-        self.missing = missing
-
-    def _learn_posed(self, rows: Rows, posed: Posed) -> None:
-        given = [self._given(posed, number) for number in range(int(self.n_components))]
-        self._solve_settings(posed, given)
-
-    def _learn_rows(self, rows: Rows) -> None:
-        if searched(self):
-            climb(self.in_basis(rows), self._learn_searched)
-        else:
-            super()._learn_rows(rows)
+    n_components: int | str = field(
+        default=1, kw_only=False, metadata=constraints(at_least(1), one_of(SEARCHED))
+    )
+    n_features: int | str | Sequence[int] | Mapping[str, Any] = parameter(
+        SEARCHED, at_least(1), list, tuple, Mapping, one_of(SEARCHED)
+    )
+    tau: float | str = parameter(SEARCHED, SHARE, one_of(SEARCHED))
+    deflation: str = parameter("scores", one_of("scores", "weights", "pmd"))
+    n_starts: int = parameter(20, at_least(1))
+    random_state: int | None = parameter(None, at_least(0), None)
+    confounds: str | None = parameter(None, str, None)
+    missing: str = parameter("error", one_of("error", *OF_HOLES))
 
     def _bytes_of_matrices(self, views: Views) -> float:
         n_folds = 5 if searched(self) else 0
         return (1 + n_folds) * super()._bytes_of_matrices(views)
 
-    def _learn_searched(self, rows: Rows) -> None:
+    def _learn_all(self, rows: Rows) -> None:
+        if not searched(self):
+            super()._learn_all(rows)
+            return
+        folds = InnerFolds.of(
+            rows.views.without(self.confounds), None, seed=self.random_state or 0, few=False
+        )
+
+        def of_fold(train: Part, test: Part) -> LeftOutFold:
+            posed = self.posed_of(*train)
+            return LeftOutFold(posed.covariances, self._held_out(posed, *test))
+
+        of_folds, whole = over_folds(self, rows, folds, of_fold)
+        self._learn_searched(self.posed_of(*whole), of_folds)
+
+    def _learn_searched(self, posed: Posed, of_folds: Sequence[LeftOutFold]) -> None:
         """Let folds choose the settings of each component, and learn from all rows with these."""
-        by_products = self.takes_row_products(rows)
-        if not by_products:
-            check_memory(self, rows.views)
-        posed, of_folds = training_parts(self, rows, self.random_state, by_products=by_products)
         method = replace(self._method(posed), tol=_SEARCH_TOL)
-        source = FromCovariances(of_folds, method, partial(self._limits_of_setting, posed))
+        source = FromCovariances(of_folds, method, lambda own: self._limits(posed, own))
         widths = {name: int(np.count_nonzero(f)) for name, f in posed.factors.items()}
         trials: list[Trials] = []
-        settings: list[Mapping[str, Any]] = []
         stops = self.n_components == SEARCHED
         least = _LEAST_CORRELATION / np.sqrt(posed.n_objects)
         for number in range(_MOST_COMPONENTS if stops else int(self.n_components)):
             if number:
-                source = source.without(settings[-1])
+                source = source.without(trials[-1].chosen)
             found = choose_counts(source, widths, self._given(posed, number))
             is_noise = found.value <= least
             if is_noise and stops and number:
                 break
             trials.append(found)
-            settings.append(found.chosen)
             if is_noise and not number:
                 warn(
                     "Scores of held-out rows correlate no more than those of unrelated views may: "
@@ -212,58 +179,32 @@ class SparseCCA(RGCCA):
                 )
             if is_noise and stops:
                 break
-        self._solve_settings(posed, settings)
-        k = self.n_components_
-        self.held_out_correlations_ = np.array([own.value for own in trials[:k]])
-        self.cv_results_ = Trials.together(trials[:k], "component").cv_results()
+        kept = trials[: len(self._learn_settings(posed, [own.chosen for own in trials]))]
+        self.held_out_correlations_ = np.array([own.value for own in kept])
+        self.cv_results_ = Trials.together(kept, "component").cv_results()
 
-    def _given(self, posed: Posed, number: int) -> dict[str, Any]:
-        """Settings of one component that are given."""
-        given: dict[str, Any] = {}
-        if self.n_features != SEARCHED:
-            counts = value_by_view("n_features", self.n_features, posed.factors)
-            given["n_features"] = {n: of_component(own, n, number) for n, own in counts.items()}
-        if self.tau != SEARCHED:
-            given["tau"] = float(self.tau)
-        return given
-
-    def _limits_of_setting(self, posed: Posed, setting: Mapping[str, Any]) -> dict[str, Limit]:
-        tau = dict.fromkeys(posed.factors, setting["tau"])
-        return self._limits(posed, tau, setting["n_features"], 0)
-
-    def _solve_settings(self, posed: Posed, settings: Sequence[Mapping[str, Any]]) -> None:
-        limits = [self._limits_of_setting(posed, own) for own in settings]
-        self._solve(posed, limits.__getitem__, len(limits))
-        kept = settings[: self.n_components_]
-        self.tau_ = np.array([own["tau"] for own in kept])
+    def _learn_settings(
+        self, posed: Posed, settings: Sequence[Mapping[str, Any]]
+    ) -> list[Component]:
+        found = super()._learn_settings(posed, settings)
+        kept = settings[: len(found)]
+        self.tau_ = np.array([own["tau"] for own in kept], dtype=float)
         self.n_features_ = {
             name: np.array([own["n_features"][name] for own in kept]) for name in posed.factors
         }
+        return found
 
-    def held_out_of(self, posed: Posed, statistic: Any) -> CovarianceMatrix:
-        """Covariances of held-out rows, given a statistic of these.
-
-        Parameters
-        ----------
-        posed : Posed
-            The problem of the training rows, whose units and regression on confounds count.
-        statistic
-            What `statistic_of` returns of the held-out rows.
-        """
+    def _held_out(self, posed: Posed, rows: Rows, statistic: Any) -> Covariances:
+        """Covariances of held-out rows, in the units and given the confounds of training rows."""
+        if statistic is None:
+            return CovarianceProducts(centred_rows(rows), posed.factors)
         about = Estimate.of(statistic, columns=self._column_names)
         assert about.covariance is not None
         S, z = np.asarray(about.covariance[0]), posed.about.regression
-        widths = {name: len(mean) for name, mean in about.means.items()}
         if z is not None:  # of residuals x - Bᵀz
-            own = column_slices(widths)[z.name]
-            others = np.delete(np.arange(len(S)), np.r_[own])
-            widths = {name: width for name, width in widths.items() if name != z.name}
-            B = np.hstack([z.coefficients[name] for name in widths])
-            shared = B.T @ S[own, others]
-            S = S[np.ix_(others, others)] - shared - shared.T + B.T @ S[own, own] @ B
-        f = np.concatenate([posed.factors[name] for name in widths])
-        return CovarianceMatrix(f[:, None] * S * f, column_slices(widths))
-
-    def held_out_products(self, posed: Posed, rows: Rows) -> CovarianceProducts:
-        """The same by products of the held-out rows."""
-        return CovarianceProducts(centred_rows(rows), posed.factors)
+            own = column_slices({name: len(mean) for name, mean in about.means.items()})[z.name]
+            kept = np.delete(np.arange(len(S)), own)
+            B = np.hstack([z.coefficients[name] for name in posed.factors])
+            S = S[kept] - B.T @ S[own]
+            S = S[:, kept] - S[:, own] @ B
+        return CovarianceMatrix.of(S, posed.factors)

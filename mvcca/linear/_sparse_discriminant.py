@@ -4,33 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 from itertools import permutations
 from numbers import Real
-from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import special
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import balanced_accuracy_score
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import Requirements
 from mvcca.base.inputs import open_views
 from mvcca.base.label_checks import check_labels
+from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
 from mvcca.blocks import to_host
 from mvcca.blocks.checks import few
-from mvcca.linear._rgcca import RGCCA, Posed
+from mvcca.linear.block_estimator import BlockEstimator, Posed
 from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positions_of, with_classes
 from mvcca.model_selection import SEARCHED, Trials, search_folds
-from mvcca.model_selection.feature_counts import counts_up_to
+from mvcca.model_selection.feature_counts import counts_to_try, over_folds
+from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.goals import Value
 from mvcca.problem import Maps, Rows
-from mvcca.problem.ascent import BlockMethod, Solution
-from mvcca.problem.block_covariances import BlockCovariances, Vectors
+from mvcca.problem.ascent import BlockMethod
+from mvcca.problem.block_covariances import Vectors
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Labels, Views, holds_views
 from mvcca.views.by_view import value_by_view
@@ -38,7 +39,6 @@ from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.validation import checked_sample_weight
 
 _N_FOLDS = 5
-_MOST_BY_ANGLES = 50  # features of τ < 1 that folds try, which enter one at a time
 _LEAST_VARIANCE = 1e-10  # within classes, as a share of the squared size of the scores
 
 
@@ -56,6 +56,25 @@ class ClassScores:
 
     means: Mapping[str, np.ndarray]
     covariance: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, moments: Moments | PairMoments, weights: Vectors, means: Vectors) -> Self:
+        """Those of scores (x - mean)ᵀ W, from moments of rows and classes.
+
+        Over n rows, the covariance of scores with the indicator of class c, whose share is π_c, is
+        π_c (m_c - m) n / (n - 1).
+        """
+        found, within = {}, {}
+        for name, W in weights.items():
+            pair = name, CLASSES
+            own = moments.select(pair) if isinstance(moments, Moments) else moments.pairs[pair]
+            n, S, shares = float(own.counts[0, 1]), own.covariance(), own.mean()[CLASSES]
+            x, y = column_slices(own.widths).values()
+            m = S[y, x] @ W * (n - 1) / (n * np.where(shares > 0, shares, 1))[:, None]
+            rest = (n - 1) * W.T @ S[x, x] @ W - (m * (n * shares)[:, None]).T @ m
+            within[name] = (rest + rest.T) / 2 / max(n - len(shares), 1)
+            found[name] = m + (own.mean()[name] - means[name]) @ W
+        return cls(found, within)
 
     def log_densities(self, views: Views, maps: Maps) -> np.ndarray:
         """Sum over the views in which an object is seen, up to a constant, (n_objects, n_classes).
@@ -76,91 +95,7 @@ class ClassScores:
         return found
 
 
-@dataclass(eq=False)
-class Signature:
-    """Components that were found one after the other, from moments of rows and classes.
-
-    Attributes
-    ----------
-    posed : Posed
-        Covariances of the views and of the indicators of the classes.
-    solutions : list of Solution
-        Weights of each component.
-    rotated : list of dict of str to ndarray, shape (n_features,)
-        Weights of scaled rows that give the scores.
-    correlations : dict of str to list of float
-        Correlation of the scores of each view with those of the classes.
-    """
-
-    posed: Posed
-    solutions: list[Solution] = field(default_factory=list)
-    rotated: list[Vectors] = field(default_factory=list)
-    correlations: dict[str, list[float]] = field(default_factory=dict)
-
-    def add(self, solution: Solution, covariances: BlockCovariances) -> None:
-        """Add a component of what the components before leave."""
-
-        def deviation(name: str) -> float:
-            w = solution.weights[name]
-            return float(np.sqrt(max(w @ covariances.image(name, name, w), 0)))
-
-        self.solutions.append(solution)
-        self.rotated.append({j: covariances.rotated(j, w) for j, w in solution.weights.items()})
-        for name in self.views:
-            size = deviation(name) * deviation(CLASSES)
-            shared = solution.covariances[name, CLASSES]
-            self.correlations.setdefault(name, []).append(shared / size if size > 0 else 0.0)
-
-    @property
-    def views(self) -> list[str]:
-        """The blocks other than the classes."""
-        return [name for name in self.posed.factors if name != CLASSES]
-
-    def maps(self) -> Maps:
-        """Maps of rows to scores."""
-        means, factors = self.posed.about.means, self.posed.factors
-        weights = {
-            name: factors[name][:, None] * np.column_stack([own[name] for own in self.rotated])
-            for name in self.views
-        }
-        return Maps(weights, {name: means[name] for name in self.views})
-
-    def class_scores(self, moments: Moments | PairMoments) -> ClassScores:
-        """Means and covariances of the scores of classes, from moments of rows and classes."""
-        maps, means, within = self.maps(), {}, {}
-        for name, W in maps.weights.items():
-            pair = name, CLASSES
-            own = moments.select(pair) if isinstance(moments, Moments) else moments.pairs[pair]
-            means[name], within[name] = _of_classes(own, W)
-            means[name] += (own.mean()[name] - maps.means[name]) @ W
-        return ClassScores(means, within)
-
-    def class_scores_of(self, rows: Rows) -> ClassScores:
-        """The same from moments of the scores of rows, which have their classes as a view."""
-        maps, means, within = self.maps(), {}, {}
-        for name, W in maps.weights.items():
-            scores = maps.project(name, rows.views[name])
-            both = Views({name: scores, CLASSES: rows.views[CLASSES]})
-            own = Moments.of(both, rows.sample_weight)
-            means[name], within[name] = _of_classes(own, np.eye(W.shape[1]))
-            means[name] += own.mean()[name]
-        return ClassScores(means, within)
-
-
-def _of_classes(own: Moments, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Deviations of the means of classes, and covariance within classes, of X W.
-
-    Over n rows, the covariance of scores with the indicator of class c, whose share is π_c, is
-    π_c (m_c - m) n / (n - 1).
-    """
-    n, S, shares = float(own.counts[0, 1]), own.covariance(), own.mean()[CLASSES]
-    x, y = column_slices(own.widths).values()
-    m = S[y, x] @ W * (n - 1) / (n * np.where(shares > 0, shares, 1))[:, None]
-    rest = (n - 1) * W.T @ S[x, x] @ W - (m * (n * shares)[:, None]).T @ m
-    return m, (rest + rest.T) / 2 / max(n - len(shares), 1)
-
-
-class SparseDiscriminant(ClassifierMixin, RGCCA):
+class SparseDiscriminant(ClassifierMixin, BlockEstimator):
     r"""Few features of each view that tell classes apart, and predictions from any of the views.
 
     Use it to find signatures of classes in several tables of the same objects, such as omics, and
@@ -255,45 +190,17 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
     (597, 10)
     """
 
+    n_components: int = field(default=2, kw_only=False, metadata=constraints(at_least(1)))
+    n_features: Any = parameter(SEARCHED, at_least(1), list, tuple, Mapping, None, one_of(SEARCHED))
+    tau: float | Mapping[str, float] = parameter(1.0, SHARE, Mapping)
+    link: float = parameter(0.1, Interval(Real, 0, None, closed="left"))
+    shrink: bool = parameter(False, "boolean")
+    start: str = parameter("classes", one_of("classes", "own"))
+    random_state: Any = parameter(None, "random_state")
+
     requires = Requirements(views=(1, None), labels=True, float64=True, features=True)
     sums: ClassVar = (ClassMoments,)
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": RGCCA._parameter_constraints["n_components"],
-        "n_features": [*RGCCA._parameter_constraints["n_features"], StrOptions({SEARCHED})],
-        "tau": [Interval(Real, 0, 1, closed="both"), Mapping],
-        "link": [Interval(Real, 0, None, closed="left")],
-        "shrink": ["boolean"],
-        "start": [StrOptions({"classes", "own"})],
-        "random_state": ["random_state"],
-    }
-    # Of RGCCA, not parameters.
-    l1 = design = confounds = None
-    scheme, deflation = "horst", "scores"
-    superblock = scale_views = positive = False
-    scale = True
-    missing = "error"
-
-    classes_: np.ndarray
-    n_features_: int
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_features: Any = SEARCHED,
-        tau: float | Mapping[str, float] = 1.0,
-        link: float = 0.1,
-        shrink: bool = False,
-        start: str = "classes",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_features = n_features
-        self.tau = tau
-        self.link = link
-        self.shrink = shrink
-        self.start = start
-        self.random_state = random_state
+    response: ClassVar = CLASSES
 
     # ---- the fit ---------------------------------------------------------------------------------
 
@@ -354,97 +261,83 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         """Moments of the views and of the indicators of the classes."""
         return ClassMoments.of(rows)
 
-    def _learn_rows(self, rows: Rows) -> None:
+    def posed_of(self, rows: Rows, statistic: Any) -> Posed:
+        """Covariances of the views and of the indicators of the classes."""
+        if statistic is None:
+            return super().posed_of(with_classes(rows, np.unique(labels_of(rows), axis=0)), None)
+        if len(statistic.classes) < 2:
+            raise ValueError("All rows have the same labels: expected at least two classes.")
+        return super().posed_of(rows, statistic.moments)
+
+    def _method(self, posed: Posed) -> BlockMethod:
+        pairs = permutations([*posed.factors, CLASSES], 2)
+        links = {pair: 1.0 if CLASSES in pair else float(self.link) for pair in pairs}
+        links = {pair: c for pair, c in links.items() if c}
+        return BlockMethod(links, "horst", "scores", "own", response=CLASSES)
+
+    def _starts(self, posed: Posed) -> list[Vectors]:
+        n_classes = posed.covariances.base.sizes[CLASSES]
+        return [{CLASSES: e} for e in np.eye(n_classes)] if self.start == CLASSES else []
+
+    def _learn_all(self, rows: Rows) -> None:
         if self.n_features == SEARCHED:
             found = self._search(rows)
             self.n_features_, self.cv_results_ = found.chosen["n_features"], found.cv_results()
-        super()._learn_rows(rows)
+        super()._learn_all(rows)
 
-    def posed_by_products(self, rows: Rows) -> Posed:
-        """Covariances of views and classes by products of the rows, for wide views."""
-        return super().posed_by_products(with_classes(rows, np.unique(labels_of(rows), axis=0)))
+    def _given(self, posed: Posed, number: int) -> dict[str, Any]:
+        if self.n_features != SEARCHED:
+            return super()._given(posed, number)
+        return self._one_count(posed, self.n_features_)
 
-    def _learn_posed(self, rows: Rows, posed: Posed) -> None:
-        classes = np.unique(labels_of(rows), axis=0)
-        found = self._signature(posed, self._number())
-        self._keep_signature(found, classes, found.class_scores_of(with_classes(rows, classes)))
+    def _one_count(self, posed: Posed, count: int) -> dict[str, Any]:
+        return {"n_features": dict.fromkeys(posed.factors, count), "tau": self.tau}
 
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Find one component after the other, and what scores say of classes."""
-        if len(statistic.classes) < 2:
-            raise ValueError("All rows have the same labels: expected at least two classes.")
-        found = self._signature(self.posed_of(rows, statistic.moments), self._number())
-        self._keep_signature(found, statistic.classes, found.class_scores(statistic.moments))
-
-    def _number(self) -> Any:
-        return self.n_features_ if self.n_features == SEARCHED else self.n_features
-
-    def _keep_signature(
-        self, found: Signature, classes: np.ndarray, of_classes: ClassScores
-    ) -> None:
-        posed = replace(found.posed, factors={n: found.posed.factors[n] for n in found.views})
-        self._keep_solutions(posed, found.solutions, found.rotated, self.n_components)
-        self.tau_ = value_by_view("tau", self.tau, found.views)
-        self.classes_ = classes
+        posed = self.posed_of(rows, statistic)
+        found = self._learn_posed(rows, posed)
+        of_classes = _class_scores(posed.maps(found), rows, statistic)
+        own = np.unique(labels_of(rows), axis=0) if statistic is None else statistic.classes
+        self.classes_ = own
         self.class_means_ = dict(of_classes.means)
         self.class_covariance_ = dict(of_classes.covariance)
-        self.class_correlations_ = {n: np.array(own) for n, own in found.correlations.items()}
-
-    def _signature(self, posed: Posed, n_features: Any) -> Signature:
-        """Components with these numbers of features."""
-        found, covariances = Signature(posed), posed.covariances
-        tau = {**value_by_view("tau", self.tau, found.views), CLASSES: 1.0}
-        counts = value_by_view("n_features", n_features, found.views)
-        pairs = [pair for pair in permutations(posed.factors, 2) if self.link or CLASSES in pair]
-        links = {pair: 1.0 if CLASSES in pair else float(self.link) for pair in pairs}
-        method = BlockMethod(links, "horst", "scores", "own", response=CLASSES)
-        indicators = np.eye(len(posed.factors[CLASSES]))
-        starts = [{CLASSES: e} for e in indicators] if self.start == CLASSES else []
-        limits_of = partial(self._limits, posed, tau, counts)
-        for solution, left in method.components(covariances, limits_of, self.n_components, starts):
-            found.add(solution, left)
-        return found
+        self.class_correlations_ = {
+            name: np.array([own.correlation(name, CLASSES) for own in found])
+            for name in posed.factors
+        }
 
     def _search(self, rows: Rows) -> Trials:
         """Right predictions of held-out rows, by number of features."""
-        labels = labels_of(rows)
-        classes = np.unique(labels, axis=0)
-        y = positions_of(labels, classes)
+        y = positions_of(labels := labels_of(rows), classes := np.unique(labels, axis=0))
         n_folds = min(_N_FOLDS, int(np.bincount(y).min()))
         if n_folds < 2:
             raise ValueError(
                 'n_features="cv" holds out rows of every class: expected at least 2 rows of each. '
                 "Give a number."
             )
-        distinct = rows.labels.per_object(rows.views)
-        parts = [own.test for own in make_folds(rows.views, distinct, n_folds, self.random_state)]
-        held_out = [rows.take(part) for part in parts]
-        by_products = self.takes_row_products(rows)
-        sums = [] if by_products else [self.statistic_of(own) for own in held_out]
+        of_fold, distinct = np.zeros(len(y), dtype=int), rows.labels.per_object(rows.views)
+        for own in make_folds(rows.views, distinct, n_folds, self.random_state):
+            of_fold[own.test] = own.number
+        parts, _ = over_folds(self, rows, InnerFolds(of_fold), lambda *own: own)
         widest = max(rows.views.widths.values())
         taus = value_by_view("tau", self.tau, rows.views.names).values()
-        most = widest if min(taus) == 1 else _MOST_BY_ANGLES
-        counts = [count for count in counts_up_to(widest) if count <= most]
+        counts = counts_to_try(widest, min(taus))
         settings = [{"n_features": count} for count in reversed(counts)]
 
         def models(fold: int, settings: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
-            if by_products:
-                own = rows.take(np.setdiff1d(np.arange(len(y)), parts[fold]))
-                posed, of_rows = self.posed_by_products(own), with_classes(own, classes)
-            else:
-                moments = reduce(add, sums[:fold] + sums[fold + 1 :]).moments
-                posed = self.posed_of(rows, moments)
+            own, statistic = parts[fold][0]
+            posed = self.posed_of(own, statistic)
             for setting in settings:
-                found = self._signature(posed, setting["n_features"])
-                yield (
-                    found.maps(),
-                    found.class_scores_of(of_rows) if by_products else found.class_scores(moments),
-                )
+                given = [self._one_count(posed, setting["n_features"])] * self.n_components
+                maps = posed.maps(self._components(posed, given))
+                yield maps, _class_scores(maps, own, statistic)
 
         def value(model: Any, fold: int) -> Value:
-            (maps, of_classes), own = model, held_out[fold]
+            (maps, of_classes), (own, _) = model, parts[fold][1]
             found = of_classes.log_densities(own.views, maps).argmax(axis=1)
-            share = balanced_accuracy_score(y[parts[fold]], found, sample_weight=own.sample_weight)
+            right = positions_of(labels_of(own), classes)
+            share = balanced_accuracy_score(right, found, sample_weight=own.sample_weight)
             return Value(float(share), float(share))
 
         return search_folds(n_folds, settings, models, value)  # of equally good ones, the fewest
@@ -515,15 +408,21 @@ class SparseDiscriminant(ClassifierMixin, RGCCA):
         if y is None:
             raise ValueError("score compares predictions with labels: pass them as y.")
         views = open_views(self, X, reset=False)
-        per_view = is_per_view(X, y) if holds_views(X) else False
-        if isinstance(y, Mapping) or per_view:
+        per_view = holds_views(X) and is_per_view(X, y)
+        if per_view:
             y = LabelsByView.of(views, y, per_view).per_object(views)
-        labels, found, weights = np.asarray(Labels.of(y)), self.predict(X), None
-        if labels.shape != found.shape:
-            raise ValueError(
-                f"Expected labels of shape {found.shape}, as predictions, got {labels.shape}."
-            )
         if sample_weight is not None:
-            weights = checked_sample_weight(sample_weight, views, reset=False)
-        right = (labels == found).reshape(len(found), -1).all(axis=1)
-        return float(np.average(right, weights=weights))
+            sample_weight = checked_sample_weight(sample_weight, views, reset=False)
+        labels = np.asarray(Labels.of(y))
+        return float(accuracy_score(labels, self.predict(X), sample_weight=sample_weight))
+
+
+def _class_scores(maps: Maps, rows: Rows, statistic: ClassMoments | None) -> ClassScores:
+    """What the scores of all rows say of classes, from their moments or else from the scores."""
+    if statistic is not None:
+        return ClassScores.of(statistic.moments, maps.weights, maps.means)
+    scores = {name: maps.project(name, X) for name, X in rows.views.items()}
+    moments = ClassMoments.of(replace(rows, views=Views(scores))).moments
+    k = {name: W.shape[1] for name, W in maps.weights.items()}
+    units = {name: np.eye(own) for name, own in k.items()}
+    return ClassScores.of(moments, units, {name: np.zeros(own) for name, own in k.items()})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from mvcca.model_selection.goals import Goal, Value
 from mvcca.model_selection.search import Setting, Trials, search
 from mvcca.problem import Rows
 from mvcca.problem.ascent import BlockMethod, Limit, NothingShared, Solution
-from mvcca.problem.block_covariances import BlockCovariances, Covariances, Vectors
+from mvcca.problem.block_covariances import BlockCovariances, Covariances
 
 TAUS = (1.0, 0.5, 0.1)
 _COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80)  # then each about 1.7 times the one before
@@ -31,6 +31,8 @@ _MOST = 1000  # features that are no longer few; all are tried besides
 _MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
 
 LimitsOf = Callable[[Setting], dict[str, Limit]]
+Part = tuple[Rows, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,10 @@ class FromCovariances:
         if model is not None:
             part = self.parts[fold]
             rotated = {n: part.covariances.rotated(n, w) for n, w in model.weights.items()}
-            value = correlation_of_scores(part.held_out, rotated, model.covariances)
+            R, place = part.held_out.correlations(rotated), list(rotated).index
+            pairs = model.covariances.items()  # with the signs that training rows gave them
+            signed = [np.copysign(1, c) * R[place(j), place(k)] for (j, k), c in pairs]
+            value = float(np.mean(signed))
         yield None, None, Value(value, value)
 
     def without(self, setting: Setting) -> FromCovariances:
@@ -117,31 +122,6 @@ class FromCovariances:
                 left = self.method.without(left, found)
             parts.append(LeftOutFold(left, part.held_out))
         return replace(self, parts=parts, number=self.number + 1)
-
-
-def correlation_of_scores(
-    S: Covariances, weights: Vectors, shared: Mapping[tuple[str, str], float]
-) -> float:
-    """Mean correlation of scores over linked views, with the signs that training rows gave them.
-
-    Parameters
-    ----------
-    S : Covariances
-        Of held-out rows.
-    weights : mapping of str to ndarray, shape (n_features,)
-        Weights of each view; of a superblock none.
-    shared : mapping of (str, str) to float
-        Covariances of the scores of training rows, of linked views.
-    """
-    images = {(j, k): S.image(j, k, weights[k]) for j in weights for k in weights if j >= k}
-    found = []
-    for (j, k), u in images.items():
-        if j == k or (shared and (j, k) not in shared):
-            continue
-        product = float(weights[j] @ images[j, j]) * float(weights[k] @ images[k, k])
-        sign = -1.0 if shared.get((j, k), 1.0) < 0 else 1.0
-        found.append(sign * float(weights[j] @ u) / np.sqrt(product) if product > 0 else 0.0)
-    return float(np.mean(found))
 
 
 def choose_counts(
@@ -162,35 +142,28 @@ def choose_counts(
         Settings that are given: ``n_features`` by view, or ``tau``.
     """
     taus = TAUS if "tau" not in fixed else (fixed["tau"],)
-
-    def setting(counts: Mapping[str, int | None], tau: float) -> Setting:
-        return {"n_features": dict(counts), "tau": tau}
-
-    def tried(settings: Sequence[Setting]) -> Trials:
-        return search(source, settings)
-
     if "n_features" in fixed:
-        return tried([setting(fixed["n_features"], tau) for tau in sorted(taus)])
-    grid = counts_up_to(max(widths.values()))
+        return search(source, [{**fixed, "tau": tau} for tau in sorted(taus)])
     settings = [
-        setting({name: min(count, width) for name, width in widths.items()}, tau)
+        {"n_features": {name: min(count, width) for name, width in widths.items()}, "tau": tau}
         for tau in taus
-        for count in grid
-        if tau == 1 or count <= _MOST_BY_ANGLES
+        for count in counts_to_try(max(widths.values()), tau)
     ]
-    trials = tried(sorted(settings, key=_order))
+    trials = search(source, sorted(settings, key=_order))
     for name in [*widths] * 2 if len(widths) > 1 else ():
-        best = trials.chosen
-        known = [own["n_features"] for own in trials.settings if own["tau"] == best["tau"]]
-        others = [
-            {**best["n_features"], name: count}
-            for count in counts_up_to(widths[name])
-            if best["tau"] == 1 or count <= _MOST_BY_ANGLES
-        ]
-        new = [setting(counts, best["tau"]) for counts in others if counts not in known]
+        best, tau = trials.chosen["n_features"], trials.chosen["tau"]
+        others = [{**best, name: count} for count in counts_to_try(widths[name], tau)]
+        new = [{"n_features": counts, "tau": tau} for counts in others]
+        new = [own for own in new if own not in trials.settings]
         if new:
-            trials = trials.extended([tried(new)], _order)
+            trials = trials.extended([search(source, new)], _order)
     return trials
+
+
+def counts_to_try(width: int, tau: float) -> list[int]:
+    """Those of `counts_up_to`, of which least angles, for τ < 1, take 50 at most."""
+    most = width if tau == 1 else _MOST_BY_ANGLES
+    return [count for count in counts_up_to(width) if count <= most]
 
 
 def counts_up_to(width: int) -> list[int]:
@@ -206,31 +179,23 @@ def _order(setting: Setting) -> tuple[float, float]:
     return -float(sum(setting["n_features"].values())), setting["tau"]
 
 
-def training_parts(
-    model: Any, rows: Rows, random_state: int | None, *, by_products: bool, n_folds: int = 5
-) -> tuple[Any, list[LeftOutFold]]:
-    """The problem of all rows, and those of training parts of folds.
+def over_folds(
+    model: Any, rows: Rows, folds: InnerFolds, learn: Callable[[Part, Part], T]
+) -> tuple[list[T], Part]:
+    """What is learned from the training part and the held-out part of each fold; and all rows.
 
-    `model` poses them by its methods `posed_of` and `posed_by_products`, and `held_out_of` tells
-    covariances of held-out rows.
+    A part is rows and their statistic, which is None if `model.takes_row_products`.
     """
-    views = rows.views.without(model.confounds)
-    folds = InnerFolds.of(views, None, n_folds, seed=random_state or 0, few=False)
     trains = [folds.without(left_out) for left_out, _ in folds.models()]
-    parts = None if by_products else Parts.of(model, rows, trains)
+    parts = None if model.takes_row_products(rows) else Parts.of(model, rows, trains)
     found = []
     for fold, train in enumerate(trains):
-        test = np.flatnonzero(folds.codes == fold)
+        test, statistic = rows.take(np.flatnonzero(folds.codes == fold)), None
         try:
-            if parts is None:
-                posed = model.posed_by_products(rows.take(train))
-                held_out = model.held_out_products(posed, rows.take(test))
-            else:
-                posed = model.posed_of(*parts[fold])
-                cell = int(np.flatnonzero(~parts.in_part[fold])[0])
-                held_out = model.held_out_of(posed, parts.cells[cell])
+            if parts is not None:
+                statistic = parts.cells[int(np.flatnonzero(~parts.in_part[fold])[0])]
+            own = (rows.take(train), None) if parts is None else parts[fold]
+            found.append(learn(own, (test, statistic)))
         except ValueError as error:  # a view that varies in one fold only, say
             raise naming_folds(error, folds, (fold,)) from error
-        found.append(LeftOutFold(posed.covariances, held_out))
-    whole = model.posed_by_products(rows) if parts is None else model.posed_of(*parts.whole())
-    return whole, found
+    return found, (rows, None) if parts is None else parts.whole()

@@ -11,6 +11,7 @@ from scipy import linalg
 
 from mvcca.blocks import as_block, to_host
 from mvcca.problem._centred_rows import CentredRows
+from mvcca.problem._centring import reciprocal
 from mvcca.problem._rows import Rows
 from mvcca.problem.confounds import given
 from mvcca.problem.ridge import Shrinkage
@@ -76,7 +77,11 @@ def _shrinkage(
 
 
 def correlation_shrinkage(
-    views: Views, weights: np.ndarray | None, means: Mapping[str, np.ndarray], R: np.ndarray
+    views: Views,
+    weights: np.ndarray | None,
+    means: Mapping[str, np.ndarray],
+    variances: Mapping[str, np.ndarray],
+    squares: float,
 ) -> float:
     """Shrinkage of a correlation matrix towards the identity, Σ Var(r_ij) / Σ r_ij² over i ≠ j.
 
@@ -87,29 +92,26 @@ def correlation_shrinkage(
     Parameters
     ----------
     views : Views
-        Paired views, whose features side by side are those of R.
+        Paired views, whose features side by side are correlated.
     weights : ndarray, shape (n_rows,), or None
         How often each row counts.
-    means : mapping of str to ndarray, shape (n_features,)
+    means, variances : mapping of str to ndarray, shape (n_features,)
         Of all rows.
-    R : ndarray, shape (D, D)
-        Covariance of the features.
+    squares : float
+        Σ r_ij² over all i and j.
     """
     w = np.ones(len(views)) if weights is None else weights
-    n, deviations = float(w.sum()), np.sqrt(np.diag(R))
-    factors = np.divide(1, deviations, out=np.zeros(len(R)), where=deviations > 0)
-    norms, fourths, start = np.zeros(len(w)), 0.0, 0
+    n, norms, fourths = float(w.sum()), np.zeros(len(w)), 0.0
     for name, block in views.blocks.items():
-        own, start, row = factors[start : start + block.shape[1]], start + block.shape[1], 0
+        factors, row = reciprocal(np.sqrt(variances[name])), 0
         for part in block.row_blocks():
-            squares = ((to_host(part.dense().matrix) - means[name]) * own) ** 2
-            rows, row = slice(row, row + len(squares)), row + len(squares)
-            norms[rows] += squares.sum(axis=1)
-            fourths += float(w[rows] @ (squares**2).sum(axis=1))
-    R = factors[:, None] * R * factors
-    off = float(np.sum(R**2) - np.sum(np.diag(R) ** 2))
-    variances = n / (n - 1) ** 3 * (float(w @ norms**2) - fourths - (n - 1) ** 2 * off / n)
-    return float(np.clip(variances / off, 0, 1)) if off > 0 else 1.0
+            squared = ((to_host(part.dense().matrix) - means[name]) * factors) ** 2
+            rows, row = slice(row, row + len(squared)), row + len(squared)
+            norms[rows] += squared.sum(axis=1)
+            fourths += float(w[rows] @ (squared**2).sum(axis=1))
+    off = squares - sum(np.count_nonzero(variances[name]) for name in views.names)
+    total = n / (n - 1) ** 3 * (float(w @ norms**2) - fourths - (n - 1) ** 2 * off / n)
+    return float(np.clip(total / off, 0, 1)) if off > 1e-13 * squares else 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,10 +113,7 @@ def threshold_of(z: np.ndarray, radius: float) -> float:
     A, B, k = np.cumsum(sizes), np.cumsum(sizes**2), np.arange(1, len(z) + 1)
     lower = np.append(sizes[1:], 0.0)  # thresholds that leave k entries
     left = np.maximum(B - 2 * A * lower + k * lower**2, 0)
-    enough = np.flatnonzero((A - k * lower) ** 2 >= radius**2 * left * (1 - 1e-15))
-    enough = enough[left[enough] > 0]
-    if not len(enough):
-        return 0.0
+    enough = (A - k * lower) ** 2 >= radius**2 * left * (1 - 1e-15)
     if A[-1] ** 2 <= radius**2 * B[-1]:
         return 0.0
     n_ties = int(np.sum(sizes >= sizes[0] * (1 - 1e-12)))
@@ -125,7 +122,7 @@ def threshold_of(z: np.ndarray, radius: float) -> float:
             f"{n_ties} features share the largest covariance, so that the sum of absolute weights "
             f"is at least {np.sqrt(n_ties):.4g}, above {radius:.4g}"
         )
-    i = enough[0]
+    i = np.flatnonzero(enough & (left > 0))[0]
     a, b, m = A[i], B[i], k[i]
     if m <= radius**2:  # as many entries as the radius leaves, all alike
         return float(lower[i])
@@ -168,10 +165,6 @@ class Solution(NamedTuple):
         return abs(self.value - other.value) <= 1e-3 * abs(other.value) and all(
             np.array_equal(w != 0, other.weights[name] != 0) for name, w in self.weights.items()
         )
-
-    def size(self) -> float:
-        """Root of the sum of squared covariances."""
-        return float(np.sqrt(sum(x * x for x in self.covariances.values())))
 
     def least(self) -> float:
         """The largest covariance of the block for which that is smallest."""
@@ -308,26 +301,25 @@ class BlockMethod:
     def components(
         self,
         covariances: BlockCovariances,
-        limits_of: Callable[[int], Mapping[str, Limit]],
-        most: int,
+        limits: Sequence[Limits],
         known: Sequence[Vectors] = (),
     ) -> Iterator[tuple[Solution, BlockCovariances]]:
         """One component after the other, with what those before left of the covariances.
 
-        Ends when views share nothing any more. `limits_of` tells the constraints by the number of a
-        component, from 0; `known` are weights to start each from.
+        Ends when views share nothing any more. `limits` are the constraints of each component;
+        `known` are weights to start each from.
         """
-        first = None
-        for number in range(most):
+        least = 0.0
+        for number, own in enumerate(limits):
             try:
-                found = self.solve(covariances, [limits_of(number)], number, known)[0][0]
+                found = self.solve(covariances, [own], number, known)[0][0]
             except NothingShared:
-                if first is None:
+                if not number:
                     raise
                 return
-            if first is not None and found.least() <= _LEAST_SHARE * first.size():
+            if found.least() <= least:
                 return  # of a block, only rounding is left
-            first = first or found
+            least = least or _LEAST_SHARE * float(np.linalg.norm([*found.covariances.values()]))
             yield found, covariances
             covariances = self.without(covariances, found)
 
@@ -404,11 +396,6 @@ class Ascent:
         """Constraints of the first problem."""
         return self.problems[0]
 
-    @property
-    def is_by_rows(self) -> bool:
-        """Whether covariances are products of rows, which span what z can be."""
-        return isinstance(self.covariances.base, CovarianceProducts)
-
     @cached_property
     def counts(self) -> dict[str, np.ndarray]:
         """Numbers of features of each block, by problem."""
@@ -448,25 +435,27 @@ class Ascent:
             W[few] = self._few(name, Z[few], counts[few], old[few], fixed)
         return W
 
-    def whitener(self, name: str) -> Any:
-        """W with WᵀMW = I."""
-        tau, known = self.limits[name].tau, self.covariances.known
-        size = self.covariances.base.sizes[name]
-        if tau == 1:
-            return Scaling(np.ones(size))
-        if ("whitener", name, tau) not in known and self.is_by_rows:
+    def whitener(self, name: str, tau: float | None = None) -> Any:
+        """W with WᵀMW = I, for the τ of the limit or another."""
+        tau, known = self.limits[name].tau if tau is None else tau, self.covariances.known
+        if ("whitener", name, tau) not in known:
+            known["whitener", name, tau] = self._whitened(name, tau)
+        return known["whitener", name, tau]
+
+    def _whitened(self, name: str, tau: float) -> Any:
+        if isinstance(self.covariances.base, CovarianceProducts):  # rows span what z can be
             own = self.covariances.row_space(name)
             if not own.rank:
                 raise NothingShared(name)
-            weights = own.axes / np.sqrt(tau + (1 - tau) * own.values**2)
-            known["whitener", name, tau] = RowSpace(weights)
-        elif ("whitener", name, tau) not in known:
-            M = (1 - tau) * self.covariances.matrix(name, name)
-            if not M.diagonal().any():  # earlier components took all of a view
-                raise NothingShared(name)
-            M[np.diag_indices(size)] += tau * (M.diagonal() > 0)
-            known["whitener", name, tau] = Whitener.of(M)
-        return known["whitener", name, tau]
+            return RowSpace(own.axes / np.sqrt(tau + (1 - tau) * own.values**2))
+        size = self.covariances.base.sizes[name]
+        if tau == 1:
+            return Scaling(np.ones(size))
+        M = (1 - tau) * self.covariances.matrix(name, name)
+        if not M.diagonal().any():  # earlier components took all of a view
+            raise NothingShared(name)
+        M[np.diag_indices(size)] += tau * (M.diagonal() > 0)
+        return Whitener.of(M)
 
     def _few(
         self, name: str, Z: np.ndarray, counts: np.ndarray, old: np.ndarray, fixed: bool
@@ -637,7 +626,7 @@ class Ascent:
             return
         dense = all(own.dense(sizes[j]) and not own.positive for j, own in self.limits.items())
         if start == "svd" or dense:
-            yield from self._directions(number, whiten=start != "svd")
+            yield from self._directions(number, 1.0 if start == "svd" else None)
         if start == "svd" or (dense and len(self.limits) == 2):
             return
         for j, k in combinations(self.limits, 2):
@@ -656,17 +645,14 @@ class Ascent:
                 if both_signs:
                     yield {k: -own}
 
-    def _directions(self, number: int, whiten: bool) -> Iterator[dict[str, np.ndarray]]:
+    def _directions(self, number: int, tau: float | None) -> Iterator[dict[str, np.ndarray]]:
         """The solution of the problem with g(x) = x and one constraint on all blocks together."""
         covariances = self.covariances
         if self.method.deflation == "pmd":  # later starts are singular vectors of the whole
             covariances = BlockCovariances(covariances.base)
         else:
             number = 0
-        units = {
-            j: self.whitener(j) if whiten else Scaling(np.ones(self.covariances.base.sizes[j]))
-            for j in self.limits
-        }
+        units = {j: self.whitener(j, tau) for j in self.limits}
         # Row spaces have few dimensions, in which covariances of wide blocks are small.
         W = {j: own.weights for j, own in units.items() if isinstance(own, RowSpace)}
         between = {}

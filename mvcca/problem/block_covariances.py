@@ -9,32 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from mvcca.problem._centred_rows import CentredRows
+from mvcca.problem._centring import reciprocal
 from mvcca.problem.whitened import Whitened
+from mvcca.statistics import column_slices
 
 Vectors = Mapping[str, np.ndarray]  # (n_features,) by block, or many as rows, (n, n_features)
 _LEFT = 1e-12  # share of a variance below which components have left rounding of it
 _MOST_BYTES = 2**28  # of covariances between two blocks that are held
 _LADDER = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 260, 440, 750, 1280)
 Factors = tuple[tuple[np.ndarray, np.ndarray], ...]  # of matrices of rank one, a bᵀ
-
-
-class Covariances(Protocol):
-    """Covariances S_jk of blocks, in the units of their columns."""
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        """Number of features of each block."""
-
-    def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
-        """S_jk v, (n_features of j,), of one vector or many as rows."""
-
-    def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
-        """S_jk, some columns at a time."""
+Covariances: TypeAlias = "CovarianceMatrix | CovarianceProducts"  # in the units of the columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +41,15 @@ class CovarianceMatrix:
     matrix: np.ndarray
     places: Mapping[str, slice]
 
+    @classmethod
+    def of(cls, S: np.ndarray, factors: Vectors, superblock: str | None = None) -> Self:
+        """Covariances of columns that are multiplied by factors; a superblock is all of them."""
+        f = np.concatenate(list(factors.values()))
+        places = column_slices({name: len(own) for name, own in factors.items()})
+        if superblock is not None:
+            places = {**places, superblock: slice(0, len(f))}
+        return cls(f[:, None] * S * f, places)
+
     @property
     def sizes(self) -> dict[str, int]:
         """Number of features of each block."""
@@ -64,6 +62,15 @@ class CovarianceMatrix:
     def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
         """S_jk."""
         yield self.matrix[self.places[j], self.places[k]]
+
+    def squared_correlations(self, j: str) -> float:
+        """Σ r_ab² over all features a and b of a block."""
+        return float(np.sum(_correlations(next(self.columns(j, j))) ** 2))
+
+    def correlations(self, weights: Vectors) -> np.ndarray:
+        """Correlations of the scores of blocks, (n_blocks, n_blocks); 0 of constant ones."""
+        own = weights.items()
+        return _correlations(np.array([[w @ self.image(j, k, v) for k, v in own] for j, w in own]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +102,15 @@ class CovarianceProducts:
         sizes = {name: len(f) for name, f in self.factors.items()}
         return sizes if self.superblock is None else sizes | {self.superblock: sum(sizes.values())}
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return next(iter(self.rows.values())).n_rows
+
     def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
-        """S_jk v, from covariances that are held, or the rows."""
-        for pair in ((j, k), (k, j)) if j != k else ():
+        """S_jk v, from covariances that are held, or from the rows if these are fewer."""
+        are_few = np.count_nonzero(v if v.ndim == 1 else v.any(axis=0)) < self.n_rows
+        for pair in ((j, k), (k, j)) if j != k and are_few else ():
             if pair in self.held:
                 return _image(self.held[pair].T if pair == (j, k) else self.held[pair], v)
         return self._back(j, self._scores(k, v))
@@ -124,7 +137,18 @@ class CovarianceProducts:
 
     def root(self, j: str) -> np.ndarray:
         """F with S_jj = FᵀF, (n_rows, n_features)."""
-        return self._back(j, np.eye(next(iter(self.rows.values())).n_rows))
+        return self._back(j, np.eye(self.n_rows))
+
+    def squared_correlations(self, j: str) -> float:
+        """Σ r_ab² over all features a and b of a block, ‖FFᵀ‖² of correlations FᵀF."""
+        F = self.root(j)
+        F *= reciprocal(np.linalg.norm(F, axis=0))
+        return float(np.sum((F @ F.T) ** 2))
+
+    def correlations(self, weights: Vectors) -> np.ndarray:
+        """Correlations of the scores of blocks, (n_blocks, n_blocks); 0 of constant ones."""
+        scores = np.column_stack([self._scores(k, v) for k, v in weights.items()])
+        return _correlations(scores.T @ scores)
 
     def _views_of(self, block: str) -> Iterator[tuple[str, slice]]:
         """Views of a block, and where their features are in it."""
@@ -337,3 +361,8 @@ def _image(S: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Sᵀv of one vector or many as rows, from the rows of S of features with weights if few are."""
     used = np.flatnonzero(v if v.ndim == 1 else v.any(axis=0))
     return np.asarray(v[..., used] @ S[used] if 4 * len(used) < len(S) else v @ S)
+
+
+def _correlations(S: np.ndarray) -> np.ndarray:
+    f = reciprocal(np.sqrt(np.maximum(S.diagonal(), 0)))
+    return np.asarray(f[:, None] * S * f)

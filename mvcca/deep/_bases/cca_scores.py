@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mvcca.base import RankedByCorrelation
+from mvcca.base.parameters import NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._bases.estimator import DeepEstimator
-from mvcca.deep._bases.parameters import NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._losses.trace_norm import check_enough_rows
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import MONITORED

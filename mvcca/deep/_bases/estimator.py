@@ -21,9 +21,7 @@ from torch import Generator, nn
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_fit, open_views, repeated_views
 from mvcca.base.label_checks import check_labels
-from mvcca.blocks import as_block
-from mvcca.blocks.checks import few
-from mvcca.deep._bases.parameters import (
+from mvcca.base.parameters import (
     NOT_NEGATIVE,
     POSITIVE,
     at_least,
@@ -32,6 +30,8 @@ from mvcca.deep._bases.parameters import (
     parameter,
     with_constructor,
 )
+from mvcca.blocks import as_block
+from mvcca.blocks.checks import few
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.identity import identity

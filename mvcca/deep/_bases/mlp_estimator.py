@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Generator, nn
 
+from mvcca.base.parameters import one_of, parameter
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import DeepEstimator
-from mvcca.deep._bases.parameters import one_of, parameter
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.identity import identity
 from mvcca.deep._training.rows import Sample

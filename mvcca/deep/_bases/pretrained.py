@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
+from mvcca.base.parameters import at_least, one_of, parameter
 from mvcca.deep._bases.estimator import DeepEstimator
-from mvcca.deep._bases.parameters import at_least, one_of, parameter
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample

@@ -10,8 +10,8 @@ from typing import Any, Self, cast
 import numpy as np
 from torch import Generator, nn
 
+from mvcca.base.parameters import one_of, parameter
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
-from mvcca.deep._bases.parameters import one_of, parameter
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.start import (
     FEWEST_OBJECTS,

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
+from mvcca.base.parameters import NOT_NEGATIVE, POSITIVE, parameter
 from mvcca.deep._bases.estimator import Widths, common_width
 from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
-from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, parameter
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import Ending, as_trained

@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Generator
 
+from mvcca.base.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import STORED_CCA, Ending

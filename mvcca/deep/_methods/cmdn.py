@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
+from mvcca.base.parameters import NOT_NEGATIVE, at_least, one_of, parameter
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.parameters import NOT_NEGATIVE, at_least, one_of, parameter
 from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._methods.corr_ae import CorrespondenceLoss

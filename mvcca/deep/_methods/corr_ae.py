@@ -9,10 +9,10 @@ from typing import Any
 from torch import Generator, Tensor, nn
 from torch.nn.functional import log_softmax
 
+from mvcca.base.parameters import SHARE, one_of, parameter
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
-from mvcca.deep._bases.parameters import SHARE, one_of, parameter
 from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.rbm import RBM

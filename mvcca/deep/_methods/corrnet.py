@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
+from mvcca.base.parameters import NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.parameters import NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.functional import coordinate_correlation, reconstruction_error

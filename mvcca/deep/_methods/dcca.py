@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 from torch import Generator, Tensor, nn
 
+from mvcca.base.parameters import NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.parameters import NOT_NEGATIVE, POSITIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.weights import drawn_seed

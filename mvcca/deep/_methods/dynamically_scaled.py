@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from mvcca.base.inputs import open_views
+from mvcca.base.parameters import at_least, one_of, parameter
 from mvcca.deep._bases.estimator import DeepEstimator
-from mvcca.deep._bases.parameters import at_least, one_of, parameter
 from mvcca.deep._methods.ccal import CCAL
 from mvcca.deep._methods.dcca import DCCA
 from mvcca.deep._training.rows import Sample

@@ -7,9 +7,9 @@ from dataclasses import field
 
 from torch import Generator
 
+from mvcca.base.parameters import constraints, one_of, parameter
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.parameters import constraints, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import STORED_CCA, Ending, as_trained, stored_layer

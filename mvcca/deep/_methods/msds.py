@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
+from mvcca.base.parameters import POSITIVE, at_least, parameter
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.parameters import POSITIVE, at_least, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.batch import Batch
 from mvcca.deep._networks.weights import drawn_seed

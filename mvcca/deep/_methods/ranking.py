@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Generator, Tensor, nn
 
-from mvcca.deep._bases.estimator import DeepEstimator, Widths
-from mvcca.deep._bases.parameters import (
+from mvcca.base.parameters import (
     BELOW_1,
     NOT_NEGATIVE,
     POSITIVE,
@@ -19,6 +18,7 @@ from mvcca.deep._bases.parameters import (
     one_of,
     parameter,
 )
+from mvcca.deep._bases.estimator import DeepEstimator, Widths
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.batch import Batch
 from mvcca.deep.encoders import Encoders

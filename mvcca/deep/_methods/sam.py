@@ -18,9 +18,9 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import normalize
 
+from mvcca.base.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, SHARE, one_of, parameter
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import TANH, NetworkEstimator
-from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, SHARE, one_of, parameter
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from torch import Generator
 
+from mvcca.base.parameters import BELOW_1, NOT_NEGATIVE, one_of, parameter
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths, common_width
-from mvcca.deep._bases.parameters import BELOW_1, NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import SoftCCALoss, SoftHGRLoss

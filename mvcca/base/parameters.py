@@ -64,5 +64,6 @@ def with_constructor(cls: C) -> C:
     own_fields = [f for f in fields(cls) if f.name in vars(cls).get("__annotations__", {})]
     known = [vars(base).get("_parameter_constraints", {}) for base in reversed(cls.__mro__)]
     known.append({f.name: f.metadata["valid"] for f in own_fields if "valid" in f.metadata})
-    cls._parameter_constraints = reduce(or_, known)
+    names = own.parameters.keys()
+    cls._parameter_constraints = {n: valid for n, valid in reduce(or_, known).items() if n in names}
     return cls
