@@ -208,6 +208,19 @@ def test_warnings_count_the_rows_of_all_batches():
         assert model.n_components_ == 2
 
 
+def test_a_first_batch_in_which_a_view_never_varies_is_added_up_like_any_other():
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((400, 2), dtype=np.float32)
+    X, Y = np.hstack([Z, Z[::-1, :1]]), Z + rng.standard_normal((400, 2), dtype=np.float32)
+    Y[:200] = 1
+    model = CCA(1)
+    for part in (slice(200), slice(200, None)):
+        model.partial_fit({"x": X[part], "y": Y[part]})
+    assert not model._in_float32
+    expected = CCA(1).fit({"x": X, "y": Y}).canonical_correlations_
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-6)
+
+
 def test_a_model_of_float32_batches_is_saved(tmp_path):
     model = CCA(2).partial_fit({name: X.astype(np.float32) for name, X in TWO.items()})
     assert model._in_float32

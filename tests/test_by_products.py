@@ -421,6 +421,7 @@ def test_gram_matrices_without_enough_digits_are_left_to_bases_of_the_rows():
     for own in (repeated, np.ones_like(X), X * 1e-160, X * 1e160):
         with np.errstate(all="ignore"):
             assert solved(own, Y) is None
+            assert solved(Y, own) is None
     assert solved(X, Y, reg=0.0) is None
     assert solved(X, Y, sample_weight=np.ones(150)) is None
     assert solved(X, Y[:, :50]) is None

@@ -101,8 +101,18 @@ def test_exact_kcca_of_given_kernels_overwrites_only_its_own_copies():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # Two kernels, two factors that are kept, and four matrices of the dual problem.
-    assert peak < 9 * 8 * 400**2
+    assert peak < 4 * 8 * 400**2  # three matrices of the dual problem at a time
+
+
+def test_exact_kcca_keeps_no_matrix_over_the_rows_and_features_that_are_asked_for_are_the_same():
+    views = random_views(200, (30, 20))
+    model = KCCA(2).fit(views)
+    arrays = {name: vars(own).values() for name, own in model.feature_maps_.items()}
+    for name, X in views.items():
+        assert max(a.size for a in arrays[name] if isinstance(a, np.ndarray)) <= X.size
+        features = model.feature_maps_[name]
+        again = features_at(features.kernel, X, np.arange(200))
+        np.testing.assert_allclose(features(X[:5]), again(X[:5]), atol=1e-10)
 
 
 def test_views_that_the_dual_does_not_solve_exactly_are_left_to_features():
@@ -120,8 +130,11 @@ def test_views_that_the_dual_does_not_solve_exactly_are_left_to_features():
     assert by_kernels(sample_weight=weights) is None
     assert by_kernels(n_components=60) is None
     assert by_kernels(n_components=None) is None
-    repeated = views[np.r_[:199, 0]]
-    assert KCCA(2).fit(repeated).feature_maps_["view0"].n_features == 199
+    for name in views.names:
+        repeated = views[name].copy()
+        repeated[199] = repeated[0]
+        maps = KCCA(2).fit(dict(views.items()) | {name: repeated}).feature_maps_
+        assert maps[name].n_features == 199
 
 
 @pytest.mark.parametrize("reg", [0.5, 0.01])
@@ -477,9 +490,12 @@ def test_exact_kcca_has_no_batches_and_precomputed_kernels_none_either():
 
 def test_rows_that_do_not_fit_into_memory_are_counted_in_bytes(monkeypatch):
     monkeypatch.setattr(_kcca, "available_bytes", lambda: 1e5)
-    message = r"80 rows needs about 1,228,800 bytes \(0\.0 GB\).*nystroem.*fourier.*cholesky"
+    message = r"80 rows needs about 204,800 bytes \(0\.0 GB\).*nystroem.*fourier.*cholesky"
     with pytest.raises(MemoryError, match=message):
         KCCA().fit(random_views())
+    monkeypatch.setattr(_kcca, "available_bytes", lambda: 3e5)
+    with pytest.raises(MemoryError, match="80 rows needs about 1,228,800 bytes"):
+        KCCA(reg=0).fit(random_views())
     KCCA(approximation="nystroem", n_landmarks=10).fit(random_views())
 
 

@@ -65,10 +65,10 @@ def _in_dual(views: Views, ridge: list[float], k: int) -> Projection:
     for X, c in zip(views, ridge, strict=True):
         factors.append(_factor(X @ X.T, c))
         inverse, _ = lapack.dpotri(factors[-1], lower=1)
-        shares.append(-c * (np.tril(inverse) + np.tril(inverse, -1).T))
+        shares.append(-c * inverse)
         shares[-1][np.diag_indices_from(inverse)] += 1
     root = _factor(shares[0])
-    T = root.T @ shares[1] @ root
+    T, _ = lapack.dsygst(shares[1], root, itype=2, lower=1)
     _, V = eigh(T, subset_by_index=[len(T) - k, len(T) - 1])
     a = root @ V
     b = cho_solve((factors[1], True), a)

@@ -116,13 +116,11 @@ def kernels(options: argparse.Namespace, rng: np.random.Generator) -> None:
             diagonal, ridge = np.diag_indices_from(K), 1e-2 * np.trace(K) / n
             K[diagonal] += ridge
             factor, _ = linalg.lapack.dpotrf(K.T, lower=1)
-            inverse = linalg.lapack.dpotri(factor, lower=1)[0] * -ridge
-            shares.append(inverse + np.tril(inverse, -1).T)
+            shares.append(linalg.lapack.dpotri(factor, lower=1)[0] * -ridge)
             shares[-1][diagonal] += 1
         root = linalg.lapack.dpotrf(shares[0], lower=1, clean=1)[0]
-        T = linalg.blas.dtrmm(1.0, root, shares[1], lower=1, trans_a=1)
-        T = linalg.blas.dtrmm(1.0, root, T, side=1, lower=1)
-        linalg.eigh((T + T.T) / 2, subset_by_index=(len(T) - 10, len(T) - 1))
+        T, _ = linalg.lapack.dsygst(shares[1], root, itype=2, lower=1)
+        linalg.eigh(T, subset_by_index=(len(T) - 10, len(T) - 1))
 
     def dual() -> None:
         widths = {name: own.kernel.gamma for name, own in model.feature_maps_.items()}

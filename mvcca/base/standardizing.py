@@ -1,7 +1,7 @@
 """The parameter ``scale``: which views are standardized before their ridge is added, and by what.
 
-Deviations are those of all training rows. They are found from the rows where these are in memory,
-else from the statistic that a fit adds up anyway, as of batches.
+Deviations are those of all training rows. They are found from the statistic that a fit adds up
+anyway where it tells them, as of batches, else by one more pass over the rows.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ def _statistic_tells(estimator: Any, rows: Rows) -> bool:
     if estimator.missing != "error":
         return True
     blocks = rows.views.blocks.values()
-    if estimator.reg in SHRINKAGES or not any(X.is_lazy for X in blocks):
+    of_rows = estimator.takes_products or any(X.is_lazy for X in blocks)  # not of class means, say
+    if estimator.reg in SHRINKAGES or not of_rows:
         return False
     is_wide = sum(rows.views.widths.values()) >= WIDE and estimator.takes_products
     return not is_wide and all(X.shape[0] >= X.shape[1] for X in blocks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -24,8 +24,10 @@ from mvcca.kernel.held_out import HeldOut, HeldOutFeatures, features_of, with_ex
 from mvcca.kernel.kernels import (
     NAMES,
     Kernel,
+    factored,
     features_at,
     greedy_landmarks,
+    landmarks_at,
     median_gamma,
     origin_for,
     seed_of_views,
@@ -95,8 +97,10 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     are centred as exactly as the training rows are.
 
     Everything is linear (MV)CCA on explicit features φ with φ(x)ᵀφ(x') = k(x, x'), from a pivoted
-    Cholesky decomposition of k(Z, Z). Exact KCCA takes all rows as the landmarks Z; the
-    approximations take few features, whose moments are all that `fit` computes from the rows:
+    Cholesky decomposition of k(Z, Z). Exact KCCA takes all rows as the landmarks Z. For two views
+    and a ridge it solves the dual problem of their kernel matrices, which takes memory for three
+    such matrices and no features. The approximations take few features, whose moments are all that
+    `fit` computes from the rows:
 
     - "nystroem" (NKCCA): the landmarks are rows drawn at random;
     - "cholesky": the landmarks are the pivots of an incomplete Cholesky decomposition, each the
@@ -319,7 +323,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     def draw(self, rows: Rows) -> None:
         """Draw the features of every view."""
         if self.approximation is None:
-            _check_memory(rows.views)
+            heights = [block.shape[0] for _, block in rows.views.items()]
+            _check_memory(heights, 4 * max(heights) ** 2)
         seed = seed_of_views(self.random_state)
         kernels = setting_by_view(self, "kernel", rows.views.names)
         gammas = setting_by_view(self, "gamma", rows.views.names)
@@ -336,6 +341,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def statistic_of(self, rows: Rows) -> HeldOut:
         """Moments of the features of all rows, of which a block at a time is in memory."""
+        if self.approximation is None:
+            self._factor()
         maps, views, weights = self.feature_maps_, rows.views, rows.sample_weight
         widths = {name: features.n_features for name, features in maps.items()}
         moments_of = partial(
@@ -419,6 +426,17 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         kernel = self.kernel.get(name) if isinstance(self.kernel, Mapping) else self.kernel
         return kernel != "precomputed"
 
+    def _factor(self) -> None:
+        """Factorise the kernel matrix of each view, which its features take and kernels do not."""
+        maps: dict[str, Any] = self.feature_maps_
+        n = [own.n_features for own in maps.values()]
+        _check_memory(n, 5 * sum(n) ** 2 + 2 * sum(own**2 for own in n))
+        for name, own in maps.items():
+            try:
+                maps[name] = factored(own)
+            except ValueError as error:
+                raise of_view(name, error) from error
+
     def _draw_map(
         self,
         name: Any,
@@ -455,7 +473,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
                 "precomputed kernel cannot be fitted."
             )
         if self.approximation is None:
-            return features_at(kernel, X, np.arange(X.shape[0]))
+            at = features_at if name == "precomputed" else landmarks_at
+            return at(kernel, X, np.arange(X.shape[0]))
         return features_at(kernel, X, self._choose_landmarks(kernel, X, rng))
 
     def _choose_landmarks(self, kernel: Kernel, X: Any, rng: np.random.RandomState) -> np.ndarray:
@@ -497,14 +516,13 @@ def _project(features: FeatureMap, maps: Maps, name: str, block: Any) -> Any:
     return namespace(scores).astype(scores, block.dtype, copy=False)
 
 
-def _check_memory(views: Views) -> None:
-    """Exact KCCA keeps a kernel matrix per view, and the moments of as many features as rows.
+def _check_memory(heights: Sequence[int], n_numbers: int) -> None:
+    """Refuse an exact fit whose matrices are larger than the memory that is free.
 
-    The moments of the rows that are not held out are as large as those of all rows.
+    Those of the dual problem are of one view at a time. Features have moments of as many features
+    as rows, beside those of the rows that are not held out, and a factor for each view.
     """
-    heights = [block.shape[0] for _, block in views.items()]
-    needed = 8 * (5 * sum(heights) ** 2 + 2 * sum(n**2 for n in heights))
-    available = available_bytes()
+    needed, available = 8 * n_numbers, available_bytes()
     if needed > available:
         raise MemoryError(
             f"Exact KCCA of {max(heights):,} rows needs about {needed:,} bytes "

@@ -105,15 +105,35 @@ def median_gamma(X: Any, rng: np.random.RandomState, factors: np.ndarray | None 
 
 def features_at(kernel: Kernel, X: Any, rows: np.ndarray) -> LandmarkFeatures:
     """Features with some rows of X as landmarks, whose k must be positive semi-definite."""
+    features = landmarks_at(kernel, X, rows)
+    chosen = X[rows] if kernel.name == "precomputed" else features.landmarks
+    return _of_independent(features, kernel(chosen, features.landmarks))
+
+
+def landmarks_at(kernel: Kernel, X: Any, rows: np.ndarray) -> LandmarkFeatures:
+    """The same before L is known, and which landmarks are independent."""
     origin = origin_for(kernel, X)
-    chosen = as_block(X[rows]).in_memory().about(origin).matrix
-    landmarks = rows if kernel.name == "precomputed" else chosen
-    K = kernel(chosen, landmarks)
+    chosen = rows
+    if kernel.name != "precomputed":
+        chosen = as_block(X[rows]).in_memory().about(origin).matrix
+    return LandmarkFeatures(kernel, chosen, None, origin, X.shape[1])
+
+
+def factored(features: LandmarkFeatures) -> LandmarkFeatures:
+    """The same features with L, of the landmarks that are independent."""
+    if features.factor is not None:
+        return features
+    return _of_independent(features, features.kernel(features.landmarks, features.landmarks))
+
+
+def _of_independent(features: LandmarkFeatures, K: np.ndarray) -> LandmarkFeatures:
     if not np.isfinite(K).all():
         raise ValueError("The kernel is not finite on the training rows. Rescale them.")
     if not is_symmetric(K):
         raise ValueError("Expected a symmetric kernel, k(x, y) = k(y, x), got another.")
-    return LandmarkFeatures.at(landmarks, kernel, K, X.shape[1], origin)
+    return LandmarkFeatures.at(
+        features.landmarks, features.kernel, K, features.width, features.origin
+    )
 
 
 def is_symmetric(K: np.ndarray) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -108,7 +109,7 @@ class LandmarkFeatures:
     kernel: Callable[[Any, Any], np.ndarray]  # kernel(X, Z) is the matrix of k(x, z)
     landmarks: Any  # (n_features, width), moved by -origin, or positions of columns; if some are
     # left out, in the order of pivots
-    factor: np.ndarray  # L, (n_features, n_features), lower triangular
+    factor: np.ndarray | None  # L, (n_features, n_features), lower triangular; None if not known
     origin: np.ndarray | None  # (width,), if the kernel sees only differences
     width: int  # of the rows
 
@@ -150,21 +151,29 @@ class LandmarkFeatures:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return len(self.factor)
+        return int(self.landmarks.shape[0])
+
+    @cached_property
+    def lower(self) -> np.ndarray:
+        """L."""
+        if self.factor is not None:
+            return self.factor
+        K = self.kernel(self.landmarks, self.landmarks)
+        return np.ascontiguousarray(linalg.cholesky(K, lower=True, overwrite_a=True))
 
     def __call__(self, X: Any) -> np.ndarray:
         """φ of every row, (n_rows, n_features)."""
         return linalg.solve_triangular(
-            self.factor, self.basis(X).T, lower=True, overwrite_b=True, check_finite=False
+            self.lower, self.basis(X).T, lower=True, overwrite_b=True, check_finite=False
         ).T
 
     def are_landmarks(self, features: np.ndarray) -> np.ndarray:
         """Which rows of features are those of landmarks, but for rounding."""
         direction = np.random.RandomState(0).standard_normal(self.n_features)
-        places, own = features @ direction, np.sort(self.factor @ direction)
+        places, own = features @ direction, np.sort(self.lower @ direction)
         after = np.searchsorted(own, places)
         nearest = [own[np.clip(i, 0, len(own) - 1)] for i in (after - 1, after)]
-        size = np.sqrt((self.factor**2).sum(axis=1).max())
+        size = np.sqrt((self.lower**2).sum(axis=1).max())
         return np.abs(np.subtract(nearest, places)).min(axis=0) <= 1e-10 * size
 
     def basis(self, X: Any) -> np.ndarray:
@@ -178,10 +187,10 @@ class LandmarkFeatures:
 
         The sizes fix signs, in place of variances.
         """
-        inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)
+        inverse, _ = linalg.lapack.dtrtri(self.lower, lower=1)
         sizes = sizes_in_any_order(variances.sum(), self.n_features)
         with np.errstate(under="ignore"):
-            return inverse.T @ weights, self.factor @ mean, sizes
+            return inverse.T @ weights, self.lower @ mean, sizes
 
 
 # Maps of rows to features, or to the `basis` functions of which features are combinations.

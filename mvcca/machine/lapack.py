@@ -70,6 +70,7 @@ def top_eigenpairs(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 def top_eigenpairs_and_values(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return all eigenvalues of a symmetric A, increasing, and eigenvectors of the k largest.
 
+    The lower half of an A in Fortran's order counts.
     Values of a tridiagonal matrix cost next to nothing, and by inverse iteration so do vectors.
     """
     n = len(A)
@@ -114,7 +115,8 @@ def _tridiagonal(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.
     n = len(A)
     # Columns whose addresses differ by a power of two would share few lines of the cache.
     reflectors = np.empty((n + _PADDING, n), order="F")[:n]
-    reflectors[...] = np.asarray_chkfinite(A).T
+    A = np.asarray_chkfinite(A)
+    reflectors[...] = A.T if A.flags.c_contiguous else A
     diagonal, beside, tau = np.empty(n), np.empty(n - 1), np.empty(n - 1)
     _call("dsytrd", n, b"L", n, reflectors, n + _PADDING, diagonal, beside, tau)
     return diagonal, beside, reflectors, tau

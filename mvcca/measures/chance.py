@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.special import bdtr
 
 from mvcca.measures.lists import Normalizer
 
@@ -155,7 +154,9 @@ def _fewer_than(orders: np.ndarray, counts: np.ndarray, chances: np.ndarray) -> 
     if (np.nan_to_num(bound, nan=0.0) > _CERTAIN).all() and (np.sign(gap) == np.sign(gap[0])).all():
         return np.full(len(orders), float(gap[0] > 0))
     if len(counts) == 1:
-        return bdtr(orders - 1, counts[0], chances[0])
+        from scipy import special  # a tenth of a search of few rows
+
+        return special.bdtr(orders - 1, counts[0], chances[0])
     # The distribution is the inverse Fourier transform of its characteristic function, which is at
     # most exp(-variance (1 - cos t)): higher frequencies than those here vanish.
     n = int(counts.sum())

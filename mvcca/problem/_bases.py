@@ -174,19 +174,7 @@ class Span:
     def _products(self, W: np.ndarray) -> np.ndarray:
         """(X - mean)ᵀ diag(s) Q L⁻ᵀ W, of shape (d, k)."""
         solved = linalg.solve_triangular(self.factor, W, lower=True, trans="T", check_finite=False)
-        return self.spread(solved)
-
-    def spread(self, U: np.ndarray) -> np.ndarray:
-        """(X - mean)ᵀ diag(s) Q U, of shape (d, k)."""
-        sums = turned(self.normal, U)
-        if self.weights is not None:
-            sums = (np.sqrt(self.weights) * sums.T).T
-        lifted = np.empty((self.n_features, *U.shape[1:]))
-        for columns in _column_blocks(self.rows):
-            block = self.rows[:, columns].astype(np.float64, copy=False)
-            lifted[columns] = (sums.T @ block).T  # faster than block.T @ sums
-        lifted -= np.multiply.outer(self.mean, sums.sum(axis=0))
-        return lifted
+        return spread(self.rows, self.weights, self.mean, self.normal, solved)
 
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         if not np.isin(self.scale, (0, 1)).all():
@@ -377,6 +365,21 @@ def without_mean(
         image -= (normal @ image) / 2 * normal
         gram = linalg.blas.dsyr2(-1.0, normal, image, a=gram, lower=1, overwrite_a=1)
     return normal, gram[:-1, :-1]
+
+
+def spread(
+    X: np.ndarray, weights: np.ndarray | None, mean: np.ndarray, normal: np.ndarray, U: np.ndarray
+) -> np.ndarray:
+    """(X - mean)ᵀ diag(s) Q U, (d, k), with s = √weight and the normal of Q; see `Span`."""
+    sums = turned(normal, U)
+    if weights is not None:
+        sums = (np.sqrt(weights) * sums.T).T
+    lifted = np.empty((len(mean), *U.shape[1:]))
+    for columns in _column_blocks(X):
+        block = X[:, columns].astype(np.float64, copy=False)
+        lifted[columns] = (sums.T @ block).T  # faster than block.T @ sums
+    lifted -= np.multiply.outer(mean, sums.sum(axis=0))
+    return lifted
 
 
 def turned(normal: np.ndarray, U: np.ndarray) -> np.ndarray:

@@ -1,13 +1,15 @@
 """Ridge CCA of two wide views, or of two kernels, by the Gram matrices of their rows alone.
 
 With K_p the Gram matrix of the centred rows of view p, c_p its ridge on the scatter, and
-S_p = K_p (K_p + c_p I)⁻¹ = I - c_p (K_p + c_p I)⁻¹ = R_p R_pᵀ, the squared correlations are the
-eigenvalues ρ² of R_xᵀ S_y R_x. For an eigenvector v and a = R_x v,
+S_p = K_p (K_p + c_p I)⁻¹ = I - c_p (K_p + c_p I)⁻¹ and S_x = R Rᵀ, the squared correlations are the
+eigenvalues ρ² of Rᵀ S_y R. For an eigenvector v, a = R v and b = R⁻ᵀ v, so that S_x b = a and
+S_y a = ρ² b,
 
-    β = (K_y + c_y I)⁻¹ a,    α = (K_x + c_x I)⁻¹ S_y a = (K_x + c_x I)⁻¹ (a - c_y β),
+    α = (K_x + c_x I)⁻¹ b = (b - a) / c_x,    β = (K_y + c_y I)⁻¹ a = (a - ρ² b) / c_y,
 
-weights are X̄ᵀα √(n - 1) / ρ² and Ȳᵀβ √(n - 1) / ρ, and scores ρ² a and a - c_y β times the same.
-All of it is in coordinates of the rows that add up to zero: in those of all rows, S is singular.
+weights are X̄ᵀα √(n - 1) and Ȳᵀβ √(n - 1) / ρ, and scores a and ρ b times √(n - 1). No matrix but R
+is needed for them. All of it is in coordinates of the rows that add up to zero: in those of all
+rows, S is singular.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from scipy import linalg
 from mvcca.blocks import as_block
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem._bases import WELL_CONDITIONED, Span, gram_of_rows, turned, without_mean
+from mvcca.problem._bases import WELL_CONDITIONED, gram_of_rows, spread, turned, without_mean
 from mvcca.problem._centring import variances_of
 from mvcca.problem._estimate import counted
 from mvcca.problem._maps import Maps
@@ -33,17 +35,15 @@ from mvcca.problem.whitener import extreme_eigenvalues
 from mvcca.statistics import PairCovariance
 from mvcca.views import Views
 
-_EPS = np.finfo(float).eps
 _FEW_ROWS = 129  # as for `lapack.top_singular`
 _LEAST_RIDGE = 1e-7  # on the scatter of a kernel; others warn of less
-_LEAST_SHARE = 1e-10  # of S, below which directions may be rounding
+_LEAST_SQUARE = 1e-10  # of ρ, and so of the eigenvalues of S: a smaller one may be rounding
 
 
 class _View(NamedTuple):
     mean: np.ndarray
     variances: np.ndarray
     spread: Callable[[np.ndarray], np.ndarray]  # of coefficients to weights of the features
-    factor: np.ndarray  # L, (n - 1, n - 1), with LLᵀ = K + c I
     ridge: float  # c
     share: np.ndarray  # S, (n - 1, n - 1), its lower half
 
@@ -54,24 +54,24 @@ class _View(NamedTuple):
         ridge: float,
         mean: np.ndarray,
         variances: np.ndarray,
-        spread_by: Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]],
+        spread: Callable[[np.ndarray], np.ndarray],
     ) -> Self | None:
         """The view of a Gram matrix, which is lost; None if it has too few digits for the ridge.
 
-        The lower half of the matrix counts. `spread_by` takes the factor.
+        The lower half of the matrix counts.
         """
         diagonal = np.diag_indices_from(gram)
         gram[diagonal] += ridge
-        factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
+        factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1, overwrite_a=1)
         if failed or not np.isfinite(np.diag(factor)).all():
             return None
         largest, smallest = extreme_eigenvalues(factor)
         if not largest < WELL_CONDITIONED**2 * smallest:
             return None
-        share, _ = linalg.lapack.dpotri(factor, lower=1)
+        share, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
         share *= -ridge
         share[diagonal] += 1
-        return cls(mean, variances, spread_by(factor), factor, ridge, share)
+        return cls(mean, variances, spread, ridge, share)
 
 
 def in_dual(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
@@ -87,19 +87,19 @@ def in_dual(rows: Rows, *, with_patterns: bool = False) -> Maps | None:
 
 
 def in_dual_of_kernels(
-    rows: Rows, kernels: dict[str, np.ndarray], kept: np.ndarray | None = None
+    rows: Rows, kernel_of: Callable[[str], np.ndarray | None], n_features: int
 ) -> Maps | None:
-    """The maps of ridge CCA of two kernels, whose weights are coefficients of training rows.
+    """The maps of ridge CCA of two kernels, whose weights are coefficients of the rows.
 
     Parameters
     ----------
     rows : Rows
-        Rows of two views, with a ridge in units of the mean variance of all features.
-    kernels : dict of str to ndarray, shape (n, n)
-        k of all pairs of rows of each view, not centred; each is positive definite. Without `kept`,
-        they are taken from the dict and overwritten, which saves copies.
-    kept : ndarray of positions, optional
-        The training rows, if others are held out.
+        n training rows of two views.
+    kernel_of : callable
+        k of all pairs of rows of a view, (n, n), not centred, by its name: positive definite, and
+        overwritten. It may refuse by None. One at a time is asked for, which saves memory.
+    n_features : int
+        The ridge is in units of the mean variance of as many features.
 
     Returns
     -------
@@ -107,19 +107,17 @@ def in_dual_of_kernels(
         Without what is expected of new rows. None if the ridge is too small for exact results, or
         many components are asked for.
     """
-    n = len(rows.views) if kept is None else len(kept)
+    n = len(rows.views)
     if not _suits(rows, n):
         return None
-    views = rows.views
-    if kept is not None:
-        kernels = {name: K[np.ix_(kept, kept)] for name, K in kernels.items()}
-        views = views[kept]
     with threads_to_factorise(n):
-        sides = [
-            _view_of_kernel(kernels.pop(name), rows.reg[name], len(rows.views))
-            for name in views.names
-        ]
-        return _maps(views, sides, rows.n_components)
+        sides = []
+        for name in rows.views.names:
+            side = _view_of_kernel(kernel_of(name), rows.reg[name], n_features)
+            if side is None:
+                return None
+            sides.append(side)
+        return _maps(rows.views, sides, rows.n_components)
 
 
 def _suits(rows: Rows, n: int) -> bool:
@@ -141,17 +139,18 @@ def _view_of_rows(X: np.ndarray, reg: float) -> _View | None:
     X = as_block(X).by_columns()
     mean, lengths, normal, gram = gram_of_rows(X)
     known = variances_of(lengths, n, None)
-    scale = (lengths > 0).astype(float)
     return _View.of(
         gram,
         (n - 1) * ridge_in(reg, known.mean()),
         mean,
         known,
-        lambda factor: Span(mean, X, None, normal, scale, factor, known).spread,
+        partial(spread, X, None, mean, normal),
     )
 
 
-def _view_of_kernel(K: np.ndarray, reg: float, n_features: int) -> _View | None:
+def _view_of_kernel(K: np.ndarray | None, reg: float, n_features: int) -> _View | None:
+    if K is None:
+        return None
     mean = K.mean(axis=0)
     normal, gram = without_mean(K.T)  # by columns, and symmetric
     scatter = float(np.trace(gram))
@@ -159,7 +158,7 @@ def _view_of_kernel(K: np.ndarray, reg: float, n_features: int) -> _View | None:
     if ridge < _LEAST_RIDGE * scatter:
         return None
     known = np.full(len(K), scatter / len(gram))
-    return _View.of(gram, ridge, mean, known, lambda _: partial(turned, normal))
+    return _View.of(gram, ridge, mean, known, partial(turned, normal))
 
 
 def _maps(
@@ -178,23 +177,18 @@ def _maps(
     of_view = dict(zip(views.names, (x, y), strict=True))
     freedom = {name: float(np.trace(own.share)) for name, own in of_view.items()}
     root, failed = linalg.lapack.dpotrf(x.share, lower=1, clean=1, overwrite_a=1)
-    if failed or extreme_eigenvalues(root)[1] < _LEAST_SHARE:
+    if failed:
         return None
-    lapack.mirror_lower(y.share)
-    T = linalg.blas.dtrmm(1.0, root, y.share, lower=1, trans_a=1, overwrite_b=1)
-    T = linalg.blas.dtrmm(1.0, root, T, side=1, lower=1, overwrite_b=1)
+    T, _ = linalg.lapack.dsygst(y.share, root, itype=2, lower=1, overwrite_a=1)
     squares, V = lapack.top_eigenpairs_and_values(T, k)
-    a = linalg.blas.dtrmm(1.0, root, V[:, ::-1], lower=1)
-    beta = linalg.cho_solve((y.factor, True), a, check_finite=False)
-    of_y = a - y.ridge * beta
-    alpha = linalg.cho_solve((x.factor, True), of_y, check_finite=False)
-    rho = np.sqrt(np.maximum(squares[::-1], 0))
-    rho = rho[rho > 10 * n * _EPS * rho[0]]
-    if len(rho) < k:
+    if not squares[0] > _LEAST_SQUARE:
         return None
+    rho, V = np.sqrt(squares[::-1]), V[:, ::-1]
     leading, unit = rho[:k], np.sqrt(n - 1)
-    dual = alpha * unit / leading**2, beta * unit / leading
-    scores = a, of_y / leading  # times √(n - 1), so that products are covariances
+    a = linalg.blas.dtrmm(1.0, root, V, lower=1)
+    b = linalg.solve_triangular(root, V, lower=True, trans="T", check_finite=False)
+    scores = a, leading * b  # times √(n - 1), so that products are covariances
+    dual = (b - a) * (unit / x.ridge), (a / leading - scores[1]) * (unit / y.ridge)
     lifted = {}
     for coefficients, (name, own) in zip(dual, of_view.items(), strict=True):
         columns = [coefficients, *(S / unit for S in scores if with_patterns)]

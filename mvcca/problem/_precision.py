@@ -244,6 +244,8 @@ def suits_float32(rows: Rows, statistic: Any) -> bool:
     B = statistic.covariance()
     for name, own in column_slices(statistic.widths).items():
         B_own, reg = B[own, own], rows.reg.get(name, 0.0)
+        if not B_own.any():  # nothing varies yet, so that nothing is known of later batches
+            return False
         if reg:
             B_own = ridged(B_own, reg, np.trace(B_own) / len(B_own))
         if Whitener.of(B_own).condition > limit:
