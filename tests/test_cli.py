@@ -107,15 +107,10 @@ from mvcca.cli import main
 """
 
 
+@pytest.mark.slow  # starts a process
 def test_a_base_install_runs_the_demo_and_names_the_extra_of_networks():
     demo = ["demo", "--parts", "halves", "--methods", "cca,jrl", "--no-tune", "--cv", "0.2"]
-    demo += [
-        "--verbose",
-        "--budget",
-        "none",
-        "--report",
-        "out.html",
-    ]  # which a busy machine would exceed
+    demo += ["--verbose", "--report", "out.html", "--budget", "none"]  # on a busy machine too
     views = ["--view", "image=image.npy", "--view", "text=text.npy"]
     compare = ["compare", "--methods", "cca,dcca", *views]
     fit = ["fit", "--method", "dcca", "-o", "x.mvcca", *views]
@@ -211,9 +206,8 @@ def test_the_next_step_fits_the_method_that_was_best(capsys):
     ("name", "given", "said"),
     [
         ("cca", {}, ["--goal", "class", "--labels"]),
-        ("cca", {"n_components": 3}, ["n_components=3", "--goal"]),
-        ("mlcca", {"sigma": 2}, ["sigma=2", "--labels"]),
-        ("pls", {}, ["--goal", "class"]),
+        ("mlcca", {"n_components": 3, "sigma": 2}, ["n_components=3", "sigma=2", "--labels"]),
+        pytest.param("pls", {}, ["--goal", "class"], marks=pytest.mark.slow),
     ],
 )
 def test_the_next_step_tunes_for_the_goal_and_refit_takes_the_settings_of_the_folds(
@@ -727,6 +721,7 @@ def test_ctrl_c_ends_with_130(capsys, monkeypatch):
     assert err == "\nmvcca: interrupted\n"
 
 
+@pytest.mark.slow  # starts a process
 def test_a_reader_that_goes_away_ends_the_command_quietly():
     command = [sys.executable, "-m", "mvcca", "compare", *CCA_FAST]
     views = ["--view", "image=image.npy", "--view", "text=text.npy"]
@@ -775,6 +770,7 @@ def demo_run(tmp_path_factory):
     return out.getvalue(), page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_demo_learns_from_segments_on_request(demo_run, capsys):
     options = ("--no-report", "--no-tune", "--verbose", "--methods", "cca,mvmlcca")
     options += ("--budget", "none")

@@ -383,13 +383,10 @@ METHODS_WITH_STATISTICS = {
 }
 
 
+@pytest.mark.slow  # starts processes
 @pytest.mark.parametrize(
     ("method", "number"),
-    [
-        pytest.param("cca", signal.SIGINT, id="cca-SIGINT"),
-        pytest.param("cca", signal.SIGKILL, id="cca-SIGKILL", marks=pytest.mark.slow),
-        pytest.param("mvmlcca", signal.SIGKILL, id="mvmlcca-SIGKILL", marks=pytest.mark.slow),
-    ],
+    [("cca", signal.SIGINT), ("cca", signal.SIGKILL), ("mvmlcca", signal.SIGKILL)],
 )
 def test_a_fit_that_was_ended_by_a_signal_resumes_to_the_same_bits(
     capsys, monkeypatch, method, number
@@ -631,6 +628,7 @@ def test_two_workers_give_the_model_of_none(capsys):
     same_model(mvcca.load("model.mvcca"), alone)
 
 
+@pytest.mark.slow  # starts processes
 def test_ctrl_c_ends_the_workers_without_a_word_from_them():
     pytest.importorskip("distributed")
     command = [*FIT, *CCA_2, "--block-rows", 6, "--workers", 1]
@@ -954,6 +952,7 @@ def test_info_needs_no_scikit_learn():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.slow  # starts processes
 @pytest.mark.usefixtures("model")
 def test_search_and_transform_by_affine_maps_need_neither_scikit_learn_nor_numba():
     for line in (

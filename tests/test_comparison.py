@@ -257,6 +257,7 @@ def test_labels_to_learn_from_may_differ_from_those_that_define_relevance():
     assert found.fold_values("MLCCA", "map@50")[0] == pytest.approx(value, abs=1e-12)
 
 
+@pytest.mark.slow  # starts processes
 def test_several_processes_find_the_same_and_are_not_those_of_joblib(result):
     other = mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, measures=MEASURES, n_jobs=2)
     for name in METHODS_BY_NAME:
@@ -481,6 +482,7 @@ class Slow(CCA):
         return super().fit(X, y)
 
 
+@pytest.mark.slow  # starts processes
 def test_ctrl_c_with_several_processes_leaves_what_was_measured():
     seen = []
 

@@ -60,14 +60,17 @@ def rows_for(cls: type, value: Any) -> Any:
 
 
 def values() -> Iterator[Any]:
-    """Parameters and values; those that networks inherit are tried on deep CCA and one other."""
+    """Parameters and values; those that networks inherit are tried on deep CCA and one other.
+
+    Networks take seconds.
+    """
     quickly: set[str] = set()
     networks = [cls for cls in estimators().values() if cls.__module__.startswith("mvcca.deep")]
     for name, cls in sorted(estimators().items(), key=lambda own: own[0] != "DCCA"):
         for parameter, value in names_of_values(cls):
             turn = crc32(f"{parameter}={value}".encode()) % max(len(networks), 1)
             is_spared = cls in networks and cls is not networks[turn] and parameter in quickly
-            marks = LONG if is_spared and name != "DCCA" else ()
+            marks = LONG if is_spared and name != "DCCA" else LONG[: cls in networks]
             yield pytest.param(cls, parameter, value, id=f"{name}-{parameter}-{value}", marks=marks)
         if name == "DCCA":
             quickly |= set(cls._parameter_constraints)
