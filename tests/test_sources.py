@@ -758,18 +758,10 @@ def test_what_is_not_a_matrix_is_refused(tmp_path, shape):
         open_matrix(tmp_path / "x.npy")
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("x.csv", "no such file"),
-        ("x", "no such file"),
-        ("x.zarr", "no such file"),
-    ],
-)
-def test_a_path_that_cannot_be_opened_is_an_error_that_names_it(tmp_path, name, message):
-    with pytest.raises(SourceError, match=message) as caught:
+@pytest.mark.parametrize("name", ["x.csv", "x", "x.zarr"])
+def test_a_path_that_cannot_be_opened_is_an_error_that_names_it(tmp_path, name):
+    with pytest.raises(SourceError, match=f"{name}: no such file"):
         open_matrix(tmp_path / name)
-    assert name in str(caught.value)
 
 
 def test_files_and_folders_are_not_taken_for_each_other(tmp_path):
