@@ -770,8 +770,6 @@ def test_a_method_is_added_once_and_under_a_name_of_its_own(result):
         result.add("cca")
     with pytest.raises(ValueError, match="Both results have a method 'CCA'"):
         result | result
-    with pytest.raises(ValueError, match="unknown method 'nkca'; did you mean 'nkcca'"):
-        result.add("nkca")
     with pytest.raises(TypeError, match="unsupported operand"):
         result | {"mine": CCA(2)}
 
@@ -812,6 +810,7 @@ def test_an_interruption_while_a_method_is_added_leaves_the_others(result):
     with pytest.warns(UserWarning, match="Interrupted: the result contains 1 of 10 fits"):
         found = result.add(methods)
     assert found.successes == ["CCA", "MLCCA", "again"]
+    assert list(found.failures) == ["ends"]
     assert not found.is_complete
 
 
@@ -1232,14 +1231,6 @@ def test_an_estimator_that_ends_the_program_is_a_row_with_its_reason(error, sear
     assert found.is_complete
     assert found.successes == ["CCA", "again"]
     assert found.failures == {"ends": f"{error.__name__}: 3"}
-
-
-def test_ctrl_c_in_an_estimator_leaves_what_was_measured():
-    methods = {"CCA": CCA(2), "ends": Ends(KeyboardInterrupt)}
-    with pytest.warns(UserWarning, match="Interrupted: the result contains 1 of 4 fits"):
-        found = mvcca.compare(methods, planted(), CLASSES, cv=2)
-    assert found.successes == ["CCA"]
-    assert list(found.failures) == ["ends"]
 
 
 class Killed(CCA):
