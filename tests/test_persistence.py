@@ -1136,6 +1136,7 @@ def test_a_model_of_another_format_is_refused_with_the_remedy(form, path):
         load(path)
 
 
+@pytest.mark.slow
 @over(FITTED)
 def test_a_fitted_model_without_any_one_of_its_attributes_projects_or_is_refused(estimator, path):
     model = fitted(estimator)
