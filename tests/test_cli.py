@@ -523,9 +523,9 @@ def test_warnings_are_printed_once_with_the_methods_they_concern(capsys):
 
 # ---- errors -------------------------------------------------------------------------------------
 
-# What readers refuse is in tests/test_sources.py and tests/test_tables.py.
+# What readers refuse is in tests/test_sources.py and tests/test_tables.py; the commonest mistakes
+# are in tests/test_cli_mistakes.py.
 BROKEN = {
-    "absent.npy": (None, "no such file"),
     "folder.npy": (lambda: Path("folder.npy").mkdir(), "expected a folder of .txt files"),
     "garbage.npy": (lambda: Path("garbage.npy").write_bytes(b"x" * 99), "cannot be opened as .npy"),
     "two.npz": (
@@ -542,18 +542,13 @@ BROKEN = {
         lambda: Path("latin.csv").write_bytes(b"\xe9,b\n1,2\n"),
         "got the byte 0xe9 in line 1; give --encoding cp1252",
     ),
-    "short.npy": (
-        lambda: np.save("short.npy", np.ones((7, 2))),
-        "same number of rows, got image 7 (short.npy), text 120 (text.npy)",
-    ),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_bad_file_is_one_line_that_names_it_and_says_what_was_expected(capsys, name):
     make, message = BROKEN[name]
-    if make is not None:
-        make()
+    make()
     code, out, err = compare(capsys, image=name)
     assert (code, out) == (1, "")
     assert err.startswith("mvcca: error: ")
