@@ -527,6 +527,7 @@ def test_only_the_strongest_associations_are_named(kind, frames):
     few = AssociationsDisplay.from_estimator(model, frames, cutoff=0, kind=kind, max_labels=2)
     names = [text.get_text() for text in drawn.text_]
     assert len(names) > 2
+    assert {*names} <= {column for frame in frames.values() for column in frame}
     assert [text.get_text() for text in few.text_] == names[:2]
 
 
