@@ -23,7 +23,6 @@ from mvcca.deep.encoders import Standardize, mlp  # noqa: E402
 from mvcca.deep.objectives import Batch, CLIPLoss  # noqa: E402
 
 TINY = {"hidden_layer_sizes": (4,), "batch_size": 60, "random_state": 0, "device": "cpu"}
-FEW_ROWS = pytest.mark.filterwarnings("ignore:.*rows per component:UserWarning")
 UNTRAINED = pytest.mark.filterwarnings("ignore:.*networks are not trained:UserWarning")
 
 
