@@ -60,22 +60,20 @@ def rows_for(cls: type, value: Any) -> Any:
 
 
 def values() -> Iterator[Any]:
-    """Parameters and values; those that networks inherit are tried on deep CCA and one other.
-
-    Networks take seconds.
-    """
+    """Parameters and values; those that networks inherit are tried on deep CCA and one other."""
     quickly: set[str] = set()
     networks = [cls for cls in estimators().values() if cls.__module__.startswith("mvcca.deep")]
     for name, cls in sorted(estimators().items(), key=lambda own: own[0] != "DCCA"):
         for parameter, value in names_of_values(cls):
             turn = crc32(f"{parameter}={value}".encode()) % max(len(networks), 1)
             is_spared = cls in networks and cls is not networks[turn] and parameter in quickly
-            marks = LONG if is_spared and name != "DCCA" else LONG[: cls in networks]
+            marks = LONG if is_spared and name != "DCCA" else ()
             yield pytest.param(cls, parameter, value, id=f"{name}-{parameter}-{value}", marks=marks)
         if name == "DCCA":
             quickly |= set(cls._parameter_constraints)
 
 
+@pytest.mark.slow  # half a minute for all
 @pytest.mark.parametrize(("cls", "parameter", "value"), [*values()])
 def test_every_value_of_an_estimator_works_with_all_other_defaults(cls, parameter, value):
     X = rows_for(cls, value)
