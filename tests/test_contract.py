@@ -950,6 +950,7 @@ def _fit_all(seed: int, estimators: list[Any] = SHALLOW_VARIANTS) -> list[dict[s
     return [clone(est).fit_transform(blocks_for(est, seed=seed), LABELS) for est in estimators]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimators", [SHALLOW, DEEP[::7]], ids=["shallow", "deep"])
 def test_four_fits_at_once_give_what_one_after_the_other_gives(estimators):
     fit_all = partial(_fit_all, estimators=estimators)

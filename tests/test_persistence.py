@@ -617,6 +617,7 @@ TRANSFORMERS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_any_transformer_of_sklearn_comes_back_bitwise_or_is_refused(name, path):
     parameters = SETTINGS.get(name, {})

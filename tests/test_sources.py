@@ -470,6 +470,7 @@ def test_threads_that_read_at_once_all_read_right(tmp_path, container):
 # What is read, and how much memory it takes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_reading_a_file_by_blocks_takes_the_memory_of_a_block(tmp_path, order):
     n_rows, n_columns, block_rows = 200_000, 250, 5_000  # 200 MB in blocks of 5 MB
