@@ -1426,9 +1426,9 @@ def test_search_ranks_by_the_similarity_of_the_model(capsys, estimator, method, 
         succeed(capsys, *search, "-k", 5, *chosen, "-o", "hits.npz")
         by = chosen[-1] if chosen else similarity
         scores, items = top_k(rows["text"], rows["image"], 5, by)
-        hits = np.load("hits.npz")
-        np.testing.assert_array_equal(hits["items"], items)
-        np.testing.assert_allclose(hits["scores"], scores)
+        with np.load("hits.npz") as hits:
+            np.testing.assert_array_equal(hits["items"], items)
+            np.testing.assert_allclose(hits["scores"], scores)
 
 
 # ---- info ---------------------------------------------------------------------------------------
