@@ -267,15 +267,23 @@ def name_of(estimator: Any) -> str:
 def over(
     estimators: Iterable[Any], *, needs: Iterable[Trait] = (), but: Iterable[Trait] = ()
 ) -> Any:
-    """Parametrise over estimators; of networks, which share `fit`, the first and one other."""
+    """Parametrise over estimators; of networks, which share `fit`, the first and one other.
+
+    Of variants, which share a class with another estimator, `make test` tries one in three.
+    """
     own = chosen(estimators, needs, but)
     others = [est for est in own if est in DEEP[1:]]
+    variants = [est for est in own if est in SHALLOW_VARIANTS[len(SHALLOW) :]]
 
     def decorate(test: Any) -> Any:
-        turn = crc32(test.__name__.encode()) % max(len(others), 1)
-        spared = [*others[:turn], *others[turn + 1 :]]
+        turn = crc32(test.__name__.encode())
+        spared = [est for number, est in enumerate(others) if number != turn % len(others)]
+        later = [est for number, est in enumerate(variants) if (number - turn) % 3]
         params = [
-            pytest.param(est, id=name_of(est), marks=LONG if est in spared else ()) for est in own
+            pytest.param(
+                est, id=name_of(est), marks=LONG if est in spared else LONG[: est in later]
+            )
+            for est in own
         ]
         return pytest.mark.parametrize("estimator", params)(test)
 

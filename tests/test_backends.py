@@ -72,7 +72,10 @@ def has_gpu():
     return bool(find_spec("cupy") or (torch and torch.cuda.is_available()))
 
 
-CPU = [pytest.param(on_torch, id="torch"), pytest.param(on_strict, id="strict")]
+CPU = [  # CI tries both
+    pytest.param(on_torch, id="torch", marks=pytest.mark.slow),
+    pytest.param(on_strict, id="strict"),
+]
 GPU = [
     pytest.param(on_torch_cuda, id="torch-cuda", marks=pytest.mark.gpu),
     pytest.param(on_cupy, id="cupy", marks=pytest.mark.gpu),
