@@ -2,7 +2,8 @@
 
 A new estimator adds itself here and is held to the whole contract: tests/test_contract.py and its
 parts, tests/test_contract_*.py. CI tries every case of a product on one estimator per family, and
-one case on every other, which moves on from one to the next; `make test-long` tries all.
+one case on every other, which moves on from one to the next; `make test` tries every case on the
+linear families, `make test-long` all.
 """
 
 from __future__ import annotations
@@ -266,15 +267,23 @@ def name_of(estimator: Any) -> str:
 def over(
     estimators: Iterable[Any], *, needs: Iterable[Trait] = (), but: Iterable[Trait] = ()
 ) -> Any:
-    """Parametrise over estimators; of networks, which share `fit`, the first and one other."""
+    """Parametrise over estimators; of networks, which share `fit`, the first and one other.
+
+    Of variants, which share a class with another estimator, `make test` tries one in three.
+    """
     own = chosen(estimators, needs, but)
     others = [est for est in own if est in DEEP[1:]]
+    variants = [est for est in own if est in SHALLOW_VARIANTS[len(SHALLOW) :]]
 
     def decorate(test: Any) -> Any:
-        turn = crc32(test.__name__.encode()) % max(len(others), 1)
-        spared = [*others[:turn], *others[turn + 1 :]]
+        turn = crc32(test.__name__.encode())
+        spared = [est for number, est in enumerate(others) if number != turn % len(others)]
+        later = [est for number, est in enumerate(variants) if (number - turn) % 3]
         params = [
-            pytest.param(est, id=name_of(est), marks=LONG if est in spared else ()) for est in own
+            pytest.param(
+                est, id=name_of(est), marks=LONG if est in spared else LONG[: est in later]
+            )
+            for est in own
         ]
         return pytest.mark.parametrize("estimator", params)(test)
 
@@ -330,7 +339,8 @@ def crossed(
             for number, (name, case) in enumerate(cases.items()):
                 is_next = number == position % len(cases) and not is_spared
                 values = case if "," in argument else (case,)
-                marks = () if estimator in FAMILIES or is_next else LONG
+                is_quick = is_next or estimator in FAMILIES[:2]
+                marks = () if is_quick else LONG[: 1 if estimator in FAMILIES else 2]
                 label = f"{name}-{name_of(estimator)}"
                 params.append(pytest.param(estimator, *values, id=label, marks=marks))
         return pytest.mark.parametrize(names, params)(test)

@@ -121,23 +121,19 @@ def copied_estimators() -> list[str]:
     ]
 
 
-def imported_names(source: Path, *, with_types: bool = True) -> Iterator[tuple[str, ...]]:
-    """Dotted names that are imported anywhere in a file, as tuples of their parts.
-
-    Without `with_types`, those that only type checkers import are left out.
-    """
+@cache
+def imported_names(source: Path) -> list[tuple[str, ...]]:
+    """Dotted names that are imported anywhere in a file, as tuples of their parts."""
     package = ("mvcca", *source.relative_to(PACKAGE).parent.parts)
-    nodes: deque[ast.AST] = deque([tree_of(source)])
-    while nodes:
-        node = nodes.popleft()
-        only_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        nodes.extend(node.orelse if only_types and not with_types else ast.iter_child_nodes(node))
+    found: list[tuple[str, ...]] = []
+    for node in ast.walk(tree_of(source)):
         if isinstance(node, ast.Import):
-            yield from (tuple(alias.name.split(".")) for alias in node.names)
+            found += (tuple(alias.name.split(".")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             start = package[: len(package) - node.level + 1] if node.level else ()
             module = (*start, *(node.module.split(".") if node.module else ()))
-            yield from ((*module, alias.name) for alias in node.names)
+            found += ((*module, alias.name) for alias in node.names)
+    return found
 
 
 def is_private(part: str) -> bool:

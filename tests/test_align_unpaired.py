@@ -78,6 +78,7 @@ def test_the_share_of_left_out_pairs_tells_that_of_new_ones(halves, aligned):
     assert abs(aligned.found_first - first) < 3 * aligned.found_first_error
 
 
+@pytest.mark.slow
 def test_wrong_pairs_are_said_to_have_failed():
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((400, 20)), rng.standard_normal((400, 20))
@@ -241,19 +242,25 @@ def dictionary(n=240):
     return x, y, pairs
 
 
-def test_repeated_pairs_count_once():
+@pytest.fixture(scope="module")
+def once():
     x, y, pairs = dictionary()
-    once, twice = (align_unpaired(x, y, pairs=own) for own in (pairs, np.tile(pairs, (2, 1))))
+    return align_unpaired(x, y, pairs=pairs)
+
+
+def test_repeated_pairs_count_once(once):
+    x, y, pairs = dictionary()
+    twice = align_unpaired(x, y, pairs=np.tile(pairs, (2, 1)))
     assert once.as_dict() == twice.as_dict()
     np.testing.assert_array_equal(once.model.weights_["x"], twice.model.weights_["x"])
 
 
-@pytest.mark.parametrize("swapped", [False, True])
-def test_pairs_of_a_row_with_several_partners_share_its_weight(swapped):
+@pytest.mark.parametrize("swapped", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_pairs_of_a_row_with_several_partners_share_its_weight(once, swapped):
     x, y, pairs = dictionary()
     if swapped:
         x, y, pairs = y, x, pairs[:, ::-1]
-    found = align_unpaired(x, y, pairs=pairs)
+    found = align_unpaired(x, y, pairs=pairs) if swapped else once
     assert not found.used_pseudo_pairs  # no row is free
     weights = np.ones(len(pairs))
     weights[:60] = weights[240:] = 0.5
@@ -263,6 +270,7 @@ def test_pairs_of_a_row_with_several_partners_share_its_weight(swapped):
     assert found.found_first > 0.8
 
 
+@pytest.mark.slow
 def test_any_partner_is_right_and_pairs_that_share_a_row_are_left_out_together():
     x, y, pairs = dictionary()
     y[240:] = y[:60] + 1e-3 * np.random.default_rng(0).standard_normal((60, 14))

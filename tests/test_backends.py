@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import product
 from types import SimpleNamespace
 
@@ -37,7 +39,7 @@ from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, top_k
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments, _moments
 
-# ---- places where rows may be: those on a GPU are skipped, with a reason, where there is none ----
+# ---- places where rows may be: where there is no GPU, one skipped test says so -------------------
 
 
 def on_torch(rows):
@@ -65,12 +67,20 @@ def on_cupy(rows):
     return cupy.asarray(rows)
 
 
-CPU = [pytest.param(on_torch, id="torch"), pytest.param(on_strict, id="strict")]
+def has_gpu():
+    torch = find_spec("torch") and import_module("torch")
+    return bool(find_spec("cupy") or (torch and torch.cuda.is_available()))
+
+
+CPU = [  # CI tries both
+    pytest.param(on_torch, id="torch", marks=pytest.mark.slow),
+    pytest.param(on_strict, id="strict"),
+]
 GPU = [
     pytest.param(on_torch_cuda, id="torch-cuda", marks=pytest.mark.gpu),
     pytest.param(on_cupy, id="cupy", marks=pytest.mark.gpu),
 ]
-everywhere = pytest.mark.parametrize("place", CPU + GPU)
+everywhere = pytest.mark.parametrize("place", CPU + (GPU if has_gpu() else []))
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -232,7 +242,7 @@ def test_batches_on_a_device_give_what_fit_gives(estimator, y, place):
     assert_same_model(batched, expected, views, rtol=1e-9, angle=1e-6)
 
 
-@everywhere
+@pytest.mark.parametrize("place", CPU + GPU)
 def test_models_are_numpy_wherever_the_rows_are(place):
     model = MVMLCCA(3, within="label").fit(moved(Views(blocks()), place), LABELS)
     learned = [*model.weights_.values(), *model.means_.values(), model.eigenvalues_]
@@ -598,7 +608,7 @@ DEVICES = [
     pytest.param("cupy", marks=pytest.mark.gpu),
     pytest.param("cuda", marks=pytest.mark.gpu),
 ]
-each_device = pytest.mark.parametrize("device", DEVICES)
+each_device = pytest.mark.parametrize("device", DEVICES if has_gpu() else DEVICES[:1])
 
 
 def skip_without(device):

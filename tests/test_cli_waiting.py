@@ -52,7 +52,17 @@ COMMANDS = {
 # ---- progress -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["fit", "search", "transform", "test", "align", "similarity"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fit",
+        "search",
+        "transform",
+        "test",
+        pytest.param("align", marks=pytest.mark.slow),
+        "similarity",
+    ],
+)
 def test_a_terminal_sees_the_share_done_and_nothing_that_stays(command, capsys, monkeypatch):
     at_a_terminal(monkeypatch)
     assert main([*FIT, "-q"]) == 0

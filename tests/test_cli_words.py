@@ -217,10 +217,10 @@ def test_errors_and_warnings_of_commands_name_no_python(what, capsys):
 @pytest.mark.parametrize(
     ("compared", "measures"),
     [
-        ("cca,mlcca", "map@50,mrr"),
+        pytest.param("cca,mlcca", "map@50,mrr", marks=pytest.mark.slow),
         ("cca,mlcca", "MRR"),
         ("cca", "mrr,map@50"),
-        ("mlcca,pls", "mrr,map@50"),
+        pytest.param("mlcca,pls", "mrr,map@50", marks=pytest.mark.slow),
     ],
 )
 def test_the_next_step_chooses_settings_for_the_items_that_it_names(compared, measures, capsys):

@@ -73,8 +73,8 @@ SKIPPED = {
 }
 
 
-# Tried on every kind of data in CI: methods of pairs, of any views, of labels, of label sets, and
-# networks of both kinds; the others only on classes, which are quick.
+# Tried on every kind of data in CI, and at once on classes: methods of pairs, of any views, of
+# labels, of label sets, and networks of both kinds. CI tries the others on classes only.
 REPRESENTATIVES = {"cca", "mvcca", "mvmlcca", "cmolrs", "dcca", "cmdn"}
 
 
@@ -84,11 +84,11 @@ REPRESENTATIVES = {"cca", "mvcca", "mvmlcca", "cmolrs", "dcca", "cmdn"}
         pytest.param(
             name,
             kind,
-            marks=()
-            if kind == "classes"
-            else pytest.mark.slow
-            if name in REPRESENTATIVES
-            else pytest.mark.long,
+            marks=(
+                [pytest.mark.slow, pytest.mark.long],
+                [pytest.mark.slow],
+                [],
+            )[(name in REPRESENTATIVES) + (kind == "classes")],
         )
         for name in METHODS
         for kind in KINDS

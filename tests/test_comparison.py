@@ -257,6 +257,7 @@ def test_labels_to_learn_from_may_differ_from_those_that_define_relevance():
     assert found.fold_values("MLCCA", "map@50")[0] == pytest.approx(value, abs=1e-12)
 
 
+@pytest.mark.slow  # starts processes
 def test_several_processes_find_the_same_and_are_not_those_of_joblib(result):
     other = mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, measures=MEASURES, n_jobs=2)
     for name in METHODS_BY_NAME:
@@ -481,6 +482,7 @@ class Slow(CCA):
         return super().fit(X, y)
 
 
+@pytest.mark.slow  # starts processes
 def test_ctrl_c_with_several_processes_leaves_what_was_measured():
     seen = []
 
@@ -768,8 +770,6 @@ def test_a_method_is_added_once_and_under_a_name_of_its_own(result):
         result.add("cca")
     with pytest.raises(ValueError, match="Both results have a method 'CCA'"):
         result | result
-    with pytest.raises(ValueError, match="unknown method 'nkca'; did you mean 'nkcca'"):
-        result.add("nkca")
     with pytest.raises(TypeError, match="unsupported operand"):
         result | {"mine": CCA(2)}
 
@@ -810,6 +810,7 @@ def test_an_interruption_while_a_method_is_added_leaves_the_others(result):
     with pytest.warns(UserWarning, match="Interrupted: the result contains 1 of 10 fits"):
         found = result.add(methods)
     assert found.successes == ["CCA", "MLCCA", "again"]
+    assert list(found.failures) == ["ends"]
     assert not found.is_complete
 
 
@@ -1230,14 +1231,6 @@ def test_an_estimator_that_ends_the_program_is_a_row_with_its_reason(error, sear
     assert found.is_complete
     assert found.successes == ["CCA", "again"]
     assert found.failures == {"ends": f"{error.__name__}: 3"}
-
-
-def test_ctrl_c_in_an_estimator_leaves_what_was_measured():
-    methods = {"CCA": CCA(2), "ends": Ends(KeyboardInterrupt)}
-    with pytest.warns(UserWarning, match="Interrupted: the result contains 1 of 4 fits"):
-        found = mvcca.compare(methods, planted(), CLASSES, cv=2)
-    assert found.successes == ["CCA"]
-    assert list(found.failures) == ["ends"]
 
 
 class Killed(CCA):

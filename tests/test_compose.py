@@ -656,14 +656,6 @@ def test_other_views_than_were_fitted_are_not_joined(fitted, X, message):
         join.transform(X)
 
 
-@pytest.mark.parametrize(
-    "step", [JoinViews("stack"), JoinViews(None), SplitViews([0, 1]), SplitViews("a")]
-)
-def test_a_parameter_out_of_its_range_is_an_invalid_parameter(step):
-    with pytest.raises(InvalidParameterError):
-        step.fit(WIDE)
-
-
 @pytest.mark.parametrize("step", [PerView(PCA()), SplitViews({"a": [0]}), JoinViews()])
 def test_steps_that_are_not_fitted_say_so(step):
     for method in (step.transform, lambda _, step=step: step.get_feature_names_out()):

@@ -182,7 +182,12 @@ def test_a_fold_search_names_the_split(estimator, what):
 @pytest.mark.parametrize(
     ("what", "tune"),
     [
-        *((what, False) for what in CONSTANT),
+        *((what, False) for what in TUNED_IN_CI),
+        *(
+            pytest.param(what, False, marks=pytest.mark.slow)
+            for what in CONSTANT
+            if what not in TUNED_IN_CI
+        ),
         *(pytest.param(what, True, marks=LONG) for what in CONSTANT if what not in TUNED_IN_CI),
         *(pytest.param(what, True, marks=pytest.mark.slow) for what in TUNED_IN_CI),
     ],

@@ -98,7 +98,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 import mvcca
 from mvcca import (
@@ -950,6 +950,7 @@ def _fit_all(seed: int, estimators: list[Any] = SHALLOW_VARIANTS) -> list[dict[s
     return [clone(est).fit_transform(blocks_for(est, seed=seed), LABELS) for est in estimators]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimators", [SHALLOW, DEEP[::7]], ids=["shallow", "deep"])
 def test_four_fits_at_once_give_what_one_after_the_other_gives(estimators):
     fit_all = partial(_fit_all, estimators=estimators)
@@ -1005,12 +1006,15 @@ def test_fork_after_the_kernels_have_run_gives_the_same():
         np.testing.assert_equal(found, expected)
 
 
+BLAS = ThreadpoolController()  # which looks for libraries once
+
+
 @crossed("threads", {"2 threads": 2, "4 threads": 4}, SHALLOW_VARIANTS)
 def test_the_number_of_blas_threads_changes_no_correlation(estimator, threads):
     # The last digit of float32 may differ, and grows with the steps of networks.
     blocks, found = blocks_for(estimator), []
     for limit in (1, threads):
-        with threadpool_limits(limit):
+        with BLAS.limit(limits=limit):
             found.append(strengths(clone(estimator).fit(blocks, LABELS)))
     np.testing.assert_allclose(*found, rtol=1e-13)
 

@@ -6,7 +6,6 @@ tests/test_units_and_centering.py.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable
 
@@ -26,6 +25,7 @@ from estimators import (
     GIVEN,
     HAS_ORIGIN,
     HAS_UNITS,
+    HOLES,
     LABELS,
     LINEAR,
     LINEAR_VARIANTS,
@@ -204,14 +204,19 @@ def test_repeated_rows_that_are_fewer_than_features_are_weights_without_a_ridge(
 
 # ---- units and origins ---------------------------------------------------------------------------
 
-SCALES = {"1e6": 1e6, "1e-6": 1e-6, "1e150": 1e150, "1e-150": 1e-150}
+SCALES = {f"1e{power}": 10.0**power for power in (6, -6, 150, -150, 300, -300)}
 
 
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 @crossed("scale", SCALES, LINEAR_VARIANTS, but=[HAS_UNITS])
 def test_scaling_one_view_or_all_changes_no_score(estimator, scale):
     for form in (np.asarray, sp.csr_array):
         blocks = {name: form(X) for name, X in blocks_for(estimator).items()}
         all_views = {name: X * scale for name, X in blocks.items()}
+        if abs(np.log10(scale)) > 200 and (HOLES.holds(estimator) or GIVEN.holds(estimator)):
+            with pytest.raises(ValueError, match=r"[Vv]iew 'image'.*[Rr]escale"):
+                clone(estimator).fit(all_views, LABELS)
+            continue
         for scaled in (all_views, {**blocks, "text": all_views["text"]}):
             model = clone(estimator).fit(scaled, LABELS)
             np.testing.assert_allclose(
@@ -220,20 +225,6 @@ def test_scaling_one_view_or_all_changes_no_score(estimator, scale):
             for name, scores in model.transform(scaled).items():
                 expected = fitted(estimator).transform(blocks_for(estimator))[name]
                 assert_same_scores(scores, expected)
-
-
-@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
-@over(LINEAR_VARIANTS, but=[HAS_UNITS])
-def test_numbers_of_size_1e300_give_the_model_of_unit_size_or_an_error_that_says_why(estimator):
-    for scale in (1e300, 1e-300):
-        scaled = {n: X * scale for n, X in blocks_for(estimator).items()}
-        try:
-            model = clone(estimator).fit(scaled, LABELS)
-        except ValueError as error:
-            assert re.search(r"[Vv]iew 'image'.*([Rr]escale)", str(error))  # noqa: PT017
-        else:
-            expected = fitted(estimator).eigenvalues_
-            np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:Few rows")  # means of label sets

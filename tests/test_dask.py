@@ -775,6 +775,7 @@ def _fail_while(trigger):
         raise OSError("no rows today")
 
 
+@pytest.mark.slow
 def test_fits_at_once_in_threads_have_checkpoints_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
     views, labels, reads = planted(), label_sets(), {}

@@ -57,7 +57,13 @@ VARIANTS = [  # which keep, draw or reconstruct something else
     small("TwoBranch", mining=3),
     small("EncoderCCA", ending="as_trained"),
 ]
-every_variant = pytest.mark.parametrize("estimator", [*DEEP, *VARIANTS], ids=name_of)
+every_variant = pytest.mark.parametrize(
+    "estimator",
+    [  # one in three at once, all in CI
+        pytest.param(estimator, id=name_of(estimator), marks=pytest.mark.slow if number % 3 else ())
+        for number, estimator in enumerate([*DEEP, *VARIANTS])
+    ],
+)
 LABELS_IF_ANY = Trait(
     "learns from labels if there are any", lambda e: type(e).__name__ == "TwoBranch"
 )

@@ -120,6 +120,7 @@ def test_corrnet_makes_hidden_units_of_either_view_correlate_on_new_rows():
     assert together > column_correlations(apart["view0"], apart["view1"]).sum()
 
 
+@pytest.mark.slow
 def test_gates_close_on_features_that_say_nothing():
     rng = np.random.default_rng(0)
     z = rng.standard_normal(500)

@@ -23,7 +23,6 @@ from mvcca.deep.encoders import Standardize, mlp  # noqa: E402
 from mvcca.deep.objectives import Batch, CLIPLoss  # noqa: E402
 
 TINY = {"hidden_layer_sizes": (4,), "batch_size": 60, "random_state": 0}
-FEW_ROWS = pytest.mark.filterwarnings("ignore:.*rows per component:UserWarning")
 UNTRAINED = pytest.mark.filterwarnings("ignore:.*networks are not trained:UserWarning")
 
 
@@ -68,6 +67,7 @@ def mrr(model, views) -> float:
     return evaluate_retrieval(views, estimator=model, measures="mrr").mean()["mrr"]
 
 
+@pytest.mark.slow
 @UNTRAINED
 @pytest.mark.parametrize("cls", [LearnedRanking, CCAL])
 def test_the_default_is_hardly_worse_than_tuned_cca_where_relations_are_linear(cls):
@@ -85,6 +85,7 @@ def test_the_default_is_hardly_worse_than_tuned_cca_where_relations_are_linear(c
     assert mrr(random, new) < bar - 0.1
 
 
+@pytest.mark.slow
 def test_random_weights_win_where_nothing_is_linear():
     views = squared_views(600)
     options = {**TINY, "hidden_layer_sizes": (16,), "max_epochs": 12}

@@ -71,11 +71,8 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize(
-    "build",
-    [pytest.param(m, marks=pytest.mark.slow if n == "MSDS" else ()) for n, m in METHODS.items()],
-    ids=METHODS,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("build", METHODS.values(), ids=METHODS)
 def test_texts_find_images_of_their_topic(build):
     model = before(build()).fit(VIEWS[TRAIN], TOPICS[TRAIN])
     index = RetrievalIndex(model).add({"image": VIEWS[TEST]["image"]})
@@ -85,6 +82,7 @@ def test_texts_find_images_of_their_topic(build):
     assert model[-1].encoders_["text"][0].n_words == model[0].transformers_["text"].n_words_
 
 
+@pytest.mark.slow
 def test_the_size_of_the_vocabulary_follows_the_step_in_a_search():
     model = before(METHODS["EncoderCCA"]())
     parameters = {"perview__text__max_words": [2, 16]}

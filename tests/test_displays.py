@@ -117,7 +117,7 @@ def overlap(one: np.ndarray, other: np.ndarray) -> bool:
 def check_texts(figure: Any) -> None:
     """Check that all texts are inside the figure and that no two of them overlap."""
     for _ in range(2):  # as when a figure is shown and then saved
-        figure.canvas.draw()
+        figure.draw_without_rendering()
     texts = texts_of(figure)
     boxes = [corners(text) for text in texts]
     for text, box in zip(texts, boxes, strict=True):
@@ -165,7 +165,7 @@ def test_it_draws_on_given_axes_and_keeps_what_it_drew(case, model, frames):
     again = drawn.plot(**{k: v for k, v in case.options.items() if k == "kind"})
     assert again is drawn
     assert drawn.figure_ is not figure
-    figure.canvas.draw()
+    figure.draw_without_rendering()
 
 
 @every_case
@@ -271,7 +271,7 @@ def test_names_without_room_are_left_out_and_counted(n_names, side):
 def test_a_reader_who_zooms_in_keeps_the_limits_and_the_names_inside(n_names):
     values = {"a": 0.7 * np.random.default_rng(0).uniform(-1, 1, (100, 2))}
     drawn = LoadingsDisplay(values).plot(kind="circle", n_top=n_names)
-    drawn.figure_.canvas.draw()
+    drawn.figure_.draw_without_rendering()
     drawn.ax_.set(xlim=(0, 0.6), ylim=(0, 0.6))
     check_texts(drawn.figure_)
     (left, right), (low, high) = drawn.ax_.get_xlim(), drawn.ax_.get_ylim()
@@ -320,7 +320,7 @@ def test_an_estimator_that_is_not_fitted_is_refused(case, frames):
 
 @every_case
 def test_figures_can_be_pickled(case, model, frames):
-    pickle.loads(pickle.dumps(case.draw(model, frames))).figure_.canvas.draw()
+    pickle.loads(pickle.dumps(case.draw(model, frames))).figure_.draw_without_rendering()
 
 
 @pytest.mark.parametrize("display", [BiplotDisplay, LoadingsDisplay])
@@ -527,6 +527,7 @@ def test_only_the_strongest_associations_are_named(kind, frames):
     few = AssociationsDisplay.from_estimator(model, frames, cutoff=0, kind=kind, max_labels=2)
     names = [text.get_text() for text in drawn.text_]
     assert len(names) > 2
+    assert {*names} <= {column for frame in frames.values() for column in frame}
     assert [text.get_text() for text in few.text_] == names[:2]
 
 

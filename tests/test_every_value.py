@@ -73,6 +73,7 @@ def values() -> Iterator[Any]:
             quickly |= set(cls._parameter_constraints)
 
 
+@pytest.mark.slow  # half a minute for all
 @pytest.mark.parametrize(("cls", "parameter", "value"), [*values()])
 def test_every_value_of_an_estimator_works_with_all_other_defaults(cls, parameter, value):
     X = rows_for(cls, value)

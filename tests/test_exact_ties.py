@@ -92,7 +92,7 @@ def test_tiles_keep_ties(similarity, dtype, k, monkeypatch):
     monkeypatch.setattr(exact, "TILE_ROWS", 7)
     monkeypatch.setattr(exact, "TILE_COLUMNS", 48)
     rng = np.random.default_rng(k)
-    Q, G = rng.poisson(1.5, (30, 6)), rng.poisson(1.5, (500, 6))
+    Q, G = rng.poisson(1.5, (20, 6)), rng.poisson(1.5, (150, 6))
     items = np.argsort(-places(Q, G, similarity), axis=1, kind="stable")[:, :k]
     found = top_k(Q.astype(dtype), G.astype(dtype), k, similarity)
     assert_array_equal(found[1], items)

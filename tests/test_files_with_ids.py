@@ -317,6 +317,7 @@ def test_compare_says_how_many_are_paired_and_its_next_step_reads_the_same_files
     assert "--id id --complete --method cca" in out
 
 
+@pytest.mark.slow
 def test_an_alignment_takes_pairs_of_ids(capsys):
     rng = np.random.default_rng(0)
     items = rng.standard_normal((300, 8)) ** 3

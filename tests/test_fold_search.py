@@ -485,7 +485,8 @@ def error_of(search):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if n == "KCCA" else ()) for n in ADDING]
+    "name",
+    [pytest.param(n, marks=() if n in ("CCA", "MLCCA") else pytest.mark.slow) for n in ADDING],
 )
 def test_every_option_of_every_estimator_is_searched_as_by_refits_or_refused(name):
     few, y = Views({"a": A[:40], "b": B[:40]}), CLASSES[:40]

@@ -106,12 +106,6 @@ def test_agreement_of_three_near_collinear_views_is_that_of_extended_precision()
     np.testing.assert_allclose(found, agreements(blocks)[:6], atol=1e-8)
 
 
-def test_batches_of_near_collinear_rows_are_warned_of():
-    X, Y = latent_views(500, (30, 20))
-    with pytest.warns(UserWarning, match="'X' is close to collinear"):
-        CCA(5).partial_fit(ill_conditioned(X, 1e8), Y).score(X, Y)
-
-
 # ---- more features than rows ---------------------------------------------------------------------
 
 

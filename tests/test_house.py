@@ -51,6 +51,7 @@ def test_every_ratchet_has_a_bound():
     assert BOUNDS.keys() == house.RATCHETS.keys()
 
 
+@pytest.mark.slow  # reads all of the package
 @pytest.mark.parametrize("title", house.RATCHETS)
 def test_what_is_to_fall_does_not_rise(title):
     count, _ = house.RATCHETS[title]

@@ -384,6 +384,7 @@ for cell in (CELLS[4], CELLS[8], CELLS[13]):
         SIMULATED[f"weight of {truth:g} {cell}"] = of_weight, truth, 0.86
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("name", "n_seeds"),
@@ -399,6 +400,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(name, n_seeds):
     assert np.mean(covered) >= least - (0.06 if n_seeds < 300 else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("n_seeds", [80, pytest.param(300, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("n", "p"), [(200, 5), (200, 10)])

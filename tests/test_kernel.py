@@ -404,6 +404,7 @@ def test_every_view_may_have_its_own_kernel_and_gamma():
     np.testing.assert_allclose(model.eigenvalues_, given.eigenvalues_, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_auto_is_a_value_in_a_grid_of_scikit_learn():
     views = load_digits_views("halves").views[:60]
     grid = {"gamma": ["auto", "median"], "reg": [0.1, "cv"]}

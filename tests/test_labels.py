@@ -543,6 +543,7 @@ def test_rows_of_encoded_labels_in_another_order_are_refused():
         MLCCA(2).fit(views, labels[::-1])
 
 
+@pytest.mark.slow
 def test_a_comparison_encodes_labels_once(monkeypatch):
     encoded: list[Any] = []
     encode = module.encoded

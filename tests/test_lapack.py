@@ -158,6 +158,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow  # starts a process
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_ends_a_fit_in_the_middle_of_a_decomposition():
     found = subprocess.run(

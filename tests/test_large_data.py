@@ -507,6 +507,7 @@ def peak_of(function):
     return peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [model for model, _ in REFUSED.values()], ids=repr)
 @pytest.mark.filterwarnings("ignore")  # of few rows
 def test_no_fit_is_refused_that_would_have_taken_less_memory_than_counted(estimator):
@@ -516,6 +517,7 @@ def test_no_fit_is_refused_that_would_have_taken_less_memory_than_counted(estima
     assert counted <= peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -467,7 +467,7 @@ CHECKS = {
     "PLS": check_pls,
     "KCCA": check_fourier,
 }
-SLOW = [pytest.param(range(40, 100), marks=pytest.mark.slow)]
+SLOW = [pytest.param(range(10, 100), marks=pytest.mark.slow)]
 SLOW += [
     pytest.param(range(*ends), marks=pytest.mark.long)
     for ends in [(100, 400), *((a, a + 400) for a in range(400, 2000, 400))]
@@ -484,13 +484,13 @@ def check_all(method, seeds, problem_of):
             raise
 
 
-@pytest.mark.parametrize("seeds", [range(40), *SLOW], ids=str)
+@pytest.mark.parametrize("seeds", [range(10), *SLOW], ids=str)
 @pytest.mark.parametrize("method", CHECKS)
 def test_a_fit_gives_the_reference_or_says_what_it_lost(method, seeds):
     check_all(method, seeds, random_problem)
 
 
-@pytest.mark.parametrize("seeds", [range(40), *SLOW], ids=str)
+@pytest.mark.parametrize("seeds", [range(10), *SLOW], ids=str)
 @pytest.mark.parametrize("method", CHECKS)
 def test_so_it_does_with_unlike_columns_constant_parts_zero_weights_and_batches(method, seeds):
     check_all(method, seeds, harder_problem)

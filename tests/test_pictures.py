@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.stats import chi2
 from sklearn.datasets import load_breast_cancer
 
-from mvcca import CCA, MVCCA, Views
+from mvcca import MVCCA, Views
 from mvcca.inspection import associations, label_auroc
 from mvcca.plotting._geometry import ellipse, graph_layout, ring, tree
 
@@ -306,10 +305,3 @@ def test_a_tree_of_one_row_has_no_lines():
     order, lines = tree(np.ones((1, 3)))
     assert order.tolist() == [0]
     assert lines.shape == (0, 4, 2)
-
-
-def test_names_of_files_and_frames_reach_the_pictures(nuclei):
-    frames = {view: pd.DataFrame(frame) for view, frame in nuclei.items() if view != "worst"}
-    two = CCA(2, reg=0.1).fit(frames)
-    drawn = AssociationsDisplay.from_estimator(two, frames, cutoff=0.3)
-    assert {text.get_text() for text in drawn.text_} <= {c for f in frames.values() for c in f}

@@ -319,14 +319,6 @@ def test_points_in_the_circle_are_pairs_of_loadings(linnerud):
     }  # fmt: skip
 
 
-def test_loadings_of_projected_rows_are_those_of_the_estimator(linnerud):
-    model = CCA(2, reg=0.1).fit(linnerud)
-    of_estimator = LoadingsDisplay.from_estimator(model, linnerud)
-    of_scores = LoadingsDisplay.from_scores(model.transform(linnerud), linnerud)
-    for name, values in of_estimator.loadings.items():
-        np.testing.assert_array_equal(of_scores.loadings[name], values)
-
-
 @pytest.mark.parametrize(
     ("view", "names", "message"),
     [

@@ -91,6 +91,7 @@ IMPORTS = [
 ]
 
 
+@pytest.mark.slow  # starts a process
 def test_submodules_are_there_after_a_bare_import_and_heavy_libraries_are_not(tmp_path):
     path = tmp_path / "model.mvcca"
     counts = np.random.default_rng(0).poisson(3, (20, 5))

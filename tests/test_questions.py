@@ -559,6 +559,7 @@ def test_folds_choose_by_class_and_the_order_of_query_views_does_not_matter(by_c
     assert_allclose(answers(refitted, query, NEW)[0], scores, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_noise_view_costs_nothing_by_class(by_class):
     noise = np.random.default_rng(5)
     train, test = (
@@ -589,6 +590,7 @@ def test_label_sets_answer_questions_and_files_keep_them(tmp_path):
     assert_array_equal(asked, answers(model, ["b", "c"], NEW, k=5)[1])
 
 
+@pytest.mark.slow
 def test_label_methods_rank_in_the_shared_space_where_questions_have_no_covariance(by_class):
     index = np.tile(np.arange(240)[:, None], 4)
     index[200:, 0] = -1

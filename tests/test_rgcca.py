@@ -320,9 +320,12 @@ def test_more_components_than_views_share_are_not_made_up():
 def test_components_end_with_the_narrowest_view(tau, limits, deflation):
     if limits.get("n_features") and tau == 0:
         limits = {}  # selected features of a singular covariance are refused
-    views = planted(80, (9, 8, 2))
     with pytest.warns(UserWarning, match="n_components=4 is more than these data have; fitted 2"):
-        RGCCA(4, tau=tau, deflation=deflation, **limits).fit(views)
+        RGCCA(4, tau=tau, deflation=deflation, **limits).fit(planted(80, (9, 8, 2)))
+
+
+def test_components_that_tell_classes_apart_end_with_the_narrowest_view():
+    views = planted(80, (9, 8, 2))
     labels = (views["view 0"][:, 0] > 0) + 2 * (views["view 1"][:, 0] > 1)
     with pytest.warns(UserWarning, match="fitted 2"):
         found = SparseDiscriminant(4, n_features=2).fit(views, labels)

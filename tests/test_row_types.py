@@ -278,7 +278,7 @@ def pairs():
             is_tried = kind in FEW_TYPES[-1 if case in SLOW else 0 :] or (
                 case not in SLOW and (number - position) % 8 == 0
             )
-            yield pytest.param(case, kind, marks=() if is_tried else LONG)
+            yield pytest.param(case, kind, marks=LONG[: case in SLOW] if is_tried else LONG)
 
 
 @cache

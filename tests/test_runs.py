@@ -203,7 +203,8 @@ def run_file(tmp_path_factory):
     arguments += ["--gallery", f"text={folder}/text.npy", "-k", "50"]
     assert not main([*arguments, "-o", f"{folder}/run.trec"])
     assert not main([*arguments, "-o", f"{folder}/run.npz"])
-    return folder / "run.trec", np.load(folder / "run.npz")
+    with np.load(folder / "run.npz") as found:
+        return folder / "run.trec", dict(found)
 
 
 def test_a_run_file_has_the_lines_of_trec(run_file):
@@ -243,8 +244,8 @@ def test_items_of_several_galleries_are_named_by_view(run_file, tmp_path, capsys
     assert not main([*arguments, "-k", "3", "-o", f"{tmp_path}/both.trec"])
     items = [line.split()[2] for line in (tmp_path / "both.trec").read_text().splitlines()]
     assert not main([*arguments, "-k", "3", "-o", f"{tmp_path}/both.npz"])
-    found = np.load(tmp_path / "both.npz")
-    named = zip(found["views"].ravel(), found["items"].ravel(), strict=True)
+    with np.load(tmp_path / "both.npz") as found:
+        named = zip(found["views"].ravel(), found["items"].ravel(), strict=True)
     assert items == [f"{view}:{row}" for view, row in named]
     assert {"image", "text"} == {item.split(":")[0] for item in items}
     named = ["--gallery", f"a b={folder}/text.npy", "--gallery", f"c={folder}/text.npy"]

@@ -57,8 +57,14 @@ def test_one_cv_asks_for_what_a_comparison_asks(name):
     assert spaces[0].has_prefixes == spaces[1].has_prefixes
 
 
+QUICK = {"affine", "cca", "gcca", "jrl", "lgcfl", "mlcca", "pls"}  # at once; CI tries all
+
+
 @pytest.mark.filterwarnings("ignore")  # of few rows; what is chosen counts
-@pytest.mark.parametrize("name", TUNABLE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in TUNABLE],
+)
 def test_a_fit_and_the_search_of_a_comparison_choose_alike(name):
     model = with_one_cv(name).fit(VIEWS, Y)
     labels = LABELS if model.requires.labels else None

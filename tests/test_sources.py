@@ -470,6 +470,7 @@ def test_threads_that_read_at_once_all_read_right(tmp_path, container):
 # What is read, and how much memory it takes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_reading_a_file_by_blocks_takes_the_memory_of_a_block(tmp_path, order):
     n_rows, n_columns, block_rows = 200_000, 250, 5_000  # 200 MB in blocks of 5 MB
@@ -758,18 +759,10 @@ def test_what_is_not_a_matrix_is_refused(tmp_path, shape):
         open_matrix(tmp_path / "x.npy")
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("x.csv", "no such file"),
-        ("x", "no such file"),
-        ("x.zarr", "no such file"),
-    ],
-)
-def test_a_path_that_cannot_be_opened_is_an_error_that_names_it(tmp_path, name, message):
-    with pytest.raises(SourceError, match=message) as caught:
+@pytest.mark.parametrize("name", ["x.csv", "x", "x.zarr"])
+def test_a_path_that_cannot_be_opened_is_an_error_that_names_it(tmp_path, name):
+    with pytest.raises(SourceError, match=f"{name}: no such file"):
         open_matrix(tmp_path / name)
-    assert name in str(caught.value)
 
 
 def test_files_and_folders_are_not_taken_for_each_other(tmp_path):

@@ -70,7 +70,7 @@ def test_covariance_of_dense_beside_sparse_views_equals_that_of_dense_views():
 
 @pytest.mark.parametrize("make", [paired, partly_paired])
 @pytest.mark.parametrize("size", [1, 2, 7, 41])
-def testmoments_of_blocks_add_up_to_moments_of_the_whole(make, size):
+def test_moments_of_blocks_add_up_to_moments_of_the_whole(make, size):
     views = make()
     blocks = [views[start : start + size] for start in range(0, len(views), size)]
     forwards, backwards = (reduce(add, map(Moments.of, b)) for b in (blocks, blocks[::-1]))
