@@ -384,9 +384,9 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     the likelihood and the profile likelihood of `retrieval_scores`, corrected for hubs or not; and
     for "auto" the shared space. They leave out query views: first those that are correlated with no
     other view beyond chance, unless that takes .005 from the mean reciprocal rank; then one after
-    another, while the mean is at most half a percent further from 1 than the best one. A number as `reg` is
-    the ridge of CCA, and rows are ranked by the profile likelihood. Several target views are ranked
-    in the shared space, and so is a view that is asked about itself
+    another, while the mean is at most half a percent further from 1 than the best one. A number as
+    `reg` is the ridge of CCA, and rows are ranked by the profile likelihood. Several target views
+    are ranked in the shared space, and so is a view that is asked about itself
     (``benchmarks/defaults/any_query.py``).
 
     References
