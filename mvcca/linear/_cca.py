@@ -382,10 +382,11 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     two. With ``reg="cv"``, the folds also try the sum of the ratios of single query views, each
     with its own ridge, which is right if query views are independent given the target; the ridge;
     the likelihood and the profile likelihood of `retrieval_scores`, corrected for hubs or not; and
-    for "auto" the shared space. Then they leave out query views, one after another, while the mean
-    reciprocal rank is at most half a percent further from 1 than the best one. A number as `reg` is
-    the ridge of CCA, and rows are ranked by the profile likelihood. Several target views are ranked
-    in the shared space, and so is a view that is asked about itself
+    for "auto" the shared space. They leave out query views: first those that are correlated with no
+    other view beyond chance, unless that takes .005 from the mean reciprocal rank; then one after
+    another, while the mean is at most half a percent further from 1 than the best one. A number as
+    `reg` is the ridge of CCA, and rows are ranked by the profile likelihood. Several target views
+    are ranked in the shared space, and so is a view that is asked about itself
     (``benchmarks/defaults/any_query.py``).
 
     References
