@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import mvcca
-from mvcca import CCA, CMOLRS, JRL, KCCA, LGCFL, MLCCA, MVCCA, MVMLCCA, NCCA, PLS, Views
+from mvcca import CCA, CMOLRS, JRL, LGCFL, MLCCA, MVCCA, MVMLCCA, NCCA, PLS, Views
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -60,10 +60,6 @@ WARNINGS = {
         "too few label sets",
     ),
     "no convergence": (lambda: LGCFL(max_iter=2).fit(VIEWS, CLASSES), "still fell"),
-    "landmarks": (
-        lambda: KCCA(1, approximation="nystroem", random_state=0).fit(X, Y),
-        "all of them are landmarks",
-    ),
     "neighbours": (lambda: NCCA(1, n_neighbors=80).fit(X, Y), "all of them are neighbours"),
     "fit_transform": (lambda: CCA(50).fit_transform(X, Y), "more than these data"),
     "small batches, noticed below torch": (deep, "Batches of 10 rows"),

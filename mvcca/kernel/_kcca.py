@@ -34,7 +34,6 @@ from mvcca.kernel.kernels import (
 )
 from mvcca.linear.features import FeatureMap, FourierFeatures
 from mvcca.machine.memory import available_bytes
-from mvcca.machine.warnings import warn
 from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
 from mvcca.problem import Exactness, KnownRank, Maps, Problem, Rows
 from mvcca.statistics import Moments, PairMoments
@@ -138,7 +137,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     approximation : {None, "nystroem", "fourier", "cholesky"}, default=None
         None is exact and takes n x n matrices.
     n_landmarks : int, default=500
-        Landmarks, pivots or Fourier features of every view; not used by exact KCCA.
+        Landmarks or pivots of every view, at most all rows, or Fourier features; not used by exact
+        KCCA.
     random_state : int, RandomState or None, default=None
         Seed for landmarks, frequencies and the rows of the median. All views use the same seed, so
         that their order does not matter and landmarks of paired views are the same objects.
@@ -479,11 +479,6 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def _choose_landmarks(self, kernel: Kernel, X: Any, rng: np.random.RandomState) -> np.ndarray:
         n_rows = X.shape[0]
-        if self.n_landmarks > n_rows:
-            warn(
-                f"n_landmarks={self.n_landmarks} is more than the {n_rows} rows there are to draw "
-                "from: all of them are landmarks."
-            )
         if self.approximation == "cholesky":
             return greedy_landmarks(kernel, X, min(self.n_landmarks, n_rows))
         return rng.permutation(n_rows)[: self.n_landmarks]
