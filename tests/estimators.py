@@ -9,6 +9,7 @@ linear families, `make test-long` all.
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -401,7 +402,8 @@ _FITTED: dict[int, Any] = {}
 def fitted(estimator: Any) -> Any:
     """The model of `blocks_for(estimator)`, fitted once, for tests that only read it."""
     if id(estimator) not in _FITTED:
-        _FITTED[id(estimator)] = clone(estimator).fit(blocks_for(estimator), LABELS)
+        with warnings.catch_warnings(action="ignore"):  # whichever test is the first
+            _FITTED[id(estimator)] = clone(estimator).fit(blocks_for(estimator), LABELS)
     return _FITTED[id(estimator)]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 464,
+    "classes": 463,
     "class names with several meanings": 0,
     "names that rooms export": 260,
     "fields of Problem": 7,
@@ -20,7 +20,7 @@ BOUNDS = {
     "modules that choose among settings": 1,
     "modules that make folds": 3,
     "constructor parameters of classes with fit": 593,
-    "parameters of public callables": 3197,
+    "parameters of public callables": 3192,
     "classes with their own HTML": 1,
     "classes with their own to_frame": 1,
     "import circles": 0,

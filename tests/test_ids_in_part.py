@@ -260,7 +260,9 @@ def test_labels_groups_and_confounds_match_by_the_same_option(capsys):
     found = capsys.readouterr()
     assert json.loads(found.out)["read"][1].startswith("b.csv: read as a table: 60 rows, 2 columns")
     pd.DataFrame({"id": [one.upper() for one in IDS], "age": range(N)}).to_csv("z.csv", index=False)
-    test = [*DOORS["test"], "--confounds", "z.csv", "--groups", "y.csv", "--json"]
+    families = {"id": [one.upper() for one in IDS], "family": np.arange(N) // 2}
+    pd.DataFrame(families).to_csv("g.csv", index=False)
+    test = [*DOORS["test"], "--confounds", "z.csv", "--groups", "g.csv", "--json"]
     assert main([*test, "--match-ids", "case"]) == 0
     assert "did not differ" not in capsys.readouterr().err
     assert main(test) == 1

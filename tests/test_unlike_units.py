@@ -334,3 +334,36 @@ def test_folds_choose_the_same_in_any_order_of_the_views(seed):
         for own in (views, other)
     ]
     assert compared[0] == compared[1]
+
+
+@pytest.mark.parametrize("scale", [True, "auto"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        MLCCA(2, reg=0.1),
+        MLCCA(2, reg=0.1, label_similarity="equal", weighting="means"),
+        MLCCA(2, reg=0.1, n_neighbors=30, random_state=0),
+        MVMLCCA(2, reg=0.1),
+        pytest.param(
+            MVMLCCA(2, reg=0.1, within="label"),
+            marks=pytest.mark.filterwarnings("ignore:.*too few label sets"),
+        ),
+    ],
+    ids=repr,
+)
+def test_label_methods_have_the_units_of_all_rows_in_files_and_batches(model, scale, tmp_path):
+    model = clone(model).set_params(scale=scale)
+    rows = {"labs": LABS + CLASSES[:, None] * [0, 0, 1, 0, 2, 0], "scores": SCORES}
+    expected = clone(model).fit(rows, CLASSES)
+    for name, X in rows.items():
+        np.save(tmp_path / f"{name}.npy", X)
+    files = {name: mvcca.open_matrix(tmp_path / f"{name}.npy") for name in rows}
+    with mvcca.config_context(block_rows=32):
+        found = [clone(model).fit(files, CLASSES), clone(model)]
+    for part in np.array_split(np.arange(N), 3):
+        found[1].partial_fit({name: X[part] for name, X in rows.items()}, CLASSES[part])
+    for own in found:
+        assert own.scale_ == expected.scale_
+        for name in rows:
+            assert_close = np.testing.assert_allclose
+            assert_close(own.weights_[name], expected.weights_[name], rtol=1e-8, atol=1e-12)

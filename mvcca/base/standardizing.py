@@ -54,15 +54,19 @@ def column_factors(estimator: Any, rows: Rows) -> dict[str, np.ndarray | None]:
     return {n: units[n].factors if n in units else None for n in rows.views.names}
 
 
-def in_units(estimator: Any, problem: Problem) -> Problem:
+def in_units(
+    estimator: Any, problem: Problem, covariances: Mapping[str, np.ndarray] | None = None
+) -> Problem:
     """The same problem in units, by the deviations that it tells itself, as of a part of the rows.
 
-    Which views are standardized is decided here only if it is not known yet.
+    Which views are standardized is decided here only if it is not known yet. `covariances` are
+    those of the rows of each view, where the constraint of the problem is made of something else.
     """
     rows, about, known = problem.rows, problem.about, problem.rows.reading.units
     if known is not None and (not known or about.covariance is None):
         return problem
-    within = {name: B for name, B in problem.blocks()[1].items() if name in about.means}
+    own = problem.blocks()[1] if covariances is None else covariances
+    within = {name: B for name, B in own.items() if name in about.means}
     if isinstance(about.pairs, Moments | PairMoments):
         counts = about.pairs.objects_by_view()
     else:
@@ -130,6 +134,8 @@ def _statistic_tells(estimator: Any, rows: Rows) -> bool:
     """Whether to wait for the statistic, so that rows are read once."""
     if estimator.missing != "error":
         return True
+    if estimator.learns_from_rows:
+        return False
     blocks = rows.views.blocks.values()
     of_rows = estimator.takes_products or any(X.is_lazy for X in blocks)  # not of class means, say
     if estimator.reg in SHRINKAGES or not of_rows:

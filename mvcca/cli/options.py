@@ -34,7 +34,12 @@ NO_OPTIONS = {
         "estimator": "the file MODEL",
         "backend": "an exact search is faster than to build an index for one search",
     },
-    HITS: {"index": "made of the model", "item_ids": "those of --id", "query_ids": "those of --id"},
+    HITS: {
+        "index": "made of the model",
+        "item_ids": "those of --id",
+        "query_ids": "those of --id",
+        "confounds": "a file of --gallery",
+    },
     VECTORS: {"estimator": "the file MODEL"},
     COMPARE: {
         "X": "the files of --view",

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import Requirements
+from mvcca.base.standardizing import in_units
 from mvcca.linear.label_space import (
     in_label_space,
     in_solved_label_space,
@@ -230,14 +231,22 @@ class MVMLCCA(LabelWeightedEstimator):
     def statistic_of(self, rows: Rows) -> LabelStatistic:
         pairs = shared_rows(rows)
         moments: Mapping[str, Moments] = {}
-        if self.within == "sample" and isinstance(pairs, Moments):
+        is_needed = self.within == "sample" or self.scale is not False  # by units
+        if is_needed and isinstance(pairs, Moments):
             moments = {name: pairs.select([name]) for name in rows.views.names}
-        elif self.within == "sample":
+        elif is_needed:
             moments = rows.moments_of_each()
         if self._drawn is not None:
             return LabelStatistic(self._drawn.sums(rows), moments, pairs)
         sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
         return LabelStatistic(sums, moments, pairs)
+
+    def posed(self, rows: Rows, statistic: LabelStatistic) -> Problem:
+        """The problem in its units, which are those of the rows if labels make the constraint."""
+        if self.within == "sample":
+            return super().posed(rows, statistic)
+        of_rows = {name: own.covariance() for name, own in statistic.moments.items()}
+        return in_units(self, self.problem(rows, statistic), of_rows or None)
 
     def problem(self, rows: Rows, statistic: LabelStatistic) -> Problem:
         sums = statistic.sums

@@ -235,7 +235,7 @@ class Trials:
     @property
     def value(self) -> float:
         """Mean of the goal's measure of the best variant over the folds."""
-        return rounded(self._complete[self.best][:, 0].mean())
+        return float(self._complete[self.best][:, 0].mean())
 
     @cached_property
     def best(self) -> Variant:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 
 import numpy as np
 
@@ -146,11 +147,16 @@ def _squares_of_residuals(
 
 
 def _correlations(rows: Rows, name: str, chosen: np.ndarray) -> np.ndarray:
-    block = rows.views.blocks[name].in_memory().on_host()
-    columns = as_block(block.by_columns()[:, chosen]).promoted(np.dtype(np.float64))
-    weights = None if rows.sample_weight is None else rows.sample_weight_of(name)
-    covariance = Moments.of(Views({name: columns.matrix}), weights).covariance()
-    return correlations_in(covariance, np.arange(len(chosen)))
+    block, weights, found = rows.views.blocks[name], None, []
+    if rows.sample_weight is not None:
+        weights = rows.sample_weight_of(name)
+    for own in block_slices(block.shape[0], 8 * block.shape[1]):
+        part = block if own == slice(0, block.shape[0]) else block.take(own)
+        part = part.in_memory().on_host()
+        columns = as_block(part.by_columns()[:, chosen]).promoted(np.dtype(np.float64))
+        own_weights = None if weights is None else weights[own]
+        found.append(Moments.of(Views({name: columns.matrix}), own_weights))
+    return correlations_in(reduce(add, found).covariance(), np.arange(len(chosen)))
 
 
 # ---- of a statistic ------------------------------------------------------------------------------
