@@ -367,3 +367,25 @@ def test_label_methods_have_the_units_of_all_rows_in_files_and_batches(model, sc
         for name in rows:
             assert_close = np.testing.assert_allclose
             assert_close(own.weights_[name], expected.weights_[name], rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MLCCA(None, reg="cv", label_similarity="equal", weighting="means"),
+        pytest.param(
+            MVMLCCA(None, reg="cv", within="label"),
+            marks=pytest.mark.filterwarnings("ignore:.*too few label sets"),
+        ),
+    ],
+    ids=repr,
+)
+def test_folds_of_files_have_the_units_of_their_training_parts(model, tmp_path):
+    rows = {"labs": LABS + CLASSES[:, None] * [0, 0, 1, 0, 2, 0], "scores": SCORES}
+    for name, X in rows.items():
+        np.save(tmp_path / f"{name}.npy", X)
+    files = {name: mvcca.open_matrix(tmp_path / f"{name}.npy") for name in rows}
+    expected, found = (clone(model).fit(own, CLASSES) for own in (rows, files))
+    assert (found.reg_, found.scale_) == (expected.reg_, expected.scale_)
+    scores = (own.cv_results_["mean_test_score"] for own in (found, expected))
+    np.testing.assert_allclose(*scores, rtol=1e-9)

@@ -63,7 +63,8 @@ def in_units(
     those of the rows of each view, where the constraint of the problem is made of something else.
     """
     rows, about, known = problem.rows, problem.about, problem.rows.reading.units
-    if known is not None and (not known or about.covariance is None):
+    tells = about.covariance is not None or covariances is not None
+    if known is not None and not (known and tells):
         return problem
     own = problem.blocks()[1] if covariances is None else covariances
     within = {name: B for name, B in own.items() if name in about.means}

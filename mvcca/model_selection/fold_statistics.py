@@ -239,7 +239,8 @@ class Parts:
         units, bases = self.rows.reading.units, self.rows.reading.bases
         narrow = {name: True for name in units or {} if name not in bases}
         is_lazy = any(self.rows.views.blocks[name].is_lazy for name in narrow)
-        if not narrow or is_lazy or not self.model.requires.labels:
+        waits = is_lazy and not self.model.learns_from_rows  # else rows are read anyway
+        if not narrow or waits or not self.model.requires.labels:
             return units
         rows = self.rows.take(self.trains[part])
         return {**(units or {}), **units_of_rows(rows, narrow, pairs=False)}
