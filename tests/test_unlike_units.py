@@ -385,7 +385,8 @@ def test_folds_of_files_have_the_units_of_their_training_parts(model, tmp_path):
     for name, X in rows.items():
         np.save(tmp_path / f"{name}.npy", X)
     files = {name: mvcca.open_matrix(tmp_path / f"{name}.npy") for name in rows}
-    expected, found = (clone(model).fit(own, CLASSES) for own in (rows, files))
+    with mvcca.config_context(block_rows=32):
+        expected, found = (clone(model).fit(own, CLASSES) for own in (rows, files))
     assert (found.reg_, found.scale_) == (expected.reg_, expected.scale_)
     scores = (own.cv_results_["mean_test_score"] for own in (found, expected))
     np.testing.assert_allclose(*scores, rtol=1e-9)
