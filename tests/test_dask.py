@@ -779,7 +779,7 @@ def _fail_while(trigger):
 def test_fits_at_once_in_threads_have_checkpoints_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
     views, labels, reads = planted(), label_sets(), {}
-    fits = {"one pass": (MVCCA(2), None, 6), "two passes": (MLCCA(2), labels, 16)}
+    fits = {"one pass": (MVCCA(2), None, 6), "three passes": (MLCCA(2), labels, 16)}
     meeting = threading.Barrier(len(fits))
 
     def fit(name, fails=False):
@@ -804,8 +804,9 @@ def test_fits_at_once_in_threads_have_checkpoints_of_their_own(tmp_path, monkeyp
                 failed.result()
         models = dict(zip(fits, threads.map(fit, fits), strict=True))
     for name, (estimator, y, _) in fits.items():
-        # Of ten blocks, six were in the checkpoint; another pass weighs rows by their labels.
-        assert len(reads[name]) == (4 if y is None else 14)
+        # Of ten blocks, six were in the checkpoint; passes before and after find the units of
+        # columns, and weigh rows by their labels.
+        assert len(reads[name]) == (4 if y is None else 24)
         assert not list((tmp_path / name).iterdir())
         rows = {"a": Rows(views["a"], tmp_path, 0), "b": views["b"]}
         with config_context(block_rows=48):

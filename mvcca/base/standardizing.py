@@ -17,7 +17,7 @@ from mvcca.base.unit_checks import takes_scale
 from mvcca.machine.memory import WIDE
 from mvcca.model_selection import AUTOMATIC, SEARCHED, searched
 from mvcca.problem import SHRINKAGES, Problem, Rows
-from mvcca.problem.units import Asked, units_of_covariances, units_of_rows
+from mvcca.problem.units import Asked, Standardized, units_of_covariances, units_of_rows
 from mvcca.statistics import Moments, PairMoments
 
 STANDARDIZED: Mapping[str, Any] = {"scale": AUTOMATIC}  # `automatic` of an estimator that does
@@ -41,11 +41,23 @@ def open_units(estimator: Any, rows: Rows, batch: bool) -> Rows:
 def with_units(estimator: Any, rows: Rows, asked: Asked | None = None) -> Rows:
     """The same rows with the units of views to be standardized, found from the rows."""
     asked, units = asked or _asked(estimator, rows.views.names), {}
-    if any(asked.values()):
+    is_lazy = any(X.is_lazy for X in rows.views.blocks.values())
+    if is_lazy and estimator.requires.labels and sum(rows.views.widths.values()) < WIDE:
+        units = _units_by_one_pass(rows, asked)
+    elif any(asked.values()):
         pairs = not estimator.requires.labels
         units = units_of_rows(rows, asked, confounds=estimator.confounds, pairs=pairs)
     estimator.scale_ = {name: name in units for name in asked}
     return rows.read(units=units)
+
+
+def _units_by_one_pass(rows: Rows, asked: Asked) -> dict[str, Standardized]:
+    names = [name for name, wanted in asked.items() if wanted is not False]
+    known = replace(rows, views=rows.views.select(names)).moments_of_each() if names else {}
+    means = {name: own.mean()[name] for name, own in known.items()}
+    covariances = {name: own.covariance() for name, own in known.items()}
+    counts = {name: own.objects_by_view()[name] for name, own in known.items()}
+    return units_of_covariances({n: asked[n] for n in names}, means, covariances, counts)
 
 
 def column_factors(estimator: Any, rows: Rows) -> dict[str, np.ndarray | None]:

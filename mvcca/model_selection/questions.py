@@ -15,7 +15,7 @@ import numpy as np
 
 from mvcca.model_selection.fold_statistics import Models
 from mvcca.model_selection.goals import BANK_ROWS, Goal, Value, hub_terms, mean_over_queries
-from mvcca.model_selection.search import Setting, rounded, search
+from mvcca.model_selection.search import DIGITS, Setting, search
 from mvcca.model_selection.sources import FromStatistic
 from mvcca.model_selection.spaces import RIDGES, SEARCHED, Space
 from mvcca.problem import Maps, Problem
@@ -359,7 +359,7 @@ class Questions:
             if any(len(own) == n_folds for own in of_kind.values.values()):
                 best, own = of_kind.best, evidence[of_kind.best.setting]
                 own = replace(own, ranking=str(best.ranking), n_components=best.n_components)
-                found.append(replace(own, value=rounded(of_kind.on_folds.mean())))
+                found.append(replace(own, value=round(float(of_kind.on_folds.mean()), DIGITS)))
         return found
 
 

@@ -19,6 +19,7 @@ from mvcca.model_selection.fold_statistics import Models
 from mvcca.model_selection.goals import MEASURES, Goal, Value, goal_of
 
 Setting = Mapping[str, Any]
+DIGITS = 10  # of a mean over queries; the order of views and rows changes those after
 
 
 class Variant(NamedTuple):
@@ -317,12 +318,7 @@ class Trials:
 
 def _largest(values: Mapping[Variant, np.ndarray]) -> Variant:
     """The variant with the largest mean; of equal ones, that with the last setting."""
-    return max(values, key=lambda variant: (rounded(values[variant].mean()), variant.setting))
-
-
-def rounded(value: float) -> float:
-    """A mean over queries without what the order of views and rows changes."""
-    return round(float(value), 10)
+    return max(values, key=lambda own: (round(float(values[own].mean()), DIGITS), own.setting))
 
 
 def at_edge(value: Any, tried: Iterable[Any]) -> bool:

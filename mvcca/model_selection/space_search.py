@@ -18,7 +18,7 @@ from mvcca.machine.warnings import warn
 from mvcca.model_selection.fold_statistics import NO_FOLD, InnerFolds, naming_folds
 from mvcca.model_selection.folds import Fold
 from mvcca.model_selection.goals import Asked, Goal
-from mvcca.model_selection.search import Setting, Trials, rounded, search
+from mvcca.model_selection.search import DIGITS, Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.spaces import Scales, Space
 from mvcca.problem import Rows, climb, components_to_search
@@ -160,7 +160,7 @@ class SpaceSearch:
     def _value(self, goal: Goal, key: Key) -> float:
         """The best value of a setting that was tried; -inf if it has none."""
         known = self.found.get(key)
-        return rounded(known.of(goal).value) if known and known.of(goal).values else -np.inf
+        return round(known.of(goal).value, DIGITS) if known and known.of(goal).values else -np.inf
 
     def warn_of_lost_folds(self) -> None:
         """Say that a fold has no value of any setting, so that only other folds choose."""

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.model_selection.goals import Goal, goal_of
 from mvcca.model_selection.questions import asks_questions, keep_questions
-from mvcca.model_selection.search import Choice, Setting, Trials, rounded, search
+from mvcca.model_selection.search import DIGITS, Choice, Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched
@@ -199,9 +199,10 @@ def _choose_with_units(
     if not trials.values:
         return None
     if len(names) > 2:  # one other view each, and all that are better so, in any order of the views
-        start, reg, value = trials.chosen["scale"], trials.chosen.get("reg"), rounded(trials.value)
+        start, reg = trials.chosen["scale"], trials.chosen.get("reg")
+        least = trials.value + 10**-DIGITS
         others = {name: of(start.flipped(name), [reg]) for name in names}
-        better = [name for name, own in others.items() if own.values and rounded(own.value) > value]
+        better = [name for name, own in others.items() if own.values and own.value > least]
         several = [of(start.flipped(*better), [reg])] if len(better) > 1 else []
         trials = trials.extended([*others.values(), *several], _order)
     best = trials.chosen["scale"]
