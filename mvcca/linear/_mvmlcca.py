@@ -243,9 +243,8 @@ class MVMLCCA(LabelWeightedEstimator):
 
     def posed(self, rows: Rows, statistic: LabelStatistic) -> Problem:
         """The problem in its units, which are those of the rows if labels make the constraint."""
-        if self.within == "sample":
-            return super().posed(rows, statistic)
-        of_rows = {name: own.covariance() for name, own in statistic.moments.items()}
+        known = statistic.moments if self.within == "label" else {}
+        of_rows = {name: own.covariance() for name, own in known.items()}
         return in_units(self, self.problem(rows, statistic), of_rows or None)
 
     def problem(self, rows: Rows, statistic: LabelStatistic) -> Problem:
