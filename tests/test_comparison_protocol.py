@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -113,6 +114,10 @@ def test_figures_of_any_views_are_ranked_as_the_refit_ranks(method, goal):
     assert model.questions_.n_components is None
     value = fits.sample(fold).values_by(Ranking.of(model))[goal].score
     assert found.standing(method, goal).value == value
+    run, other = found.runs[method], "class" if goal == "object" else "object"
+    run.trials[other] = replace(run.trials[goal], goal=other)  # which has the same settings
+    assert run.values(other) == run.trials[other].values[run.trials[other].best]
+    assert run.values(goal) != run.values(other)
 
 
 def test_a_refit_reads_texts():

@@ -105,8 +105,8 @@ class MethodRun:
 
 
 def _key(trials: Trials) -> Any:
-    """The best settings, whatever their place is among those that were tried."""
-    return tuple(trials.chosen.items()), *trials.best[1:]
+    """The goal and its best settings, whatever their place is among those that were tried."""
+    return trials.goal, tuple(trials.chosen.items()), *trials.best[1:]
 
 
 @dataclass(frozen=True, eq=False)
