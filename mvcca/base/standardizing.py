@@ -52,6 +52,7 @@ def with_units(estimator: Any, rows: Rows, asked: Asked | None = None) -> Rows:
 
 
 def _units_by_one_pass(rows: Rows, asked: Asked) -> dict[str, Standardized]:
+    """As `units_of_rows`, of rows that are read from files; covariances of all columns fit."""
     names = [name for name, wanted in asked.items() if wanted is not False]
     known = replace(rows, views=rows.views.select(names)).moments_of_each() if names else {}
     means = {name: own.mean()[name] for name, own in known.items()}

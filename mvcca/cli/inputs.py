@@ -150,8 +150,9 @@ def _matched_in_words(views: Views, ids: str) -> str:
 
 def confounds_of(model: Any) -> list[str]:
     """The view, if any, that a model or the last step of a pipeline removes from the others."""
-    _, last = getattr(model, "steps", [("", model)])[-1]
-    name = getattr(last, "confounds", None)
+    from mvcca.retrieval.ranking import fitted_steps  # which the model has imported
+
+    name = getattr(fitted_steps(model)[-1], "confounds", None)
     return [] if name is None else [name]
 
 

@@ -200,9 +200,9 @@ def _choose_with_units(
         return None
     if len(names) > 2:  # one other view each, and all that are better so, in any order of the views
         start, reg = trials.chosen["scale"], trials.chosen.get("reg")
-        least = trials.value + 10**-DIGITS
         others = {name: of(start.flipped(name), [reg]) for name in names}
-        better = [name for name, own in others.items() if own.values and own.value > least]
+        values = {n: round(own.value, DIGITS) for n, own in others.items() if own.values}
+        better = [name for name in values if values[name] > round(trials.value, DIGITS)]
         several = [of(start.flipped(*better), [reg])] if len(better) > 1 else []
         trials = trials.extended([*others.values(), *several], _order)
     best = trials.chosen["scale"]
