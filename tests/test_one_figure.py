@@ -39,6 +39,8 @@ QUICK: dict[type, dict[str, Any]] = {
     CMOLRS: {"n_epochs": 2, "random_state": 0},
     JRL: {"n_neighbors": 10},
     MVMLCCA: {"within": "sample"},
+    kernel.LabelRegression: {"random_state": 0},  # two fits of which draw the same landmarks
+    kernel.SemanticMatching: {"random_state": 0},
     SparseDiscriminant: {"n_features": 3},
 }
 ESTIMATORS: list[Any] = [
