@@ -14,6 +14,7 @@ import warnings
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from mmap import mmap
 from typing import ClassVar
 
 import numpy as np
@@ -170,7 +171,9 @@ class Recorder(TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):
         self.seen.append((self.name, tuple(X.ids - 1)))
-        self.kept_ = np.ones(10**7)
+        # Pages of the system: malloc would reuse what earlier tests have freed.
+        self.kept_ = np.frombuffer(mmap(-1, 8 * 10**7))
+        self.kept_[:] = 1
         self.model_ = CCA(2).fit(X)
         return self
 
