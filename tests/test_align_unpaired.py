@@ -78,6 +78,29 @@ def test_the_share_of_left_out_pairs_tells_that_of_new_ones(halves, aligned):
     assert abs(aligned.found_first - first) < 3 * aligned.found_first_error
 
 
+@pytest.mark.parametrize("factor", [1.0, 1000.0])
+def test_left_out_pairs_are_searched_as_the_model_searches(factor):
+    """The ranking that the fit chose, not one by its training correlations."""
+    rng = np.random.default_rng(1)
+    items = rng.standard_normal((200, 8)) ** 3  # for which pseudo-pairs do not help
+    x, y = (items @ rng.standard_normal((8, p)) + rng.standard_normal((200, p)) for p in (12, 10))
+    x[:, 0] *= factor
+    found = align_unpaired(x, y, pairs=np.tile(np.arange(60)[:, None], 2))
+    assert not found.used_pseudo_pairs
+    shares = []
+    for fold in np.array_split(np.random.default_rng(0).permutation(60), 5):
+        kept = np.setdiff1d(np.arange(60), fold)
+        model = CCA(None, reg="cv").fit({"x": x[kept], "y": y[kept]})
+        rows = np.concatenate([fold, np.arange(60, 200)])
+        gallery = {"x": x[rows], "y": y[rows]}
+        for query, target in (("x", "y"), ("y", "x")):
+            index = RetrievalIndex(model).add({target: gallery[target]})
+            own = {query: gallery[query][: len(fold)]}
+            hits = index.search(own, target=target, k=1)[1][:, 0]
+            shares.append((hits == np.arange(len(fold))).mean())
+    assert abs(found.found_first - np.mean(shares)) < 0.08
+
+
 @pytest.mark.slow
 def test_wrong_pairs_are_said_to_have_failed():
     rng = np.random.default_rng(0)
@@ -124,7 +147,10 @@ def test_an_alignment_is_a_model_for_an_index_a_table_and_a_plot(halves, aligned
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pairs": [[0, 1, 2]]}, "row numbers of shape"),
+        ({"pairs": [[0, 1, 2]]}, "row numbers of x and y, integers of shape"),
+        ({"pairs": [("a", "b")]}, "<U1 of shape .*not all whole numbers"),
+        ({"pairs": PAIRS > 3}, "bool of shape .*not all whole numbers"),
+        ({"pairs": np.where(PAIRS > 3, np.nan, PAIRS)}, "not all whole numbers"),
         ({"pairs": [[0, 999]]}, "row numbers of y from 0 to 311"),
         ({"pairs": [(0, j) for j in range(12)]}, "The pairs form 1 groups that share rows"),
         ({"method": "pls"}, "'cca' or 'procrustes', got 'pls'"),

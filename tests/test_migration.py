@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from benchmarks.real import fetch_multi30k_encoders
 from mvcca import CCA, AffineMap, Procrustes
@@ -83,9 +84,15 @@ def test_a_migration_of_what_cannot_be_is_refused():
         fit_migration(old, new, method="linear")
     with pytest.raises(ValueError, match=r"the 9 features of the old model, got .* \(300, 7\)"):
         fit_migration(old, new, stored=new)
-    for wrong in ({"reg": -1.0}, {"reg": [0.1, np.nan]}, {"reg": ()}):
+    for wrong in ({"reg": -1.0}, {"reg": [0.1, np.nan]}, {"reg": ()}, {"reg": "cv"}):
         with pytest.raises(ValueError, match="Expected reg to be"):
             fit_migration(old, new, **wrong)
+    with pytest.raises(ValueError, match="one row per object, got csr_array"):
+        fit_migration(csr_array(old), new)
+    for factor, message in ((1e200, "View 'old' overflows"), (1e-200, "extremely small")):
+        for direction in ("items", "queries", "both"):
+            with pytest.raises(ValueError, match=message):
+                fit_migration(factor * old, new, direction=direction)
     spoilt = old.copy()
     spoilt[5, 2] = np.nan
     with pytest.raises(ValueError, match="'old' contains NaN"):

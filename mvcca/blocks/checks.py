@@ -172,8 +172,9 @@ def matrix_of_numbers(name: str, rows: Any) -> np.ndarray:
         found = found.astype(np.float64)
     if found.ndim != 2 or found.dtype.kind not in "biuf" or not found.shape[1]:
         raise ValueError(
-            f"Expected {name} to be a matrix of numbers, one row per object, got {found.dtype} of "
-            f"shape {found.shape}.{' Flatten or average further axes first.' * (found.ndim > 2)}"
+            f"Expected {name} to be a matrix of numbers, one row per object, got "
+            f"{f'{found.dtype} of shape {found.shape}' if found.ndim else type(rows).__name__}."
+            f"{' Flatten or average further axes first.' * (found.ndim > 2)}"
         )
     return found
 

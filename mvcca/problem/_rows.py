@@ -257,8 +257,9 @@ def check_variance(name: str, B: np.ndarray) -> None:
 
 def mean_and_variance(name: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of every column, in float64; a variance that is only rounding is 0."""
-    mean, variance = as_block(X).mean_and_variance()
-    rounding = X.shape[0] * _EPS * np.abs(mean)
-    variance = np.where(variance <= rounding**2, 0, variance)
+    with np.errstate(over="ignore", invalid="ignore"):  # which is refused below
+        mean, variance = as_block(X).mean_and_variance()
+        rounding = (X.shape[0] * _EPS * np.abs(mean)) ** 2
+    variance = np.where((variance <= rounding) & (variance < np.inf), 0, variance)
     check_variance(name, variance)
     return mean, variance

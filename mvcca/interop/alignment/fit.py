@@ -18,14 +18,13 @@ from mvcca.interop.alignment.pseudo_pairs import (
     matched,
     refits,
     same_matches,
-    vectors,
 )
 from mvcca.interop.alignment.result import LEAST_RETRACED, Alignment, AlignmentStep
 from mvcca.interop.alignment.starts import centred, refined, relative_start
 from mvcca.machine.progress import steps
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.retrieval import ranks
+from mvcca.retrieval import ranks, retrieval_vectors
 
 _FEWEST_SEEDS = 10  # to start from, and for folds
 _LEAST_ROWS = 500  # of each set, to align them without pairs
@@ -227,14 +226,15 @@ def _of_fold(sets: TwoSets, fold: np.ndarray, can_match: bool) -> tuple[np.ndarr
 def _reciprocal_ranks(sets: TwoSets, known: np.ndarray, model: Any) -> np.ndarray:
     """Reciprocal ranks of known pairs, which search all free rows: (2 directions, n_pairs)."""
     rows, places = zip(*(np.unique(own, return_inverse=True) for own in known.T), strict=True)
-    galleries = [np.concatenate([rows[j], sets.free[j]]) for j in (0, 1)]
-    items = vectors(model, sets.x[galleries[0]], sets.y[galleries[1]])
     found = []
-    for j in (0, 1):  # all partners of a row are right
-        shape = len(rows[j]), len(galleries[1 - j])
+    for j, (name, other) in enumerate(((X, Y), (Y, X))):  # all partners of a row are right
+        gallery = np.concatenate([rows[1 - j], sets.free[1 - j]])
+        queries = {name: sets.rows(name)[rows[j]]}
+        [asked] = retrieval_vectors(model, queries, role="query", target=other).values()
+        [items] = retrieval_vectors(model, {other: sets.rows(other)[gallery]}, query=name).values()
+        shape = len(rows[j]), len(gallery)
         partners = csr_array((np.ones(len(known), bool), (places[j], places[1 - j])), shape=shape)
-        queries, right = items[j][places[j]], partners[places[j]]
-        found.append(ranks(queries, items[1 - j], right, similarity="inner"))
+        found.append(ranks(asked[places[j]], items, partners[places[j]], similarity="inner"))
     return 1 / np.array(found)
 
 
@@ -336,10 +336,11 @@ def _seeds(pairs: Any, n_x: int, n_y: int) -> np.ndarray:
     seeds = to_array(pairs)
     if not seeds.size:
         return np.empty((0, 2), dtype=np.intp)
-    if seeds.ndim != 2 or seeds.shape[1] != 2 or (seeds != np.floor(seeds)).any():
+    is_numbers = seeds.dtype.kind in "iuf" and (seeds == np.floor(seeds)).all()  # of NaN, too
+    if seeds.ndim != 2 or seeds.shape[1] != 2 or not is_numbers:
         raise ValueError(
-            f"Expected pairs to be row numbers of shape (n_pairs, 2), got {seeds.dtype} of shape "
-            f"{seeds.shape}."
+            "Expected pairs to be row numbers of x and y, integers of shape (n_pairs, 2), got "
+            f"{seeds.dtype} of shape {seeds.shape}{', not all whole numbers' * (not is_numbers)}."
         )
     for j, (name, n_rows) in enumerate(((X, n_x), (Y, n_y))):
         if seeds[:, j].min() < 0 or seeds[:, j].max() >= n_rows:

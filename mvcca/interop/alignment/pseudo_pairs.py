@@ -39,6 +39,10 @@ class TwoSets:
         """Row numbers of both views that pseudo-pairs may have."""
         return self.free_x, self.free_y
 
+    def rows(self, name: str) -> np.ndarray:
+        """All rows of one view."""
+        return {X: self.x, Y: self.y}[name]
+
     def without(self, fold: np.ndarray) -> TwoSets:
         """The same without some of the known pairs, whose rows are not free either."""
         return replace(self, seeds=np.delete(self.seeds, fold, axis=0))

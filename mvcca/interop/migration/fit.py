@@ -15,6 +15,7 @@ from mvcca.interop.migration.measured import found_shares
 from mvcca.interop.migration.result import CurvePoint, Migration
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
+from mvcca.problem import mean_and_variance
 
 _LEAST_PAIRS = 10
 _LEAST_OF_CURVE = 50
@@ -154,6 +155,7 @@ def _different(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The pairs without those that repeat others, which would measure the map that they taught."""
     for name, rows in ((OLD, x), (NEW, y)):
         reject_equal_rows(name, rows)
+        mean_and_variance(name, rows)  # refuses rows whose squares are no floats
     is_first = first_of_equal(x, y)
     n_different, which = int(is_first.sum()), "" if is_first.all() else " different"
     if n_different < _LEAST_PAIRS:
@@ -228,10 +230,10 @@ def _checked(
         if reg is not None:
             raise ValueError(f"Expected no reg for method='procrustes', got {reg!r}.")
         return method, []
-    regs = np.atleast_1d(_REGS[method] if reg is None else reg).astype(float).tolist()
-    if not regs or not all(0 <= value < np.inf for value in regs):
-        raise ValueError(f"Expected reg to be numbers of at least 0, got {reg!r}.")
-    return method, regs
+    regs = np.atleast_1d(_REGS[method] if reg is None else reg)
+    if not len(regs) or regs.dtype.kind not in "iuf" or not ((regs >= 0) & (regs < np.inf)).all():
+        raise ValueError(f"Expected reg to be a number or numbers of at least 0, got {reg!r}.")
+    return method, regs.astype(float).tolist()
 
 
 def _permuted(sample: PairSample, rng: np.random.Generator) -> PairSample:
