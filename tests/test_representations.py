@@ -550,7 +550,7 @@ def test_layers_of_two_networks_keep_their_names(tmp_path):
     ("layers", "options", "message"),
     [
         ({"x": np.ones((9, 2, 2))}, {}, "Flatten or average"),
-        ({"x": sparse.eye_array(9)}, {}, "one row per object, got object of shape"),
+        ({"x": sparse.eye_array(9)}, {}, "one row per object, got"),
         ({"x": np.full((9, 2), np.nan)}, {}, "'x' contains NaN"),
         ({"x": np.ones((9, 2))}, {"measures": "svcca"}, "'x' has no variance"),
         ({"x": np.eye(9), "y": np.eye(8)}, {}, "as many rows each"),

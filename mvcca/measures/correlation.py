@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.blocks.checks import to_array
+from mvcca.blocks.checks import common_row_labels, to_array
 from mvcca.measures.arrays import checked_matrix, same_shape, unit_rows
 
 
@@ -31,6 +31,7 @@ def column_correlations(
     ValueError
         If shapes differ, fewer than two rows count, or a value is not finite.
     """
+    common_row_labels({"X": X, "Y": Y, "sample_weight": sample_weight})  # raises if they differ
     X, Y = checked_matrix(X, "X"), checked_matrix(Y, "Y")
     same_shape(Y.shape, X.shape, "Y")
     weights = None

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from mvcca.blocks.checks import to_array
+from mvcca.blocks.checks import common_row_labels, to_array
 from mvcca.measures.arrays import checked_matrix
 
 
@@ -32,6 +32,7 @@ def class_means(embeddings: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.nda
     ValueError
         If there is not one class per row or a value is not finite.
     """
+    common_row_labels({"embeddings": embeddings, "y": y})  # raises if they differ
     embeddings = checked_matrix(embeddings, "embeddings")
     classes, codes = np.unique(to_array(y), return_inverse=True)
     if codes.shape != (len(embeddings),):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.blocks.checks import to_array
+from mvcca.blocks.checks import common_row_labels, to_array
 from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.projected_rows import top_k
 from mvcca.retrieval.similarity import Similarity
@@ -154,6 +154,7 @@ def transfer_labels(
         raise ValueError(f"similarity must be 'cosine' or 'euclidean', got {similarity!r}.")
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must lie between 0 and 1, got {threshold!r}.")
+    common_row_labels({"reference": reference, "labels": labels})  # raises if they differ
     given = to_array(labels)
     if given.ndim != 1 or len(given) != len(reference):  # type: ignore[arg-type]
         raise ValueError(

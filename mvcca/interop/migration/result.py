@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mvcca.blocks.checks import matrix_of_numbers, to_array
+from mvcca.blocks.checks import common_row_labels, matrix_of_numbers, to_array
 from mvcca.interop.row_maps import CentredMap, LocalMaps, RowMap
 from mvcca.machine.archive import not_ours, read_archive, write_archive
 from mvcca.machine.axes import tidy_axes
@@ -289,6 +289,7 @@ class Migration(Result):
         ValueError
             If there are fewer than 2 pairs, or different numbers of rows.
         """
+        common_row_labels({"old": old, "new": new})  # raises if they differ
         old, new = to_array(old), to_array(new)
         if len(old) != len(new) or len(old) < 2:
             raise ValueError(

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from mvcca.blocks.checks import matrix_of_numbers
+from mvcca.blocks.checks import common_row_labels, matrix_of_numbers
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.threads import one_by_one
 from mvcca.statistics import ROUNDING, Moments, column_slices
@@ -34,11 +34,8 @@ class LayerRows:
 
     def __init__(self, layers: Mapping[str, Any]) -> None:
         self.names: tuple[str, ...] = tuple(layers)
-        self.matrices = [_matrix(name, rows) for name, rows in layers.items()]
-        heights = {name: len(rows) for name, rows in zip(self.names, self.matrices, strict=True)}
-        self.n_rows = next(iter(heights.values()))
-        if len(set(heights.values())) > 1:
-            raise ValueError(f"Expected layers with as many rows each, got {heights}.")
+        self.matrices = list(_matrices(layers).values())
+        self.n_rows = len(self.matrices[0])
         self._parts = [
             slice(start, start + _ROWS) for start in range(0, max(self.n_rows, 1), _ROWS)
         ]
@@ -197,17 +194,12 @@ class LayerSums:
         ValueError
             If layers, widths or numbers of rows differ, or values are not finite.
         """
-        layers = {
-            name: _matrix(name, rows).astype(float, copy=False) for name, rows in batch.items()
-        }
+        layers = {name: rows.astype(float, copy=False) for name, rows in _matrices(batch).items()}
         widths = {name: rows.shape[1] for name, rows in layers.items()}
         if self._moments is not None and widths != self._widths:
             raise ValueError(f"Expected layers of widths {self._widths}, got {widths}.")
-        heights = {name: len(rows) for name, rows in layers.items()}
-        if len(set(heights.values())) != 1:
-            raise ValueError(f"Expected layers with as many rows each, got {heights}.")
         exponents = [_exponent(name, rows) for name, rows in layers.items()]
-        if not next(iter(heights.values())):
+        if not len(next(iter(layers.values()))):
             return self
         self._widths = widths
         self._scale_to(exponents)
@@ -364,8 +356,14 @@ def _moved(moments: Moments, shifts: Sequence[np.ndarray]) -> Moments:
     return replace(moments, means=means, residues=np.zeros_like(means), scatter=scatter)
 
 
-def _matrix(name: str, rows: Any) -> np.ndarray:
-    return matrix_of_numbers(f"layer {name!r}", rows)
+def _matrices(layers: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Layers with rows of the same objects."""
+    common_row_labels(layers)  # raises if they are in another order
+    found = {name: matrix_of_numbers(f"layer {name!r}", rows) for name, rows in layers.items()}
+    heights = {name: len(rows) for name, rows in found.items()}
+    if len(set(heights.values())) != 1:
+        raise ValueError(f"Expected layers with as many rows each, got {heights}.")
+    return found
 
 
 def _lengths(rows: np.ndarray) -> np.ndarray:
