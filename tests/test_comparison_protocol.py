@@ -130,3 +130,27 @@ def test_a_refit_reads_texts():
     scores = found.refit("CCA").transform(mvcca.Views(views))
     assert scores["text"].shape == (60, 2)
     assert np.corrcoef(scores["image"][:, 0], scores["text"][:, 0])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_labels_that_no_two_objects_of_a_fold_share_measure_nothing(is_shared):
+    """They had a mean average precision of .00."""
+    views, names = planted(), np.arange(N)
+    if is_shared:
+        names[-1] = names[0]  # of which one is held out, the other not
+    found = mvcca.compare(["cca"], views, names, cv=[(np.arange(30, N), np.arange(30))])
+    assert found.goals == ("object",)
+    assert "no two objects of a fold have a label in common" in "".join(found.data.describe())
+
+
+def test_a_comparison_in_which_nothing_is_relevant_is_refused():
+    views = planted()
+    unpaired = mvcca.Views.unpaired(views)
+    for X, y, options in (
+        (views, np.arange(N), {"relevance": "labels"}),
+        (unpaired, [str(i) for i in range(2 * N)], {}),
+    ):
+        with pytest.raises(ValueError, match="No two objects have a label in common"):
+            mvcca.compare(["cca"], X, y, **options)
+    with pytest.raises(ValueError, match="no object is seen in two views, and there are no labels"):
+        mvcca.compare(["cca"], unpaired)

@@ -30,6 +30,7 @@ class Data:
     fit_labels: Labels | None  # to learn from
     y: Any  # the same for any estimator, one per object
     groups: Groups | None = None  # objects that belong together
+    galleries: Sequence[Any] = (slice(None),)  # objects that are searched together
     has_pairs: bool = field(init=False)  # whether any object is seen in two views
     relevant_labels: Labels | None = field(init=False)  # label sets; None if labels are not sets
     texts: list[str] = field(init=False)  # names of the views of texts
@@ -93,6 +94,17 @@ class Data:
         return make_folds(self.views[objects], labels, cv, random_state, codes, are_given=are_given)
 
     @property
+    def share_labels(self) -> bool:
+        """Whether any gallery has two objects with a label in common: names of objects have not."""
+        if self.relevant_labels is None:
+            return False
+        parts = (self.relevant_labels[gallery] for gallery in self.galleries)
+        counts = (
+            part.vectors.T @ np.bincount(part.codes, minlength=part.n_distinct) for part in parts
+        )
+        return any(count.max(initial=0) > 1 for count in counts)
+
+    @property
     def label_texts(self) -> list[str] | None:
         """Label names of each object; None without classes or label sets."""
         return None if self.relevant_labels is None else self.relevant_labels.texts()
@@ -112,8 +124,15 @@ class Data:
             raise ValueError("Relevance by pairs needs objects seen in two views; there are none.")
         if not (has_labels or self.has_pairs):
             raise ValueError(
-                "No item is relevant to any query: the views are unpaired, and real label vectors "
-                "do not define relevance. Give classes or label sets."
+                "No item is relevant to any query: no object is seen in two views, and "
+                f"{'there are no labels' if self.labels is None else 'labels are real vectors'}. "
+                "Give paired views, or classes or label sets."
+            )
+        by_labels = relevance == "labels" or not self.has_pairs
+        if by_labels and not (self.share_labels or any("wmap" in name for name in measures)):
+            raise ValueError(
+                "No two objects have a label in common, so that nothing is relevant to any query. "
+                "Give classes or label sets that several objects have."
             )
         if not isinstance(directions, str) or directions == "within":
             return
@@ -141,7 +160,10 @@ class Data:
         """What makes an item right for a measure: its object, a shared label, or word vectors."""
         parsed = Measure.parse(measure)
         if relevance is None:
-            by_pairs = self.relevant_labels is None or (parsed.is_rank and self.has_pairs)
+            by_pairs = self.relevant_labels is None or (
+                self.has_pairs
+                and (parsed.is_rank or (parsed.kind != "wmap" and not self.share_labels))
+            )
         else:
             by_pairs = relevance == "pairs"
         if by_pairs:
@@ -175,6 +197,10 @@ class Data:
         lines = [f"views: {views}; {self._objects_in_words()}"]
         if self.labels is not None:
             lines.append(f"labels: {self.labels.describe()}")
+            if self.relevant_labels is not None and not self.share_labels:
+                lines.append(
+                    "no two objects of a fold have a label in common: relevance is by pairs"
+                )
         if self.fit_labels is not None and self.fit_labels is not self.labels:
             lines.append(f"labels to learn from: {self.fit_labels.describe()}")
         return lines

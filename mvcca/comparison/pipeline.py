@@ -200,6 +200,7 @@ def compare(
     else:
         data = replace(data, groups=Groups.given_by(groups, data.views, data.ids))
     folds = data.folds(cv, random_state)
+    data = replace(data, galleries=[fold.test for fold in folds])
     chance, sizes = [], [data.views.seen[fold.test].sum(axis=0) for fold in folds]
     if asks_for_measures or len(data.views.names) < 2 or settings.by_measure(data):
         # Refuses measures and directions that the rows cannot tell, before anything is fitted.
