@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
 from mvcca.base.inputs import open_again, open_fit, paired_objects
 from mvcca.base.label_checks import check_shared_labels
-from mvcca.base.standardizing import in_units, open_units
+from mvcca.base.standardizing import note_units, open_units
 from mvcca.base.sums import (
     is_first_batch,
     leave_unsolved,
@@ -118,14 +118,6 @@ class StatisticEstimator(LinearEstimator):
             ranks = dict.fromkeys(rows.reading.bases, KnownRank(why="confounds explain some of it"))
         return Problem(rows, about, ranks=ranks)
 
-    def posed(self, rows: Rows, statistic: Any) -> Problem:
-        """The problem of a sum of statistics, over the rows of `solved_views`, in its units."""
-        return in_units(self, self.problem(rows, statistic))
-
-    def solved_views(self, views: Views) -> Views:
-        """The rows whose maps solve the problem; by default the views themselves."""
-        return views
-
     @property
     def keeps_solutions(self) -> bool:
         """Whether the maps of a fit are the solution of its problem, for any ridge."""
@@ -145,7 +137,8 @@ class StatisticEstimator(LinearEstimator):
 
         Of batches, rows are one of each view that stands for all of it, without labels.
         """
-        problem = self.posed(rows, statistic)
+        problem = self.problem(rows, statistic)
+        note_units(self, rows, problem.units)
         maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
         keep_questions(self, problem)
@@ -333,8 +326,7 @@ class StatisticEstimator(LinearEstimator):
         reset = not batch or self._statistic is None
         judged = True if searched(self) and self.cv_goal == "class" else None
         opened = open_fit(self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch)
-        reading = Reading(center=self.center)
-        rows = replace(opened, n_components=self.n_components, reading=reading)
+        rows = replace(opened, n_components=self.n_components, reading=_reading(self))
         if isinstance(self.reg, str):
             _check_reg(self, batch)
         if not self.requires.labels and not rows.views.is_paired:
@@ -395,7 +387,7 @@ class StatisticEstimator(LinearEstimator):
         if is_searched:
             tune(self, rows)
         else:
-            climb(self.in_basis(rows), lambda rows: self.learn(rows, self.statistic_of(rows)))
+            climb(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
 
     def _bytes_of_matrices(self, views: Views) -> float:
         """Memory that a fit needs beside the rows."""
@@ -408,17 +400,6 @@ class StatisticEstimator(LinearEstimator):
         methods = ("statistic_of", "problem", "learn")
         of_cca = all(getattr(own, name) is getattr(base, name) for name in methods)
         return of_cca and self.confounds is None and self.missing == "error"
-
-    def in_basis(self, rows: Rows) -> Rows:
-        """The same rows in a basis that suffices for the method, to `climb` with."""
-        if self.missing != "error":  # rows with holes span no space, and are added up in float64
-            return rows.read(float32=False, decompose=False)
-        keeps_features = self.requires.features
-        return (rows if keeps_features else rows.in_row_space()).read(
-            # Differences of covariances, as of residuals, have fewer digits than each.
-            float32=not self.requires.float64 and self.confounds is None,
-            decompose=not keeps_features,
-        )
 
     def __sklearn_is_fitted__(self) -> bool:
         solve(self)
@@ -458,6 +439,20 @@ def _shrinkages_of_cells(estimator: StatisticEstimator, rows: Rows) -> dict[str,
     }
     empty = Shrunk(None, parts, {}, dict.fromkeys(parts, 0.0))
     return empty.shrinkages("oas", confounds=z)
+
+
+def _reading(estimator: StatisticEstimator) -> Reading:
+    """The basis and the precision that suffice for a method."""
+    asks, has_holes = estimator.requires, estimator.missing != "error"
+    # Rows with holes span no space, and are added up in float64. Differences of covariances, as of
+    # residuals, have fewer digits than each.
+    in_any_basis = not (has_holes or asks.features)
+    return Reading(
+        center=estimator.center,
+        float32=not (has_holes or asks.float64 or estimator.confounds is not None),
+        decompose=in_any_basis,
+        in_row_space=in_any_basis,
+    )
 
 
 def _check_reg(estimator: StatisticEstimator, batch: bool) -> None:

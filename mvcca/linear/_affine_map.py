@@ -199,11 +199,10 @@ class AffineMap(PredictingEstimator):
         sources = [name for name in names if name != target]
         return {**reg_of_names(self.reg, sources), target: 0.0}
 
-    def in_basis(self, rows: Rows) -> Rows:
-        """The same rows in a basis that suffices for the method, to `climb` with."""
+    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+        rows = super().open_rows(X, y, sample_weight, batch=batch)
         # Distances in the target's space count, which only an orthonormal basis keeps.
-        target = self._target_among(rows.views.names)
-        return rows.in_row_space(equilibrate={target: False})
+        return rows.read(equilibrate={self._target_among(rows.views.names): False})
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         target = views.names.index(self._target_among(views.names))

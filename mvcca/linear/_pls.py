@@ -209,19 +209,22 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         most = min(len(rows.views) - 1, next(iter(rows.views.widths.values())))
         return Space({"n_components": tuple(Space.numbers_of_components(most))})
 
-    def in_basis(self, rows: Rows) -> Rows:
-        """The same rows in a basis that suffices for the method, to `climb` with."""
+    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+        rows = super().open_rows(X, y, sample_weight, batch=batch)
         if self.missing != "error":
-            return super().in_basis(rows)
-        if rows.views.is_paired or not self.scale:  # else pairs of views have their own variances
+            return rows
+        return rows.read(
+            # Deflation divides by the variances of scores, which need float64; the SVD does not.
+            float32=self.algorithm == "svd",
+            decompose=False,
+            in_row_space=rows.views.is_paired or not self.scale,  # else pairs have own variances
             # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
-            rows = rows.in_row_space(equilibrate=self.scale)
-        # Deflation divides by the variances of scores, which need float64; the SVD does not.
-        return rows.read(float32=self.algorithm == "svd", decompose=False)
+            equilibrate=self.scale,
+        )
 
     def _learn_rows(self, rows: Rows) -> None:
         if not self._learn_by_products(rows):
-            climb(self.in_basis(rows), self._learn_narrow_or_wide)
+            climb(rows, self._learn_narrow_or_wide)
         if self._deflated_by("y") == "X" and rows.views.names == ("X", "y"):
             self._keep_training_scores(rows.views)
 

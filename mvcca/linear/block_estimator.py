@@ -207,7 +207,7 @@ class BlockEstimator(RescaledEstimator):
     def _learn_rows(self, rows: Rows) -> None:
         if not self.takes_row_products(rows):
             check_memory(self, rows.views)
-        climb(self.in_basis(rows), self._learn_all)
+        climb(rows, self._learn_all)
 
     def _learn_all(self, rows: Rows) -> None:
         by_products = self.takes_row_products(rows)

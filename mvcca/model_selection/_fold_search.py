@@ -411,8 +411,10 @@ class _TrainingPart:
     def learned(self, setting: _Setting) -> Any:
         """A model, learned from the statistic as by `fit`."""
         model = setting.of(self.opened)
-        reg = self._ridges(model)
-        model.learn(replace(self.rows, reg=reg, n_components=model.n_components), self.statistic)
+        reg, asked = self._ridges(model), self.rows.reading.asked
+        rows = replace(self.rows, reg=reg, n_components=model.n_components)
+        rows = rows.read(asked={n: model._depends_on_units(n) and own for n, own in asked.items()})
+        model.learn(rows, self.statistic)
         return model
 
     def each_learned(self, settings: list[_Setting]) -> Iterator[tuple[_Setting, Any]]:
@@ -437,7 +439,7 @@ class _TrainingPart:
         """
         for problem in _grouped(settings, lambda own: own.params.get("sigma")):
             model = problem[0].of(self.opened)
-            path = MatrixPath.of(model.posed(self.rows, self.statistic), exact=True)
+            path = MatrixPath.of(model.problem(self.rows, self.statistic), exact=True)
             z = path.regression
             pairs = self.held_out if path.problem.between is None else ()
             pairs = pairs if z is None else z.residual(pairs)
@@ -575,7 +577,7 @@ class _CandidateEvaluation:
                 for split, seconds in enumerate(self._seconds)
             ]
 
-        climb(self._opened.in_basis(rows), score)
+        climb(rows, score)
 
     def _opened_in_other_units(self, first: _Setting) -> list[_Setting]:
         """Settings whose rows would be scaled in another way than those of the first.
@@ -702,7 +704,7 @@ class _CandidateEvaluation:
                 part = _TrainingPart(opened, rows, opened.statistic_of(rows))
                 return list(part.each_learned(alike))
 
-            yield from climb(opened.in_basis(rows), learned)
+            yield from climb(rows, learned)
 
 
 def _as_lists(exponents: Mapping[str, np.ndarray]) -> dict[str, list[int]]:

@@ -177,7 +177,7 @@ class Questions:
             assert source is not None
             own_rows, statistic = source.parts[number]
             own_rows = replace(own_rows, reg=rows.reg, n_components=rows.n_components)
-            own = estimator.posed(own_rows, statistic)
+            own = estimator.problem(own_rows, statistic)
             gaussian = JointGaussian.of(own, maps, ridges).in_float32()
             shifts = {n: (own.about.means[n] - about.means[n]) @ W for n, W in maps.items()}
             parts.append(

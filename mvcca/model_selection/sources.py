@@ -180,21 +180,17 @@ class FromStatistic(_OfRidges):
         part, ridges = self.models().index((left_out, left_out)), self._ridges(settings)
         try:
             own, statistic = self.parts[part]
-            problem = self.estimator.posed(own, self.recovered.get(part, statistic))
+            problem = self.estimator.problem(own, self.recovered.get(part, statistic))
             if problem.about.recovered is not None:
                 self.recovered[part] = problem.about.recovered
             path = MatrixPath.of(problem, known=self.reductions.setdefault(part, {}))
         except ValueError as error:  # more neighbours than rows, say
             raise naming_folds(error, self.folds, left_out) from error
         path.check(ridges)
-
-        def coordinates(views: Views) -> dict[str, np.ndarray]:
-            return path.coordinates(self.estimator.solved_views(views))
-
-        rows = {fold: coordinates(self.samples[fold].views) for fold in left_out}
+        rows = {fold: path.coordinates(self.samples[fold].views) for fold in left_out}
         bank: Scores = {}
         if "object" in self.goals:  # whose rankings it corrects
-            bank = bank_of_others(self.samples, left_out, coordinates)
+            bank = bank_of_others(self.samples, left_out, path.coordinates)
         for number, reg in enumerate(ridges):
             maps = path.solve(reg, self.n_components)
             found = {fold: _scores_of(own, maps) for fold, own in rows.items()}

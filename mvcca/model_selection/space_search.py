@@ -278,10 +278,7 @@ def _solved(source: FromRefits, settings: Sequence[Setting]) -> Trials:
             if found.values:
                 return found
     more["most_components"] = most
-    return climb(
-        model.in_basis(rows),
-        lambda own: search(FromStatistic.of(model, own, *task, **more), settings),
-    )
+    return climb(rows, lambda own: search(FromStatistic.of(model, own, *task, **more), settings))
 
 
 def _keys(setting: Setting, changes: Iterable[Setting]) -> list[Key]:
