@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
-from mvcca.base.inputs import open_again, open_fit, paired_objects
+from mvcca.base.estimator import LinearEstimator, all_or_nothing
+from mvcca.base.inputs import open_fit, paired_objects
 from mvcca.base.label_checks import check_shared_labels
 from mvcca.base.standardizing import note_units, open_units
 from mvcca.base.sums import (
@@ -61,6 +61,9 @@ class StatisticEstimator(LinearEstimator):
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
     sums: ClassVar[tuple[type, ...]] = (Moments, PairMoments)  # kinds of that statistic
     draws_from_rows: ClassVar[bool] = False  # whether a method `draw` does, for its statistic
+    # Whether a fit with fewer components is the first components of a fit with more, although it is
+    # more than the solution of its problem.
+    nests_components: ClassVar[bool] = False
     question_goal: Goal | None = None  # of folds, for which questions are solved one by one
     # What to do about views that are too large for matrices over their features or rows.
     _if_too_large: ClassVar[str] = (
@@ -120,19 +123,11 @@ class StatisticEstimator(LinearEstimator):
 
     @property
     def keeps_solutions(self) -> bool:
-        """Whether the maps of a fit are the solution of its problem, for any ridge."""
-        return type(self).learn is StatisticEstimator.learn
+        """Whether a fit is the solution of its problem, for any ridge, and scored as such."""
+        own, base = type(self), StatisticEstimator
+        return own._learn is base._learn and own.score is base.score
 
-    @property
-    def scores_correlations(self) -> bool:
-        """Whether `score` is the mean correlation, for which moments of new rows suffice."""
-        return type(self).score is MultiViewEstimator.score
-
-    def nests_components(self) -> bool:
-        """Whether a fit with fewer components is the first components of a fit with more."""
-        return self.keeps_solutions
-
-    def learn(self, rows: Rows, statistic: Any) -> None:
+    def _learn(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes.
 
         Of batches, rows are one of each view that stands for all of it, without labels.
@@ -178,7 +173,7 @@ class StatisticEstimator(LinearEstimator):
         self._validate_params()
         if hasattr(self, "search_space") and searched(self):
             return fit_searched(self, X, y, sample_weight)
-        rows = self.open_rows(X, y, sample_weight)
+        rows = self._open_rows(X, y, sample_weight)
         self._learn_rows(replace(rows, needs_many=self.requires.many_rows))
         self._statistic = None
         if searched(self):
@@ -225,7 +220,7 @@ class StatisticEstimator(LinearEstimator):
                 "values."
             )
         first, pending = is_first_batch(self), self.__dict__.pop("_pending", None)
-        rows = self.open_rows(X, y, sample_weight, batch=True)
+        rows = self._open_rows(X, y, sample_weight, batch=True)
         if len(rows.views) == 0:  # nothing to add
             if first:
                 self._unsolved = "no row so far counts: it needs weight, and two views to pair."
@@ -321,7 +316,7 @@ class StatisticEstimator(LinearEstimator):
             )
         return self._statistic
 
-    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights, labels and ridge: all of them, or a batch to add."""
         reset = not batch or self._statistic is None
         judged = True if searched(self) and self.cv_goal == "class" else None
@@ -345,10 +340,6 @@ class StatisticEstimator(LinearEstimator):
         if opened.labels is not None and not batch:  # a later batch may bring those in common
             check_shared_labels(opened.labels)
         return rows
-
-    def open_again(self, X: Any, y: Any) -> Views:
-        """Check what `fit` takes, against the fitted views."""
-        return open_again(self, X, y)
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""
@@ -387,7 +378,7 @@ class StatisticEstimator(LinearEstimator):
         if is_searched:
             tune(self, rows)
         else:
-            climb(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
+            climb(rows, lambda rows: self._learn(rows, self.statistic_of(rows)))
 
     def _bytes_of_matrices(self, views: Views) -> float:
         """Memory that a fit needs beside the rows."""
@@ -397,7 +388,7 @@ class StatisticEstimator(LinearEstimator):
     def takes_products(self) -> bool:
         """Whether the problem is that of CCA, which needs no covariance matrices."""
         own, base = type(self), StatisticEstimator
-        methods = ("statistic_of", "problem", "learn")
+        methods = ("statistic_of", "problem", "_learn")
         of_cca = all(getattr(own, name) is getattr(base, name) for name in methods)
         return of_cca and self.confounds is None and self.missing == "error"
 

@@ -239,6 +239,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     sums: ClassVar = ()  # features are drawn from rows
     draws_from_rows = True  # landmarks and the median
+    nests_components = True
     # What "auto" of gamma is depends on the kernel.
     automatic: ClassVar[Mapping[str, Any]] = {"gamma": AUTOMATIC, **STANDARDIZED}
 
@@ -311,9 +312,9 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         """
         return super().partial_fit(X, y, sample_weight)
 
-    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights, labels and ridge."""
-        rows = super().open_rows(X, y, sample_weight, batch=batch)
+        rows = super()._open_rows(X, y, sample_weight, batch=batch)
         is_first = not batch or self._statistic is None
         self._n_before = 0.0 if is_first else self._statistic.n_objects
         if is_first and len(rows.views):
@@ -395,10 +396,6 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         about = replace(problem.about, exactness=Exactness(of_features=True))
         return replace(problem, about=about, ranks=ranks)
 
-    def nests_components(self) -> bool:
-        """Whether a fit with fewer components is the first components of a fit with more."""
-        return True
-
     def _learn_rows(self, rows: Rows) -> None:
         if self.approximation is None and not searched(self):
             maps = exact_maps(self.feature_maps_, rows)
@@ -407,7 +404,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
                 return
         super()._learn_rows(rows)
 
-    def learn(self, rows: Rows, statistic: HeldOut) -> None:
+    def _learn(self, rows: Rows, statistic: HeldOut) -> None:
         maps = self._problem_of(rows, statistic.total).solve(rows.n_components)
         assert maps.values is not None
         with warnings.catch_warnings(action="ignore"):  # the same as of all rows

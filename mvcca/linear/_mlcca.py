@@ -258,7 +258,7 @@ class MLCCA(LabelWeightedEstimator):
             ranks={} if self.n_neighbors else self._ranks_between(sums),
         )
 
-    def learn(self, rows: Rows, statistic: LabelledRows) -> None:
+    def _learn(self, rows: Rows, statistic: LabelledRows) -> None:
         if rows.labels is None:  # of batches: learn from all rows, as `fit` does
             rows = Rows(statistic.views, statistic.sample_weight, statistic.labels)
             rows = rows.read(in_row_space=True)
@@ -268,7 +268,7 @@ class MLCCA(LabelWeightedEstimator):
             self._check_labels(label_counts(rows))
             self._learn_rows(rows)
             return
-        super().learn(rows, statistic)
+        super()._learn(rows, statistic)
         if self._drawn is None:
             self.n_label_vectors_ = len(statistic.labels.distinct)
 
@@ -287,7 +287,7 @@ class MLCCA(LabelWeightedEstimator):
         self.n_label_vectors_ = len(rows.labels.distinct)
 
     def _ridges(self, rows: Rows, batch: bool) -> dict[str, float]:
-        return {} if batch else super()._ridges(rows, batch)  # see `learn`
+        return {} if batch else super()._ridges(rows, batch)  # see `_learn`
 
     def _validate_params(self) -> None:
         super()._validate_params()

@@ -283,13 +283,13 @@ class MVMLCCA(LabelWeightedEstimator):
     def _learn_in_label_space(self, rows: Rows) -> None:
         if self.within == "sample":
             turned = in_solved_label_space(rows)
-            self.learn(turned, self.statistic_of(turned))
+            self._learn(turned, self.statistic_of(turned))
             return
         statistic = self.statistic_of(rows)
         turned, sums = in_label_space(rows, statistic.sums)
-        self.learn(turned, replace(statistic, sums=sums))
+        self._learn(turned, replace(statistic, sums=sums))
 
-    def learn(self, rows: Rows, statistic: LabelStatistic) -> None:
+    def _learn(self, rows: Rows, statistic: LabelStatistic) -> None:
         if rows.labels is None:  # of batches, which may lack labels one by one
             counts = statistic.sums if isinstance(statistic.sums, LabelSums) else self._counts
             assert counts is not None

@@ -209,8 +209,8 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         most = min(len(rows.views) - 1, next(iter(rows.views.widths.values())))
         return Space({"n_components": tuple(Space.numbers_of_components(most))})
 
-    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
-        rows = super().open_rows(X, y, sample_weight, batch=batch)
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+        rows = super()._open_rows(X, y, sample_weight, batch=batch)
         if self.missing != "error":
             return rows
         return rows.read(
@@ -261,13 +261,14 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         if self.algorithm == "svd" and rows.views.is_paired and all_wide:
             self._learn_wide(rows)
         else:
-            self.learn(rows, self.statistic_of(rows))
+            self._learn(rows, self.statistic_of(rows))
 
-    def nests_components(self) -> bool:
-        """Whether a fit with fewer components is the first components of a fit with more."""
+    @property
+    def nests_components(self) -> bool:  # type: ignore[override]
+        """A regression predicts by all of its components."""
         return self.algorithm != "regression"
 
-    def learn(self, rows: Rows, statistic: Any) -> None:
+    def _learn(self, rows: Rows, statistic: Any) -> None:
         about = Estimate.of(statistic, rows, center=self.center, columns=self._column_names)
         assert about.covariance is not None
         assert isinstance(about.covariance[0], np.ndarray)

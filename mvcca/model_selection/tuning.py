@@ -72,7 +72,7 @@ def tune(estimator: Any, rows: Rows) -> None:
         own = source(rows)
         whole, statistic = own.parts.whole()
         whole = _with(choice, whole)
-        estimator.learn(whole, statistic)
+        estimator._learn(whole, statistic)
         _keep(choice, estimator)
         if asks_questions(estimator, whole.widths(), goal):
             keep_questions(estimator, estimator.problem(whole, statistic), own)
@@ -92,7 +92,7 @@ def _solve_questions(estimator: Any, choice: Choice, views: Views, y: Any, goal:
     model = clone(estimator)  # to open rows forgets what was fitted
     if choice.n_components is not None:  # of the shared space
         model.set_params(n_components=None)
-    rows = _with(choice, model.open_rows(views, y, None))
+    rows = _with(choice, model._open_rows(views, y, None))
     model.ranking_ = estimator.ranking_
     folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
     climb(rows, learn)
