@@ -38,7 +38,10 @@ def open_units(estimator: Any, rows: Rows, batch: bool) -> Rows:
     asked = _asked(estimator, rows.views.names)
     if estimator.scale == SEARCHED and estimator.reg != SEARCHED:
         _check_ridge(estimator, asked)
-    if any(asked.values()) and (batch or _statistic_tells(estimator, rows)):
+    if not any(asked.values()):
+        estimator.scale_ = dict.fromkeys(asked, False)
+        return rows
+    if batch or _statistic_tells(estimator, rows):
         return rows.read(units=None, asked=asked)
     return with_units(estimator, rows, asked)
 

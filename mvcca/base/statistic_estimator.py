@@ -136,7 +136,8 @@ class StatisticEstimator(LinearEstimator):
         note_units(self, rows, problem.units)
         maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
-        keep_questions(self, problem)
+        if self.question_goal is not None:
+            keep_questions(self, problem)
         if rows.views.is_lazy:
             warn_of_unlike_lazy_views(self, rows, problem)
 
@@ -171,7 +172,7 @@ class StatisticEstimator(LinearEstimator):
             labels are required and missing, or all the same.
         """
         self._validate_params()
-        if hasattr(self, "search_space") and searched(self):
+        if searched(self) and hasattr(self, "search_space"):
             return fit_searched(self, X, y, sample_weight)
         rows = self._open_rows(X, y, sample_weight)
         self._learn_rows(replace(rows, needs_many=self.requires.many_rows))

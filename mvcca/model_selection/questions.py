@@ -390,8 +390,6 @@ def keep_questions(estimator: Any, problem: Problem, source: FromStatistic | Non
         if folds are to choose the ridge.
     """
     vars(estimator).pop("questions_", None)
-    if getattr(estimator, "question_goal", None) is None:
-        return
     if estimator.reg == SEARCHED and source is None:
         return  # folds come later
     if problem.between is not None and not problem.rows.views.seen.all():

@@ -112,7 +112,7 @@ class _OfRidges:
             yield from _values(
                 goal,
                 model[fold],
-                rankings_for(goal, model[fold][0].expected, self.power),
+                rankings_for(goal, model[fold][0].expected, self.estimator.power),
                 searches=goal == "class" and not is_fixed,  # weights do it for objects
                 most_components=None if is_fixed else self.most_components,
             )
@@ -121,11 +121,6 @@ class _OfRidges:
     def goals(self) -> tuple[Goal, ...]:
         """What is measured of every model."""
         return self.folds.goals(self.goal)
-
-    @property
-    def power(self) -> float:
-        """Of scores."""
-        return getattr(self.estimator, "power", 0.0)
 
     @property
     def n_components(self) -> int | None:
@@ -145,7 +140,7 @@ class _OfRidges:
         self, scores: Mapping[int, Scores], bank: Scores, maps: Maps
     ) -> dict[int, HeldOut]:
         return {
-            fold: (FoldScores.of(own, bank, maps, self.power), self.samples[fold])
+            fold: (FoldScores.of(own, bank, maps, self.estimator.power), self.samples[fold])
             for fold, own in scores.items()
         }
 
