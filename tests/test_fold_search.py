@@ -306,9 +306,9 @@ class CountingSolutions(PLS):
 
     n_solved = 0
 
-    def learn(self, rows, statistic):
+    def _learn(self, rows, statistic):
         CountingSolutions.n_solved += 1
-        super().learn(rows, statistic)
+        super()._learn(rows, statistic)
 
 
 def test_fewer_components_are_the_first_of_one_solution():

@@ -119,7 +119,7 @@ def test_exact_kcca_keeps_no_matrix_over_the_rows_and_features_that_are_asked_fo
 def test_views_that_the_dual_does_not_solve_exactly_are_left_to_features():
     views, weights = random_views(200), np.ones(200)
     maps = KCCA(2).fit(views).feature_maps_
-    rows = KCCA(2, reg=0.01).open_rows(views, None, None)
+    rows = KCCA(2, reg=0.01)._open_rows(views, None, None)
 
     def by_kernels(**changes: object) -> object:
         return exact_maps(maps, replace(rows, **changes))

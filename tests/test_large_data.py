@@ -38,6 +38,7 @@ from mvcca import (
 )
 from mvcca.blocks._checked_rows import CheckedRows
 from mvcca.machine import config
+from mvcca.problem import Rows
 from mvcca.statistics import LabelSums, Moments, moments_of_block
 from mvcca.statistics.passes import _accumulate, _blocks, _checkpoint
 
@@ -492,8 +493,8 @@ def wide_views(width=600):
 def test_views_whose_matrices_do_not_fit_are_refused_before_any_work(which, monkeypatch):
     estimator, remedy = REFUSED[which]
     monkeypatch.setattr(base, "available_bytes", lambda: 1.5e6)
-    for work in ("statistic_of", "in_basis"):
-        monkeypatch.setattr(type(estimator), work, None)
+    monkeypatch.setattr(type(estimator), "statistic_of", None)
+    monkeypatch.setattr(Rows, "in_row_space", None)
     message = rf"of views 'a' 200 x 600, 'b' 200 x 600 needs about .*GB.* available\. .*{remedy}"
     with pytest.raises(MemoryError, match=message):
         estimator.fit(wide_views(), np.arange(200) % 3)

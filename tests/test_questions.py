@@ -218,8 +218,8 @@ def test_independent_views_are_unrelated_and_others_are_not(kind):
         y = x + draw(size=(n, d))
         views = in_unlike_units(Views({"x": x, "y": y, "noise": noise}))
         model = MVCCA(None, reg=0.1, scale=True)
-        rows = model.open_rows(views, None, None)
-        found.append(model.posed(rows, model.statistic_of(rows)).related)
+        rows = model._open_rows(views, None, None)
+        found.append(model.problem(rows, model.statistic_of(rows)).related)
     assert all({"x", "y"} <= names for names in found)
     assert sum("noise" in names for names in found) <= 3
 

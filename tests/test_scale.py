@@ -480,7 +480,7 @@ def test_folds_of_wide_views_keep_the_units_of_all_rows(by):
     views = Views({n: sp.csr_array(X.multiply(units)) for n, X in blocks.items()})
     folds = InnerFolds.of(views, None)
     model = CCA(4, reg=3.0, scale=True)
-    rows = model.open_rows(views, None, None)
+    rows = model._open_rows(views, None, None)
     rows = rows if by is FromProducts else rows.in_row_space()
     source = by.of(model, rows, folds, "object")
     ((_, found),) = source.solved((0,), [{"reg": 3.0}])

@@ -63,6 +63,6 @@ def test_moments_are_taken_where_they_cost_less():
     taken = SharedRows.is_cheaper
     results = {}
     for k in (2, 9, None):
-        rows = model.set_params(n_components=k).open_rows(views, LABELS, None)
+        rows = model.set_params(n_components=k)._open_rows(views, LABELS, None)
         results[k] = taken(SharedRows(rows))
     assert results == {2: True, 9: False, None: False}

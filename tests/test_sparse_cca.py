@@ -251,7 +251,7 @@ def test_wide_views_by_products_are_those_by_covariances(tau, superblock, n_feat
     views = planted(n=40, widths=(700, 500), seed=2)
     options = {"n_features": n_features, "tau": tau, "superblock": superblock}
     model = RGCCA(2, **options)
-    assert model.takes_row_products(model.open_rows(views, None, None))
+    assert model.takes_row_products(model._open_rows(views, None, None))
     found = RGCCA(2, **options).fit(views)
     monkeypatch.setattr(BlockEstimator, "takes_row_products", lambda *_: False)
     expected = RGCCA(2, **options).fit(views)

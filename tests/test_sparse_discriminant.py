@@ -225,7 +225,7 @@ def test_wide_views_are_solved_by_products_of_the_rows():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(SparseDiscriminant, "takes_row_products", lambda *_: False)
             expected = clone(model).fit(wide, Y, weights)
-        assert model.takes_row_products(clone(model).open_rows(wide, Y, None))
+        assert model.takes_row_products(clone(model)._open_rows(wide, Y, None))
         assert getattr(found, "n_features_", 0) == getattr(expected, "n_features_", 0)
         np.testing.assert_allclose(
             found.predict_proba(wide), expected.predict_proba(wide), atol=1e-6

@@ -73,8 +73,8 @@ def test_a_path_has_the_solutions_of_the_problem(estimator, widths, n, reg):
         reg = {**reg, "v2": 0.5}
     model = clone(estimator).set_params(reg=reg).fit(views)
     other = clone(estimator).set_params(reg=reg)
-    rows = other.open_rows(views, None, None).in_row_space()
-    path = MatrixPath.of(other.posed(rows, other.statistic_of(rows)))
+    rows = other._open_rows(views, None, None).in_row_space()
+    path = MatrixPath.of(other.problem(rows, other.statistic_of(rows)))
     maps = path.lifted(path.solve(rows.reg, 4))
     assert_allclose(maps.values, model.eigenvalues_ - 1, rtol=1e-8)
     assert_allclose(maps.expected.mean, model.expected_correlations_, rtol=1e-8)
@@ -91,8 +91,8 @@ def test_a_path_of_labelled_rows_has_the_solutions_of_the_problem(estimator):
     views, y = planted()
     model = clone(estimator).set_params(reg=0.3).fit(views, y)
     other = clone(estimator).set_params(reg=0.3)
-    rows = other.open_rows(views, y, None)
-    path = MatrixPath.of(other.posed(rows, other.statistic_of(rows)))
+    rows = other._open_rows(views, y, None)
+    path = MatrixPath.of(other.problem(rows, other.statistic_of(rows)))
     maps = path.solve(rows.reg, 3)
     assert_allclose(maps.values, model.eigenvalues_ - 1, rtol=1e-8)
     assert_allclose(maps.expected.mean, model.expected_correlations_, rtol=1e-6)
@@ -102,8 +102,8 @@ def test_a_path_of_labelled_rows_has_the_solutions_of_the_problem(estimator):
 def test_a_path_of_features_has_the_solutions_of_the_problem(approximation):
     views, _ = planted()
     model = KCCA(approximation=approximation, n_landmarks=60, random_state=0)
-    rows = model.open_rows(views, None, None)
-    problem = model.posed(rows, model.statistic_of(rows))
+    rows = model._open_rows(views, None, None)
+    problem = model.problem(rows, model.statistic_of(rows))
     reg = dict.fromkeys(views.names, 0.1)
     found = MatrixPath.of(problem).solve(reg, 4)
     assert_allclose(found.values, replace(problem, rows=replace(rows, reg=reg)).solve(4).values)
@@ -123,8 +123,8 @@ def test_a_path_of_features_has_the_solutions_of_the_problem(approximation):
 )
 def test_fewer_components_are_the_first_of_all(estimator, widths, n, reg):
     views, y = planted(n, widths)
-    rows = estimator.open_rows(views, y if estimator.requires.labels else None, None)
-    problem = estimator.posed(rows.in_row_space(), estimator.statistic_of(rows.in_row_space()))
+    rows = estimator._open_rows(views, y if estimator.requires.labels else None, None)
+    problem = estimator.problem(rows.in_row_space(), estimator.statistic_of(rows.in_row_space()))
     reg = dict.fromkeys(views.names, reg)
     for solve in (
         MatrixPath.of(problem).solve,

@@ -202,5 +202,5 @@ class LinearEstimator(MultiViewEstimator):
     def _keep(self, maps: Maps) -> None:
         """Set the fitted attributes."""
         self.__dict__.update(maps.attributes())
-        if getattr(self, "power", 0):
+        if self.power:
             self.maps_.factors(np.dtype(np.float64))  # refused here, not at the first scores

@@ -28,6 +28,7 @@ class ProjectsRows:
 
     confounds: str | None = None  # the view that is removed from the others
     missing: str = "error"  # what to do with missing cells
+    power: float = 0.0  # of the eigenvalues that scores are multiplied by
     n_components_: int
     weights_: dict[str, Any]
     means_: dict[str, Any]
@@ -54,7 +55,7 @@ class ProjectsRows:
             self.weights_,
             self.means_,
             eigenvalues=getattr(self, "eigenvalues_", None),
-            power=getattr(self, "power", 0.0),
+            power=self.power,
             expected=expected,
             regression=regression,
             precisions=getattr(self, "precisions_", None),

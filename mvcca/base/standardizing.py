@@ -16,9 +16,14 @@ from mvcca.base.tuned_fits import setting_by_view
 from mvcca.base.unit_checks import takes_scale
 from mvcca.machine.memory import WIDE
 from mvcca.model_selection import AUTOMATIC, SEARCHED, searched
-from mvcca.problem import SHRINKAGES, Problem, Rows
-from mvcca.problem.units import Asked, Standardized, units_of_covariances, units_of_rows
-from mvcca.statistics import Moments, PairMoments
+from mvcca.problem import SHRINKAGES, Rows
+from mvcca.problem.units import (
+    Asked,
+    Standardized,
+    units_of_covariances,
+    units_of_rows,
+    units_told,
+)
 
 STANDARDIZED: Mapping[str, Any] = {"scale": AUTOMATIC}  # `automatic` of an estimator that does
 
@@ -33,8 +38,11 @@ def open_units(estimator: Any, rows: Rows, batch: bool) -> Rows:
     asked = _asked(estimator, rows.views.names)
     if estimator.scale == SEARCHED and estimator.reg != SEARCHED:
         _check_ridge(estimator, asked)
-    if any(asked.values()) and (batch or _statistic_tells(estimator, rows)):
-        return rows.read(units=None)
+    if not any(asked.values()):
+        estimator.scale_ = dict.fromkeys(asked, False)
+        return rows
+    if batch or _statistic_tells(estimator, rows):
+        return rows.read(units=None, asked=asked)
     return with_units(estimator, rows, asked)
 
 
@@ -67,27 +75,6 @@ def column_factors(estimator: Any, rows: Rows) -> dict[str, np.ndarray | None]:
     return {n: units[n].factors if n in units else None for n in rows.views.names}
 
 
-def in_units(
-    estimator: Any, problem: Problem, covariances: Mapping[str, np.ndarray] | None = None
-) -> Problem:
-    """The same problem in units, by the deviations that it tells itself, as of a part of the rows.
-
-    Which views are standardized is decided here only if it is not known yet. `covariances` are
-    those of the rows of each view, where the constraint of the problem is made of something else.
-    """
-    rows, about, known = problem.rows, problem.about, problem.rows.reading.units
-    tells = about.covariance is not None or covariances is not None
-    if known is not None and not (known and tells):
-        return problem
-    own = problem.blocks()[1] if covariances is None else covariances
-    within = {name: B for name, B in own.items() if name in about.means}
-    if isinstance(about.pairs, Moments | PairMoments):
-        counts = about.pairs.objects_by_view()
-    else:
-        counts = {name: float(rows.sample_weight_of(name).sum()) for name in within}
-    return replace(problem, rows=in_told_units(estimator, rows, about.means, within, counts))
-
-
 def in_told_units(
     estimator: Any,
     rows: Rows,
@@ -96,22 +83,22 @@ def in_told_units(
     counts: Mapping[str, float],
 ) -> Rows:
     """Rows with the units that means and covariances of so many rows tell, as of a part of them."""
-    known = rows.reading.units
-    narrow = [name for name in within if name not in rows.reading.bases]
-    if known is not None:
-        asked: Asked = {name: True for name in narrow if name in known}
-        return rows.read(units={**known, **units_of_covariances(asked, means, within, counts)})
-    asked = _asked(estimator, tuple(means))
-    own = {name: asked.get(name, False) for name in narrow}
-    units = units_of_covariances(own, means, within, counts)
+    units = units_told(rows, means, within, counts)
+    note_units(estimator, rows, units)
+    return rows.read(units=units)
+
+
+def note_units(estimator: Any, rows: Rows, units: Mapping[str, Standardized]) -> None:
+    """Note which views are standardized, if the statistic of the rows was to tell it."""
+    if rows.reading.units is not None:
+        return
     if units and estimator.reg in SHRINKAGES:
         raise ValueError(
             f'reg="{estimator.reg}" of standardized columns, as of view {next(iter(units))!r}, '
             "looks at all rows twice: use fit with rows in memory, give reg a number, or set "
             "scale=False."
         )
-    estimator.scale_ = {name: name in units for name in asked}
-    return rows.read(units=units)
+    estimator.scale_ = {name: name in units for name in rows.reading.asked}
 
 
 def _asked(estimator: Any, names: tuple[str, ...]) -> Asked:

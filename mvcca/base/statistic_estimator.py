@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
-from mvcca.base.inputs import open_again, open_fit, paired_objects
+from mvcca.base.estimator import LinearEstimator, all_or_nothing
+from mvcca.base.inputs import open_fit, paired_objects
 from mvcca.base.label_checks import check_shared_labels
-from mvcca.base.standardizing import in_units, open_units
+from mvcca.base.standardizing import note_units, open_units
 from mvcca.base.sums import (
     is_first_batch,
     leave_unsolved,
@@ -61,6 +61,9 @@ class StatisticEstimator(LinearEstimator):
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
     sums: ClassVar[tuple[type, ...]] = (Moments, PairMoments)  # kinds of that statistic
     draws_from_rows: ClassVar[bool] = False  # whether a method `draw` does, for its statistic
+    # Whether a fit with fewer components is the first components of a fit with more, although it is
+    # more than the solution of its problem.
+    nests_components: ClassVar[bool] = False
     question_goal: Goal | None = None  # of folds, for which questions are solved one by one
     # What to do about views that are too large for matrices over their features or rows.
     _if_too_large: ClassVar[str] = (
@@ -118,37 +121,23 @@ class StatisticEstimator(LinearEstimator):
             ranks = dict.fromkeys(rows.reading.bases, KnownRank(why="confounds explain some of it"))
         return Problem(rows, about, ranks=ranks)
 
-    def posed(self, rows: Rows, statistic: Any) -> Problem:
-        """The problem of a sum of statistics, over the rows of `solved_views`, in its units."""
-        return in_units(self, self.problem(rows, statistic))
-
-    def solved_views(self, views: Views) -> Views:
-        """The rows whose maps solve the problem; by default the views themselves."""
-        return views
-
     @property
     def keeps_solutions(self) -> bool:
-        """Whether the maps of a fit are the solution of its problem, for any ridge."""
-        return type(self).learn is StatisticEstimator.learn
+        """Whether a fit is the solution of its problem, for any ridge, and scored as such."""
+        own, base = type(self), StatisticEstimator
+        return own._learn is base._learn and own.score is base.score
 
-    @property
-    def scores_correlations(self) -> bool:
-        """Whether `score` is the mean correlation, for which moments of new rows suffice."""
-        return type(self).score is MultiViewEstimator.score
-
-    def nests_components(self) -> bool:
-        """Whether a fit with fewer components is the first components of a fit with more."""
-        return self.keeps_solutions
-
-    def learn(self, rows: Rows, statistic: Any) -> None:
+    def _learn(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes.
 
         Of batches, rows are one of each view that stands for all of it, without labels.
         """
-        problem = self.posed(rows, statistic)
+        problem = self.problem(rows, statistic)
+        note_units(self, rows, problem.units)
         maps = problem.solve(rows.n_components, patterns=hasattr(self, "predict"))
         self._keep(maps.checked(rows.n_components))
-        keep_questions(self, problem)
+        if self.question_goal is not None:
+            keep_questions(self, problem)
         if rows.views.is_lazy:
             warn_of_unlike_lazy_views(self, rows, problem)
 
@@ -183,9 +172,9 @@ class StatisticEstimator(LinearEstimator):
             labels are required and missing, or all the same.
         """
         self._validate_params()
-        if hasattr(self, "search_space") and searched(self):
+        if searched(self) and hasattr(self, "search_space"):
             return fit_searched(self, X, y, sample_weight)
-        rows = self.open_rows(X, y, sample_weight)
+        rows = self._open_rows(X, y, sample_weight)
         self._learn_rows(replace(rows, needs_many=self.requires.many_rows))
         self._statistic = None
         if searched(self):
@@ -232,7 +221,7 @@ class StatisticEstimator(LinearEstimator):
                 "values."
             )
         first, pending = is_first_batch(self), self.__dict__.pop("_pending", None)
-        rows = self.open_rows(X, y, sample_weight, batch=True)
+        rows = self._open_rows(X, y, sample_weight, batch=True)
         if len(rows.views) == 0:  # nothing to add
             if first:
                 self._unsolved = "no row so far counts: it needs weight, and two views to pair."
@@ -328,13 +317,12 @@ class StatisticEstimator(LinearEstimator):
             )
         return self._statistic
 
-    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights, labels and ridge: all of them, or a batch to add."""
         reset = not batch or self._statistic is None
         judged = True if searched(self) and self.cv_goal == "class" else None
         opened = open_fit(self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch)
-        reading = Reading(center=self.center)
-        rows = replace(opened, n_components=self.n_components, reading=reading)
+        rows = replace(opened, n_components=self.n_components, reading=_reading(self))
         if isinstance(self.reg, str):
             _check_reg(self, batch)
         if not self.requires.labels and not rows.views.is_paired:
@@ -353,10 +341,6 @@ class StatisticEstimator(LinearEstimator):
         if opened.labels is not None and not batch:  # a later batch may bring those in common
             check_shared_labels(opened.labels)
         return rows
-
-    def open_again(self, X: Any, y: Any) -> Views:
-        """Check what `fit` takes, against the fitted views."""
-        return open_again(self, X, y)
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""
@@ -395,7 +379,7 @@ class StatisticEstimator(LinearEstimator):
         if is_searched:
             tune(self, rows)
         else:
-            climb(self.in_basis(rows), lambda rows: self.learn(rows, self.statistic_of(rows)))
+            climb(rows, lambda rows: self._learn(rows, self.statistic_of(rows)))
 
     def _bytes_of_matrices(self, views: Views) -> float:
         """Memory that a fit needs beside the rows."""
@@ -405,20 +389,9 @@ class StatisticEstimator(LinearEstimator):
     def takes_products(self) -> bool:
         """Whether the problem is that of CCA, which needs no covariance matrices."""
         own, base = type(self), StatisticEstimator
-        methods = ("statistic_of", "problem", "learn")
+        methods = ("statistic_of", "problem", "_learn")
         of_cca = all(getattr(own, name) is getattr(base, name) for name in methods)
         return of_cca and self.confounds is None and self.missing == "error"
-
-    def in_basis(self, rows: Rows) -> Rows:
-        """The same rows in a basis that suffices for the method, to `climb` with."""
-        if self.missing != "error":  # rows with holes span no space, and are added up in float64
-            return rows.read(float32=False, decompose=False)
-        keeps_features = self.requires.features
-        return (rows if keeps_features else rows.in_row_space()).read(
-            # Differences of covariances, as of residuals, have fewer digits than each.
-            float32=not self.requires.float64 and self.confounds is None,
-            decompose=not keeps_features,
-        )
 
     def __sklearn_is_fitted__(self) -> bool:
         solve(self)
@@ -458,6 +431,20 @@ def _shrinkages_of_cells(estimator: StatisticEstimator, rows: Rows) -> dict[str,
     }
     empty = Shrunk(None, parts, {}, dict.fromkeys(parts, 0.0))
     return empty.shrinkages("oas", confounds=z)
+
+
+def _reading(estimator: StatisticEstimator) -> Reading:
+    """The basis and the precision that suffice for a method."""
+    asks, has_holes = estimator.requires, estimator.missing != "error"
+    # Rows with holes span no space, and are added up in float64. Differences of covariances, as of
+    # residuals, have fewer digits than each.
+    in_any_basis = not (has_holes or asks.features)
+    return Reading(
+        center=estimator.center,
+        float32=not (has_holes or asks.float64 or estimator.confounds is not None),
+        decompose=in_any_basis,
+        in_row_space=in_any_basis,
+    )
 
 
 def _check_reg(estimator: StatisticEstimator, batch: bool) -> None:

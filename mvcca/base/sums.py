@@ -102,7 +102,7 @@ def solution_of(estimator: Any, rows: Rows, parameters: dict[str, Any]) -> dict[
             options = model.reg, model.center, model.confounds
             rows = replace(rows, reg=statistic.shrinkages(*options))
         statistic = statistic.inner
-    model.learn(rows, statistic)
+    model._learn(rows, statistic)
     found = {n: v for n, v in vars(model).items() if n not in before or v is not before[n]}
     return found | {"_solved": tuple(found)}
 

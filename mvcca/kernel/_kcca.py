@@ -239,6 +239,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     sums: ClassVar = ()  # features are drawn from rows
     draws_from_rows = True  # landmarks and the median
+    nests_components = True
     # What "auto" of gamma is depends on the kernel.
     automatic: ClassVar[Mapping[str, Any]] = {"gamma": AUTOMATIC, **STANDARDIZED}
 
@@ -311,9 +312,9 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         """
         return super().partial_fit(X, y, sample_weight)
 
-    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights, labels and ridge."""
-        rows = super().open_rows(X, y, sample_weight, batch=batch)
+        rows = super()._open_rows(X, y, sample_weight, batch=batch)
         is_first = not batch or self._statistic is None
         self._n_before = 0.0 if is_first else self._statistic.n_objects
         if is_first and len(rows.views):
@@ -368,34 +369,32 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         sample = accumulate(sample_of, sample_of(none, None), views, weights)
         return HeldOut(total, n_objects, sample)
 
-    def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+    def problem(self, rows: Rows, statistic: HeldOut) -> Problem:
+        problem = self._problem_of(rows, statistic.total)
+        # What to expect of all components is wrong by as much here as of the leading ones alone.
+        assert problem.about.covariance is not None
+        between, within = problem.about.covariance
+        about = replace(
+            problem.about,
+            covariance=None,
+            pairs=problem.about.by_pair(),
+            features_of=partial(features_of, self.feature_maps_),
+        )
+        return replace(problem, about=about, between=between, within=within, is_joint=True)
+
+    def _problem_of(self, rows: Rows, moments: Moments | PairMoments) -> Problem:
+        """That of CCA of the features."""
         heights = (
             {} if rows.reading.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
         )
         ranks = {
             name: KnownRank(why=f"centred features of {height} rows have rank {height - 1} at most")
             for name, height in heights.items()
-            if height <= statistic.widths[name]
+            if height <= moments.widths[name]
         }
-        problem = super().problem(rows, statistic)
+        problem = super().problem(rows, moments)
         about = replace(problem.about, exactness=Exactness(of_features=True))
         return replace(problem, about=about, ranks=ranks)
-
-    def posed(self, rows: Rows, statistic: HeldOut) -> Problem:
-        problem = self.problem(rows, statistic.total)
-        # What to expect of all components is wrong by as much here as of the leading ones alone.
-        assert problem.about.covariance is not None
-        between, within = problem.about.covariance
-        about = replace(problem.about, covariance=None, pairs=problem.about.by_pair())
-        return replace(problem, about=about, between=between, within=within, is_joint=True)
-
-    def solved_views(self, views: Views) -> Views:
-        """Features of the rows."""
-        return features_of(self.feature_maps_, views)
-
-    def nests_components(self) -> bool:
-        """Whether a fit with fewer components is the first components of a fit with more."""
-        return True
 
     def _learn_rows(self, rows: Rows) -> None:
         if self.approximation is None and not searched(self):
@@ -405,11 +404,11 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
                 return
         super()._learn_rows(rows)
 
-    def learn(self, rows: Rows, statistic: HeldOut) -> None:
-        maps = self.problem(rows, statistic.total).solve(rows.n_components)
+    def _learn(self, rows: Rows, statistic: HeldOut) -> None:
+        maps = self._problem_of(rows, statistic.total).solve(rows.n_components)
         assert maps.values is not None
         with warnings.catch_warnings(action="ignore"):  # the same as of all rows
-            expected = statistic.expected(partial(self.problem, rows), len(maps.values))
+            expected = statistic.expected(partial(self._problem_of, rows), len(maps.values))
         maps = with_expected(maps, expected)
         assert maps.variances is not None
         # MVCCA of the features, and its weights as weights of the kernel values:

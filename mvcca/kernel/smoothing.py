@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator, cg, svds
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator, cg
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
@@ -143,16 +143,14 @@ def top_triplets(
     """Leading singular triplets of A Bᵀ, from products with A and B unless it is small itself."""
     n = A.shape[0]
     if n <= 10 * k:  # smaller than the basis that Lanczos would work in
-        U, sigma, Vt = lapack.svd((A @ B.T).toarray(), full_matrices=True)
-        return U[:, :k], sigma[:k], Vt[:k].T
+        U, sigma, V = lapack.top_singular((A @ B.T).toarray(), k)
+        return U[:, :k], sigma[:k], V[:, :k]
     start = check_random_state(random_state).standard_normal(n)
     product = aslinearoperator(A) @ aslinearoperator(B.T)
     try:
-        U, sigma, Vt = svds(product, k=k, v0=start)
+        return lapack.top_singular(product, k, start)
     except ArpackNoConvergence as error:
         raise ValueError(
             "The Lanczos iteration does not converge, because too many correlations are 1: the "
             "graph of neighbours falls apart. Raise n_neighbors or bandwidth."
         ) from error
-    order = np.argsort(-sigma)
-    return U[:, order], sigma[order], Vt[order].T

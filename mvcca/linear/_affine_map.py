@@ -112,6 +112,7 @@ class AffineMap(PredictingEstimator):
     (297, 32)
     """
 
+    nests_components = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "reg": [Interval(Real, 0, None, closed="left"), Mapping, StrOptions({SEARCHED})],
@@ -199,11 +200,10 @@ class AffineMap(PredictingEstimator):
         sources = [name for name in names if name != target]
         return {**reg_of_names(self.reg, sources), target: 0.0}
 
-    def in_basis(self, rows: Rows) -> Rows:
-        """The same rows in a basis that suffices for the method, to `climb` with."""
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+        rows = super()._open_rows(X, y, sample_weight, batch=batch)
         # Distances in the target's space count, which only an orthonormal basis keeps.
-        target = self._target_among(rows.views.names)
-        return rows.in_row_space(equilibrate={target: False})
+        return rows.read(equilibrate={self._target_among(rows.views.names): False})
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         target = views.names.index(self._target_among(views.names))
@@ -237,11 +237,7 @@ class AffineMap(PredictingEstimator):
     def _depends_on_units(self, name: str) -> bool:
         return super()._depends_on_units(name) or self.n_components is not None
 
-    def nests_components(self) -> bool:
-        """Whether a fit with fewer components is the first components of a fit with more."""
-        return True
-
-    def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
+    def _learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         problem = self.problem(rows, statistic)
         maps = problem.solve(self.n_components or max(statistic.widths.values()))
         assert maps.values is not None

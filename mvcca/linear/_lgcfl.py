@@ -165,7 +165,7 @@ class LGCFL(RescaledEstimator):
         sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
         return LabelStatistic(sums, rows.moments_of_each())
 
-    def learn(self, rows: Rows, statistic: LabelStatistic) -> None:
+    def _learn(self, rows: Rows, statistic: LabelStatistic) -> None:
         sums = statistic.sums
         check_label_vectors(sums)
         targets, means = _label_covariances(sums), sums.mean()

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.base.standardizing import in_units, open_units
+from mvcca.base.standardizing import open_units
 from mvcca.blocks import as_block
 from mvcca.linear.label_space import in_label_space, label_counts, label_means
 from mvcca.linear.label_statistic import LabelledRows, pairs_of, shared_rows
@@ -258,16 +258,17 @@ class MLCCA(LabelWeightedEstimator):
             ranks={} if self.n_neighbors else self._ranks_between(sums),
         )
 
-    def learn(self, rows: Rows, statistic: LabelledRows) -> None:
+    def _learn(self, rows: Rows, statistic: LabelledRows) -> None:
         if rows.labels is None:  # of batches: learn from all rows, as `fit` does
             rows = Rows(statistic.views, statistic.sample_weight, statistic.labels)
+            rows = rows.read(in_row_space=True)
             reg = self._ridges(rows, batch=False)
             rows = replace(rows, reg=reg, n_components=self.n_components)
             rows = open_units(self, rows, batch=False)
             self._check_labels(label_counts(rows))
             self._learn_rows(rows)
             return
-        super().learn(rows, statistic)
+        super()._learn(rows, statistic)
         if self._drawn is None:
             self.n_label_vectors_ = len(statistic.labels.distinct)
 
@@ -281,12 +282,12 @@ class MLCCA(LabelWeightedEstimator):
     def _learn_in_label_space(self, rows: Rows) -> None:
         sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
         turned = in_label_space(rows, sums)
-        problem = in_units(self, self._problem_of(*turned, shared_rows(rows)))
+        problem = self._problem_of(*turned, shared_rows(rows))
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
         self.n_label_vectors_ = len(rows.labels.distinct)
 
     def _ridges(self, rows: Rows, batch: bool) -> dict[str, float]:
-        return {} if batch else super()._ridges(rows, batch)  # see `learn`
+        return {} if batch else super()._ridges(rows, batch)  # see `_learn`
 
     def _validate_params(self) -> None:
         super()._validate_params()

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import Requirements
-from mvcca.base.standardizing import in_units
+from mvcca.base.standardizing import in_told_units, note_units
 from mvcca.linear.label_space import (
     in_label_space,
     in_solved_label_space,
@@ -241,12 +241,6 @@ class MVMLCCA(LabelWeightedEstimator):
         sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
         return LabelStatistic(sums, moments, pairs)
 
-    def posed(self, rows: Rows, statistic: LabelStatistic) -> Problem:
-        """The problem in its units, which are those of the rows if labels make the constraint."""
-        known = statistic.moments if self.within == "label" else {}
-        of_rows = {name: own.covariance() for name, own in known.items()}
-        return in_units(self, self.problem(rows, statistic), of_rows or None)
-
     def problem(self, rows: Rows, statistic: LabelStatistic) -> Problem:
         sums = statistic.sums
         if isinstance(sums, LabelSums):
@@ -264,11 +258,15 @@ class MVMLCCA(LabelWeightedEstimator):
             if rank <= n_features:
                 why = f"{name!r} has {n_features} features but only {rank} {kind}"
                 ranks[name] = ranks[name]._replace(why=why)
+        means = sums.mean()
         Sigma = {name: own.covariance() for name, own in statistic.moments.items()}
+        if of_labels and Sigma:  # the units are those of the rows
+            counts = {name: float(rows.sample_weight_of(name).sum()) for name in Sigma}
+            rows = in_told_units(self, rows, means, Sigma, counts)
         exactness = Exactness(about_zero=True, of_features=of_labels)
         return Problem(
             rows,
-            Estimate(sums.mean(), pairs=pairs_of(statistic.pairs), exactness=exactness),
+            Estimate(means, pairs=pairs_of(statistic.pairs), exactness=exactness),
             between=Psi,
             within=Psi if of_labels else Sigma,
             is_joint=of_labels and not callable(self.label_similarity),
@@ -285,18 +283,19 @@ class MVMLCCA(LabelWeightedEstimator):
     def _learn_in_label_space(self, rows: Rows) -> None:
         if self.within == "sample":
             turned = in_solved_label_space(rows)
-            self.learn(turned, self.statistic_of(turned))
+            self._learn(turned, self.statistic_of(turned))
             return
         statistic = self.statistic_of(rows)
         turned, sums = in_label_space(rows, statistic.sums)
-        self.learn(turned, replace(statistic, sums=sums))
+        self._learn(turned, replace(statistic, sums=sums))
 
-    def learn(self, rows: Rows, statistic: LabelStatistic) -> None:
+    def _learn(self, rows: Rows, statistic: LabelStatistic) -> None:
         if rows.labels is None:  # of batches, which may lack labels one by one
             counts = statistic.sums if isinstance(statistic.sums, LabelSums) else self._counts
             assert counts is not None
             self._check_labels(counts)
-        problem = self.posed(rows, statistic)
+        problem = self.problem(rows, statistic)
+        note_units(self, rows, problem.units)
         self._keep(problem.solve(rows.n_components).checked(rows.n_components))
         self.__dict__.pop("questions_", None)  # of an earlier fit; folds come later
         if isinstance(statistic.sums, LabelSums):

@@ -209,19 +209,22 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         most = min(len(rows.views) - 1, next(iter(rows.views.widths.values())))
         return Space({"n_components": tuple(Space.numbers_of_components(most))})
 
-    def in_basis(self, rows: Rows) -> Rows:
-        """The same rows in a basis that suffices for the method, to `climb` with."""
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+        rows = super()._open_rows(X, y, sample_weight, batch=batch)
         if self.missing != "error":
-            return super().in_basis(rows)
-        if rows.views.is_paired or not self.scale:  # else pairs of views have their own variances
+            return rows
+        return rows.read(
+            # Deflation divides by the variances of scores, which need float64; the SVD does not.
+            float32=self.algorithm == "svd",
+            decompose=False,
+            in_row_space=rows.views.is_paired or not self.scale,  # else pairs have own variances
             # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
-            rows = rows.in_row_space(equilibrate=self.scale)
-        # Deflation divides by the variances of scores, which need float64; the SVD does not.
-        return rows.read(float32=self.algorithm == "svd", decompose=False)
+            equilibrate=self.scale,
+        )
 
     def _learn_rows(self, rows: Rows) -> None:
         if not self._learn_by_products(rows):
-            climb(self.in_basis(rows), self._learn_narrow_or_wide)
+            climb(rows, self._learn_narrow_or_wide)
         if self._deflated_by("y") == "X" and rows.views.names == ("X", "y"):
             self._keep_training_scores(rows.views)
 
@@ -258,13 +261,14 @@ class PLS(TwoMatrixEstimator, RescaledEstimator):
         if self.algorithm == "svd" and rows.views.is_paired and all_wide:
             self._learn_wide(rows)
         else:
-            self.learn(rows, self.statistic_of(rows))
+            self._learn(rows, self.statistic_of(rows))
 
-    def nests_components(self) -> bool:
-        """Whether a fit with fewer components is the first components of a fit with more."""
+    @property
+    def nests_components(self) -> bool:  # type: ignore[override]
+        """A regression predicts by all of its components."""
         return self.algorithm != "regression"
 
-    def learn(self, rows: Rows, statistic: Any) -> None:
+    def _learn(self, rows: Rows, statistic: Any) -> None:
         about = Estimate.of(statistic, rows, center=self.center, columns=self._column_names)
         assert about.covariance is not None
         assert isinstance(about.covariance[0], np.ndarray)

@@ -139,12 +139,12 @@ class Procrustes(PredictingEstimator):
             return Space(has_prefixes=True)
         return Space({"n_components": tuple(Space.numbers_of_components(min(widths)))})
 
-    def in_basis(self, rows: Rows) -> Rows:
-        """The same rows in a basis that suffices for the method, to `climb` with."""
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+        rows = super()._open_rows(X, y, sample_weight, batch=batch)
         # Every direction is rotated, also those whose variance float32 products cannot resolve.
-        return rows.in_row_space(equilibrate=False).read(float32=False, decompose=False)
+        return rows.read(equilibrate=False, float32=False, decompose=False)
 
-    def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
+    def _learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         Sigma, columns = statistic.covariance(), column_slices(statistic.widths)
         variances = {name: np.diag(Sigma)[own] for name, own in columns.items()}
         for name, own in columns.items():

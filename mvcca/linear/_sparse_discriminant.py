@@ -200,6 +200,7 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
 
     requires = Requirements(views=(1, None), labels=True, float64=True, features=True)
     sums: ClassVar = (ClassMoments,)
+    nests_components = False  # what scores say of classes is of all components together
     response: ClassVar = CLASSES
 
     # ---- the fit ---------------------------------------------------------------------------------
@@ -232,9 +233,9 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
                 raise ValueError(f"Expected labels among classes, got {few(unknown.tolist())}.")
         return super().partial_fit(X, y, sample_weight)
 
-    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights and classes."""
-        rows = super().open_rows(X, y, sample_weight, batch=batch)
+        rows = super()._open_rows(X, y, sample_weight, batch=batch)
         if CLASSES in rows.views.names:
             raise ValueError(f"The name {CLASSES!r} is taken by the classes: rename that view.")
         if not rows.labels.distinct.are_sets:
@@ -252,10 +253,6 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
                     "of another view. Rows that do not correspond are Views.unpaired(views)."
                 )
         return rows
-
-    def nests_components(self) -> bool:
-        """False: what scores say of classes is of all components together."""
-        return False
 
     def statistic_of(self, rows: Rows) -> ClassMoments:
         """Moments of the views and of the indicators of the classes."""
@@ -293,7 +290,7 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
     def _one_count(self, posed: Posed, count: int) -> dict[str, Any]:
         return {"n_features": dict.fromkeys(posed.factors, count), "tau": self.tau}
 
-    def learn(self, rows: Rows, statistic: Any) -> None:
+    def _learn(self, rows: Rows, statistic: Any) -> None:
         """Find one component after the other, and what scores say of classes."""
         posed = self.posed_of(rows, statistic)
         found = self._learn_posed(rows, posed)

@@ -165,6 +165,7 @@ class BlockEstimator(RescaledEstimator):
 
     requires = Requirements(views=(2, None), float64=True, features=True)
     if_units_are_unlike = "Set scale=True"
+    nests_components = True
     n_features: Any = None
     tau: Any = 1.0
     l1: Any = None
@@ -187,7 +188,7 @@ class BlockEstimator(RescaledEstimator):
 
     # ---- the fit ---------------------------------------------------------------------------------
 
-    def learn(self, rows: Rows, statistic: Any) -> None:
+    def _learn(self, rows: Rows, statistic: Any) -> None:
         """Find one component after the other, and set the fitted attributes."""
         self._learn_posed(rows, self.posed_of(rows, statistic))
 
@@ -207,11 +208,11 @@ class BlockEstimator(RescaledEstimator):
     def _learn_rows(self, rows: Rows) -> None:
         if not self.takes_row_products(rows):
             check_memory(self, rows.views)
-        climb(self.in_basis(rows), self._learn_all)
+        climb(rows, self._learn_all)
 
     def _learn_all(self, rows: Rows) -> None:
         by_products = self.takes_row_products(rows)
-        self.learn(rows, None if by_products else self.statistic_of(rows))
+        self._learn(rows, None if by_products else self.statistic_of(rows))
 
     def takes_row_products(self, rows: Rows) -> bool:
         """Whether views are wider than long, and nothing needs covariances of all features."""
@@ -346,7 +347,7 @@ class BlockEstimator(RescaledEstimator):
 
     # ---- what is asked of the rows ---------------------------------------------------------------
 
-    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights."""
         for name in ("tau", "n_features", "n_components") if batch else ():
             if isinstance(value := getattr(self, name), str):
@@ -354,7 +355,7 @@ class BlockEstimator(RescaledEstimator):
                     f'{name}="{value}" looks at all rows at once: use fit, or give partial_fit '
                     "values."
                 )
-        return super().open_rows(X, y, sample_weight, batch=batch)
+        return super()._open_rows(X, y, sample_weight, batch=batch)
 
     def _accepted(self, views: Views, reset: bool) -> Views:
         if self.deflation == "pmd" and (len(views.without(self.confounds).names) > 2):
@@ -378,10 +379,6 @@ class BlockEstimator(RescaledEstimator):
 
     def _depends_on_units(self, name: str) -> bool:
         return not self.scale
-
-    def nests_components(self) -> bool:
-        """Whether a fit with fewer components is the first components of a fit with more."""
-        return True
 
     def _bytes_of_matrices(self, views: Views) -> float:
         return 24.0 * sum(views.widths.values()) ** 2  # scatter, covariance, and that in units

@@ -51,11 +51,11 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
 
     _drawn: DrawnLabelFeatures | None = None
     _counts: LabelSums | None = None  # until labels differ, which label features do not tell
-    keeps_solutions = True  # `learn` only adds notes
+    keeps_solutions = True  # `_learn` only adds notes
 
-    def open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
         """Checked rows with their weights, labels and ridge."""
-        rows = super().open_rows(X, y, sample_weight, batch=batch)
+        rows = super()._open_rows(X, y, sample_weight, batch=batch)
         if not batch:
             self._check_labels(label_counts(rows))
             if self.label_features is not None:  # which are drawn from the rows

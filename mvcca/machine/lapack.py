@@ -152,16 +152,20 @@ def svd(A: np.ndarray, full_matrices: bool = False) -> tuple[np.ndarray, np.ndar
         return linalg.svd(A, full_matrices=full_matrices, lapack_driver="gesvd")
 
 
-def top_singular(A: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def top_singular(
+    A: Any, k: int, start: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Leading singular triplets; through the smaller Gram matrix when few of many are wanted.
 
-    Of the others, it then gives the values, with half the digits.
+    Of the others, it then gives the values, with half the digits. The iteration for a linear
+    operator begins with `start`.
     """
     if isinstance(A, LinearOperator):
         # ARPACK finds all singular values but one; a fixed start makes fits reproducible, and a
         # random one is orthogonal to no singular vector.
         k = min(k, min(A.shape) - 1)
-        start = np.random.RandomState(0).standard_normal(min(A.shape))
+        if start is None:
+            start = np.random.RandomState(0).standard_normal(min(A.shape))
         left, values, right = svds(A, k, v0=start)
         return left[:, ::-1], values[::-1], right[::-1].T
     if min(A.shape) > 128 and 4 * k < min(A.shape):

@@ -25,7 +25,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from mvcca.blocks import is_mapping
+from mvcca.blocks import is_mapping, to_host
 from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.machine.warnings import warn
 from mvcca.model_selection.fold_statistics import Models, Parts, one_left_out
@@ -293,7 +293,7 @@ def _settings(estimator: Any, candidates: Sequence[Mapping[str, Any]]) -> list[_
 
 def _check_estimator(estimator: Any) -> None:
     name = type(estimator).__name__
-    if not all(hasattr(estimator, known) for known in ("open_rows", "statistic_of", "learn")):
+    if not hasattr(estimator, "statistic_of"):
         raise ValueError(
             f"FoldSearchCV solves from statistics that add, and {name} has none. Use GridSearchCV, "
             "or search the last step of a pipeline within it."
@@ -356,10 +356,14 @@ class _FitArguments:
         """Arguments of a scorer."""
         return (self.X,) if self.y is None else (self.X, self.y)
 
-    def checked_by(self, model: Any) -> Views:
-        """Views that fit those of a fitted model."""
-        views: Views = model.open_again(self.X, self.y)
-        return views
+    def views(self, model: Any) -> Views:
+        """The views that a model is fitted to, as it calls them."""
+        if holds_views(self.X):
+            return self.X
+        if model.requires.labels:
+            return as_views({"X": self.X})
+        y = self.y if np.ndim(self.y) == 2 else np.asarray(to_host(self.y))[:, None]
+        return as_views({"X": self.X, "y": y})
 
     def take(self, objects: np.ndarray) -> _FitArguments:
         """The same of some objects."""
@@ -372,7 +376,7 @@ class _FitArguments:
         """Rows that a model learns from, and the positions of their objects."""
         X, y, weights = self.X, self.y, self.sample_weight
         if not holds_views(X):
-            rows = model.open_rows(X, y, weights)
+            rows = model._open_rows(X, y, weights)
             return rows, np.arange(len(self)) if weights is None else np.flatnonzero(weights)
         if model.requires.labels and y is not None:
             y = LabelsByView.of(X, y)
@@ -380,7 +384,7 @@ class _FitArguments:
             check_same_rows("sample_weight", row_labels(weights), "the views", X.ids)
             weights = np.asarray(weights)
         numbered = X.with_ids(np.arange(1, len(X) + 1))  # those from 0 are lost by a selection
-        rows = model.open_rows(numbered, y, weights)
+        rows = model._open_rows(numbered, y, weights)
         return rows, np.asarray(rows.views.ids) - 1
 
 
@@ -411,8 +415,10 @@ class _TrainingPart:
     def learned(self, setting: _Setting) -> Any:
         """A model, learned from the statistic as by `fit`."""
         model = setting.of(self.opened)
-        reg = self._ridges(model)
-        model.learn(replace(self.rows, reg=reg, n_components=model.n_components), self.statistic)
+        reg, asked = self._ridges(model), self.rows.reading.asked
+        rows = replace(self.rows, reg=reg, n_components=model.n_components)
+        rows = rows.read(asked={n: model._depends_on_units(n) and own for n, own in asked.items()})
+        model._learn(rows, self.statistic)
         return model
 
     def each_learned(self, settings: list[_Setting]) -> Iterator[tuple[_Setting, Any]]:
@@ -420,7 +426,7 @@ class _TrainingPart:
         for alike in _grouped(settings, lambda own: own.params | {"n_components": None}):
             widest = max(alike, key=lambda own: own.params.get("n_components") or 0)
             model = self.learned(widest)
-            nests = model.nests_components()
+            nests = model.keeps_solutions or model.nests_components
             for setting in alike:
                 k = setting.params.get("n_components")
                 if setting is widest:
@@ -437,7 +443,7 @@ class _TrainingPart:
         """
         for problem in _grouped(settings, lambda own: own.params.get("sigma")):
             model = problem[0].of(self.opened)
-            path = MatrixPath.of(model.posed(self.rows, self.statistic), exact=True)
+            path = MatrixPath.of(model.problem(self.rows, self.statistic), exact=True)
             z = path.regression
             pairs = self.held_out if path.problem.between is None else ()
             pairs = pairs if z is None else z.residual(pairs)
@@ -545,7 +551,6 @@ class _CandidateEvaluation:
         # What the mean correlation of the scores of all rows needs is in their moments.
         self._asks_correlations = (
             isinstance(score, _PassthroughScorer)
-            and settings[0].unfitted.scores_correlations
             and data.sample_weight is None
             and not score_params
             and not any(ranking for own in settings for ranking in own.rankings.values())
@@ -575,7 +580,7 @@ class _CandidateEvaluation:
                 for split, seconds in enumerate(self._seconds)
             ]
 
-        climb(self._opened.in_basis(rows), score)
+        climb(rows, score)
 
     def _opened_in_other_units(self, first: _Setting) -> list[_Setting]:
         """Settings whose rows would be scaled in another way than those of the first.
@@ -589,7 +594,7 @@ class _CandidateEvaluation:
         ]
         if units_of is None or not others:
             return []
-        views = self.data.checked_by(self._opened)
+        views = self.data.views(self._opened)
         units = _as_lists(units_of(views))
         return [own for own in others if _as_lists(own.unfitted._exponents_of(views)) != units]
 
@@ -607,7 +612,7 @@ class _CandidateEvaluation:
             with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
                 model.fit(self.data.X, self.data.y, self.data.sample_weight)  # folds chose no ridge
         ranking = setting.rankings[candidate]
-        bank = bank_rows(self.data.checked_by(model)) if _corrects(ranking) else None
+        bank = bank_rows(self.data.views(model)) if _corrects(ranking) else None
         return setting.ranked_by(ranking, model, bank)
 
     def models(self) -> Models:
@@ -629,7 +634,7 @@ class _CandidateEvaluation:
                 if held_out is None and not isinstance(model, float):
                     held_out = self.data.take(test)
                 if bank is None and corrects:
-                    bank = bank_rows(self.data.take(train).checked_by(model))
+                    bank = bank_rows(self.data.take(train).views(model))
                 for candidate, ranking in setting.rankings.items():
                     yield candidate, (setting, ranking, model, bank, held_out)
                 start = time.perf_counter()
@@ -702,7 +707,7 @@ class _CandidateEvaluation:
                 part = _TrainingPart(opened, rows, opened.statistic_of(rows))
                 return list(part.each_learned(alike))
 
-            yield from climb(opened.in_basis(rows), learned)
+            yield from climb(rows, learned)
 
 
 def _as_lists(exponents: Mapping[str, np.ndarray]) -> dict[str, list[int]]:

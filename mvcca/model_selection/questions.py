@@ -177,7 +177,7 @@ class Questions:
             assert source is not None
             own_rows, statistic = source.parts[number]
             own_rows = replace(own_rows, reg=rows.reg, n_components=rows.n_components)
-            own = estimator.posed(own_rows, statistic)
+            own = estimator.problem(own_rows, statistic)
             gaussian = JointGaussian.of(own, maps, ridges).in_float32()
             shifts = {n: (own.about.means[n] - about.means[n]) @ W for n, W in maps.items()}
             parts.append(
@@ -390,8 +390,6 @@ def keep_questions(estimator: Any, problem: Problem, source: FromStatistic | Non
         if folds are to choose the ridge.
     """
     vars(estimator).pop("questions_", None)
-    if getattr(estimator, "question_goal", None) is None:
-        return
     if estimator.reg == SEARCHED and source is None:
         return  # folds come later
     if problem.between is not None and not problem.rows.views.seen.all():

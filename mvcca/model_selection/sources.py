@@ -112,7 +112,7 @@ class _OfRidges:
             yield from _values(
                 goal,
                 model[fold],
-                rankings_for(goal, model[fold][0].expected, self.power),
+                rankings_for(goal, model[fold][0].expected, self.estimator.power),
                 searches=goal == "class" and not is_fixed,  # weights do it for objects
                 most_components=None if is_fixed else self.most_components,
             )
@@ -121,11 +121,6 @@ class _OfRidges:
     def goals(self) -> tuple[Goal, ...]:
         """What is measured of every model."""
         return self.folds.goals(self.goal)
-
-    @property
-    def power(self) -> float:
-        """Of scores."""
-        return getattr(self.estimator, "power", 0.0)
 
     @property
     def n_components(self) -> int | None:
@@ -145,7 +140,7 @@ class _OfRidges:
         self, scores: Mapping[int, Scores], bank: Scores, maps: Maps
     ) -> dict[int, HeldOut]:
         return {
-            fold: (FoldScores.of(own, bank, maps, self.power), self.samples[fold])
+            fold: (FoldScores.of(own, bank, maps, self.estimator.power), self.samples[fold])
             for fold, own in scores.items()
         }
 
@@ -180,21 +175,17 @@ class FromStatistic(_OfRidges):
         part, ridges = self.models().index((left_out, left_out)), self._ridges(settings)
         try:
             own, statistic = self.parts[part]
-            problem = self.estimator.posed(own, self.recovered.get(part, statistic))
+            problem = self.estimator.problem(own, self.recovered.get(part, statistic))
             if problem.about.recovered is not None:
                 self.recovered[part] = problem.about.recovered
             path = MatrixPath.of(problem, known=self.reductions.setdefault(part, {}))
         except ValueError as error:  # more neighbours than rows, say
             raise naming_folds(error, self.folds, left_out) from error
         path.check(ridges)
-
-        def coordinates(views: Views) -> dict[str, np.ndarray]:
-            return path.coordinates(self.estimator.solved_views(views))
-
-        rows = {fold: coordinates(self.samples[fold].views) for fold in left_out}
+        rows = {fold: path.coordinates(self.samples[fold].views) for fold in left_out}
         bank: Scores = {}
         if "object" in self.goals:  # whose rankings it corrects
-            bank = bank_of_others(self.samples, left_out, coordinates)
+            bank = bank_of_others(self.samples, left_out, path.coordinates)
         for number, reg in enumerate(ridges):
             maps = path.solve(reg, self.n_components)
             found = {fold: _scores_of(own, maps) for fold, own in rows.items()}

@@ -257,7 +257,7 @@ def _solved(source: FromRefits, settings: Sequence[Setting]) -> Trials:
     all_components = {"n_components": None} if source.space.has_prefixes else {}
     model = source.model({**base, **all_components, "cv_goal": None})
     given = source.rows
-    rows = model.open_rows(given.views, given.labels, given.sample_weight)
+    rows = model._open_rows(given.views, given.labels, given.sample_weight)
     objects = np.asarray(rows.views.ids) - 1
     judged = source.judged
     if judged is not None:
@@ -278,10 +278,7 @@ def _solved(source: FromRefits, settings: Sequence[Setting]) -> Trials:
             if found.values:
                 return found
     more["most_components"] = most
-    return climb(
-        model.in_basis(rows),
-        lambda own: search(FromStatistic.of(model, own, *task, **more), settings),
-    )
+    return climb(rows, lambda own: search(FromStatistic.of(model, own, *task, **more), settings))
 
 
 def _keys(setting: Setting, changes: Iterable[Setting]) -> list[Key]:

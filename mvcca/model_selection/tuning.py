@@ -55,16 +55,14 @@ def tune(estimator: Any, rows: Rows) -> None:
         return replace(own, rows=rows, parts=replace(own.parts, rows=rows))
 
     def tried(rows: Rows, settings: Sequence[Setting]) -> Trials:
-        return climb(estimator.in_basis(rows), lambda own: search(source(own), settings))
+        return climb(rows, lambda own: search(source(own), settings))
 
     if rows.reading.units is None:
-        found = estimator.in_basis(rows)
-        rows = climb(found, lambda own: _with_units(estimator, rows, source(own)))
+        rows = climb(rows, lambda own: _with_units(estimator, rows, source(own)))
     known: Mapping[str, bool] = {}
     asked = set(rows.reading.units or {}) if "scale" in searched(estimator) else set()
     if len(asked) > 2 and rows.views.is_paired:
-        found = estimator.in_basis(rows)
-        related = asked & climb(found, lambda own: _related(estimator, source(own)))
+        related = asked & climb(rows, lambda own: _related(estimator, source(own)))
         if 1 < len(related) < len(asked):  # noise would decide on the units of other views
             others = _without(rows, asked - related)
             known = _choose_with_units(estimator, others, tried)[0].params["scale"]
@@ -74,12 +72,12 @@ def tune(estimator: Any, rows: Rows) -> None:
         own = source(rows)
         whole, statistic = own.parts.whole()
         whole = _with(choice, whole)
-        estimator.learn(whole, statistic)
+        estimator._learn(whole, statistic)
         _keep(choice, estimator)
         if asks_questions(estimator, whole.widths(), goal):
-            keep_questions(estimator, estimator.posed(whole, statistic), own)
+            keep_questions(estimator, estimator.problem(whole, statistic), own)
 
-    climb(estimator.in_basis(rows), learn)
+    climb(rows, learn)
     _keep(choice, estimator)
 
 
@@ -89,15 +87,15 @@ def _solve_questions(estimator: Any, choice: Choice, views: Views, y: Any, goal:
     def learn(rows: Rows) -> None:
         source = FromStatistic.of(model, rows, folds, goal)
         whole, statistic = source.parts.whole()
-        keep_questions(model, model.posed(whole, statistic), source)
+        keep_questions(model, model.problem(whole, statistic), source)
 
     model = clone(estimator)  # to open rows forgets what was fitted
     if choice.n_components is not None:  # of the shared space
         model.set_params(n_components=None)
-    rows = _with(choice, model.open_rows(views, y, None))
+    rows = _with(choice, model._open_rows(views, y, None))
     model.ranking_ = estimator.ranking_
     folds = InnerFolds.of(rows.views.without(estimator.confounds), rows.labels)
-    climb(model.in_basis(rows), learn)
+    climb(rows, learn)
     if hasattr(model, "questions_"):
         estimator.questions_ = model.questions_
 
@@ -147,13 +145,14 @@ def tune_by_products(estimator: Any, rows: Rows, learn: Callable[[Rows], bool]) 
 
 def _with_units(estimator: Any, rows: Rows, source: FromStatistic) -> Rows:
     """Rows with the units that the statistic of all of them tells."""
-    problem: Problem = estimator.posed(*source.parts.whole())
-    return rows.read(units=problem.rows.reading.units)
+    units = estimator.problem(*source.parts.whole()).units
+    estimator.scale_ = {name: name in units for name in rows.reading.asked}
+    return rows.read(units=units)
 
 
 def _related(estimator: Any, source: FromStatistic) -> set[str]:
     """Views beside which folds can tell the units of others."""
-    problem: Problem = estimator.posed(*source.parts.whole())
+    problem: Problem = estimator.problem(*source.parts.whole())
     return problem.related
 
 

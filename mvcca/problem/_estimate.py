@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -47,6 +47,8 @@ class Estimate:
         How exactly the matrices of the problem are known; by default as covariances of the rows.
     regression : Regression, optional
         The regression on confounds, of whose residuals this is said.
+    features_of : callable, optional
+        Makes of rows the features of which this is said, as of kernels.
     """
 
     means: Mapping[str, np.ndarray]
@@ -55,6 +57,7 @@ class Estimate:
     recovered: Recovered | None = None
     exactness: Exactness = OF_COVARIANCES
     regression: Regression | None = None
+    features_of: Callable[[Views], Views] | None = None
 
     @classmethod
     def of(

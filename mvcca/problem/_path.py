@@ -197,8 +197,9 @@ class MatrixPath:
         """Rows of each view in its axes, (n_rows, r), less what their confounds explain."""
         vectors = {name: self._vectors(name) for name in self.axes}
         origins = {name: np.zeros(len(V)) for name, V in vectors.items()}
-        recovered = self.problem.about.recovered
-        return rows_in(views, vectors, origins, recovered, self.regression)
+        about = self.problem.about
+        views = views if about.features_of is None else about.features_of(views)
+        return rows_in(views, vectors, origins, about.recovered, self.regression)
 
     def lifted(self, maps: Maps, *, patterns: bool = False) -> Maps:
         """Maps of the original features, from those that `solve` returns.

@@ -85,7 +85,7 @@ def climb(rows: Rows, learn: Callable[[Rows], T]) -> T:
     Parameters
     ----------
     rows : Rows
-        The rows, those of wide views in bases of their spans; their `Reading` says what is tried.
+        The rows; their `Reading` says what is tried.
     learn : callable
         Takes `Rows`; raises `DigitsLost` where their precision is too low.
 
@@ -94,6 +94,8 @@ def climb(rows: Rows, learn: Callable[[Rows], T]) -> T:
     DigitsLost
         If a correlation is above 1 in the best precision there is.
     """
+    if rows.reading.in_row_space:
+        rows = rows.in_row_space()
     views, decompose = rows.views, rows.reading.decompose
     again = partial(climb, learn=learn)
     dtypes = {block.dtype for block in views.blocks.values()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -31,6 +31,7 @@ from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem.directions import Directions, canonical_directions
 from mvcca.problem.expected import Spectrum, expected_moments
 from mvcca.problem.ridge import Shrinkage, ridge_in
+from mvcca.problem.units import units_told
 from mvcca.problem.whitener import (
     AnyWhitener,
     Bidiagonal,
@@ -176,11 +177,22 @@ class Problem:
                 maps = self.with_patterns(maps)
         return maps.lifted(rows.reading.bases) if lift and rows.reading.bases else maps
 
-    @property
+    @cached_property
     def units(self) -> dict[str, Standardized]:
-        """Units of the views that are posed in their features, and are to be standardized."""
-        known, bases = self.rows.reading.units or {}, self.rows.reading.bases
-        return {n: own for n, own in known.items() if n in self.about.means and n not in bases}
+        """Units of the views that are posed in their features, and are to be standardized.
+
+        Deviations are those that covariances of the rows tell, as of a part of all rows.
+        """
+        rows, about, known = self.rows, self.about, self.rows.reading.units
+        if known is None or (known and about.covariance is not None):
+            within = {name: B for name, B in self.blocks()[1].items() if name in about.means}
+            if isinstance(about.pairs, Moments | PairMoments):
+                counts = about.pairs.objects_by_view()
+            else:
+                counts = {name: float(rows.sample_weight_of(name).sum()) for name in within}
+            known = units_told(rows, about.means, within, counts)
+        bases = rows.reading.bases
+        return {n: own for n, own in known.items() if n in about.means and n not in bases}
 
     @property
     def related(self) -> set[str]:

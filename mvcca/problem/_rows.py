@@ -38,6 +38,8 @@ class Reading:
     units : mapping of str to Standardized, or None
         Units of the columns of views whose ridge is one on standardized columns. None if the
         statistic of all rows is to tell them.
+    asked : mapping of str to bool or "auto"
+        Which views that statistic is to standardize; "auto" if it decides that, too.
     center : bool
         Whether bases are those of centred rows.
     products : dtype
@@ -51,16 +53,23 @@ class Reading:
     decompose : bool
         Whether covariances of the views are inverted, in any basis, so that a view may be
         decomposed instead.
+    in_row_space : bool
+        Whether `climb` takes wide views in a basis of the span of their rows.
+    equilibrate : bool, mapping of str to bool, or None
+        See `Rows.in_row_space`.
     """
 
     bases: Mapping[str, Basis] = field(default_factory=dict)
     units: Mapping[str, Standardized] | None = field(default_factory=dict)
+    asked: Mapping[str, bool | str] = field(default_factory=dict)
     center: bool = True
     products: np.dtype = _FLOAT64
     dtype: np.dtype | None = None
     improvable: frozenset[str] = frozenset()
     float32: bool = True
     decompose: bool = True
+    in_row_space: bool = False
+    equilibrate: bool | Mapping[str, bool] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,14 +188,14 @@ class Rows:
             return self.reading.bases[name].ridged(B, ridge_in(reg, unit), share)
         return ridged(B, reg, unit)
 
-    def in_row_space(self, equilibrate: bool | Mapping[str, bool] | None = None) -> Self:
+    def in_row_space(self) -> Self:
         """The same rows, those of views with more features than rows in a basis of their span.
 
         Weights outside the span of the rows are worth nothing, with a ridge or without, and n x n
         statistics of n rows are smaller than d x d ones. Views without a ridge are equilibrated,
-        unless `equilibrate` says otherwise, for all views or for those it names.
+        unless ``reading.equilibrate`` says otherwise, for all views or for those it names.
         """
-        reg = dict(self.reg)
+        reg, equilibrate = dict(self.reg), self.reading.equilibrate
         if isinstance(equilibrate, bool):
             equilibrate = dict.fromkeys(self.views.names, equilibrate)
         reg |= {name: float(not scaled) for name, scaled in (equilibrate or {}).items()}

@@ -162,6 +162,26 @@ def _correlations(rows: Rows, name: str, chosen: np.ndarray) -> np.ndarray:
 # ---- of a statistic ------------------------------------------------------------------------------
 
 
+def units_told(
+    rows: Rows,
+    means: Mapping[str, np.ndarray],
+    within: Mapping[str, np.ndarray],
+    counts: Mapping[str, float],
+) -> dict[str, Standardized]:
+    """Units of rows by means and covariances of so many rows, as of a part of them.
+
+    Which views are standardized is decided here only if it is not known yet. Views in a basis keep
+    their units.
+    """
+    known, narrow = rows.reading.units, [n for n in within if n not in rows.reading.bases]
+    asked: Asked
+    if known is None:
+        asked = {name: rows.reading.asked.get(name, False) for name in narrow}
+    else:
+        asked = {name: True for name in narrow if name in known}
+    return {**(known or {}), **units_of_covariances(asked, means, within, counts)}
+
+
 def units_of_covariances(
     asked: Asked,
     means: Mapping[str, np.ndarray],
