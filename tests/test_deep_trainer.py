@@ -21,7 +21,7 @@ from mvcca import Views, config_context  # noqa: E402
 from mvcca.deep import DCCA, DSDCCA, L0CCA, EncoderCCA, SoftCCA  # noqa: E402
 from mvcca.deep._training.figures import LossSums  # noqa: E402
 from mvcca.deep._training.rows import Batches, Sample  # noqa: E402
-from mvcca.deep.callbacks import Callback, EarlyStopping, Refinement, TotalCorrelation  # noqa: E402
+from mvcca.deep.callbacks import Callback, Refinement, ValidationScore  # noqa: E402
 from mvcca.deep.encoders import Encoders, mlp  # noqa: E402
 from mvcca.deep.layers import StochasticGates  # noqa: E402
 from mvcca.deep.objectives import TraceNormLoss  # noqa: E402
@@ -185,7 +185,7 @@ def test_validation_loss_is_of_all_rows_at_once_in_evaluation():
 
 
 def test_history_has_the_same_columns_for_every_epoch():
-    trainer = new_trainer(callbacks=[TotalCorrelation(2)])
+    trainer = new_trainer(callbacks=[ValidationScore("total_correlation")])
     trainer.train(views(), 3, views(50, seed=1))
     columns = ["epoch", "loss", "valid_loss", "valid_total_correlation", "learning_rate",
                "skipped", "seconds"]  # fmt: skip
@@ -206,7 +206,7 @@ def test_total_correlation_is_that_of_linear_cca_of_the_scores():
         left, right = model.transform(scores(trainer, valid)).values()
         found.append(total_correlation(left, right))
 
-    trainer = new_trainer(callbacks=[TotalCorrelation(2), Script(check)])
+    trainer = new_trainer(callbacks=[ValidationScore("total_correlation"), Script(check)])
     trainer.train(views(), 2, valid)
     assert [f["valid_total_correlation"] for f in trainer.history] == pytest.approx(found)
 
@@ -328,10 +328,12 @@ def test_without_validation_the_last_weights_stay():
 
 
 def test_early_stopping_ends_after_so_many_epochs_without_a_better_one():
-    trainer = new_trainer(Scripted([5, 3, 4, 4, 1, 9, 9, 9]), callbacks=[EarlyStopping(3)])
+    trainer = new_trainer(Scripted([5, 3, 4, 4, 1, 9, 9, 9]))
+    trainer.patience = 3
     trainer.train(views(), 8, views(50, seed=1))
     assert (trainer.epoch, trainer.best_epoch) == (8, 5)
-    trainer = new_trainer(Scripted([5, 3, 4, 4, 4, 1, 1, 1]), callbacks=[EarlyStopping(3)])
+    trainer = new_trainer(Scripted([5, 3, 4, 4, 4, 1, 1, 1]))
+    trainer.patience = 3
     trainer.train(views(), 8, views(50, seed=1))
     assert (trainer.epoch, trainer.best_epoch) == (5, 2)
 
@@ -364,7 +366,7 @@ def test_refinement_goes_back_three_times_with_a_tenth_of_the_rate_and_then_stop
 
 @pytest.mark.parametrize(
     "callback",
-    [EarlyStopping(3), Refinement(3), TotalCorrelation(1)],
+    [Refinement(3), ValidationScore("total_correlation")],
     ids=lambda c: type(c).__name__,
 )
 def test_what_needs_validation_rows_is_refused_without(callback):
@@ -392,7 +394,7 @@ def test_the_highest_value_of_a_measured_column_may_decide_the_best_epoch():
 
 
 def test_collapsed_networks_have_no_total_correlation():
-    trainer = new_trainer(callbacks=[TotalCorrelation(2)])
+    trainer = new_trainer(callbacks=[ValidationScore("total_correlation")])
     with torch.no_grad():
         trainer.encoders["image"][-2].weight.zero_()
     trainer.set_learning_rates([0.0])
@@ -435,7 +437,7 @@ INTERRUPTED = [(0, 1), (0, 3), (1, 6), (2, 6), (3, 3), (3, 6), (4, 6)]
 )
 def test_an_interrupted_fit_resumes_bit_for_bit(estimator, epoch, tmp_path):
     valid = views(60, seed=1)
-    measured = TotalCorrelation(2)
+    measured = ValidationScore("total_correlation")
     whole = small(estimator, callbacks=[measured]).fit(views(), X_val=valid)
     with config_context(checkpoint=tmp_path):
         with pytest.raises(KeyboardInterrupt):
@@ -470,7 +472,7 @@ def test_refinement_resumes_where_it_was_interrupted_among_other_callbacks(tmp_p
                 views(), X_val=views(50, seed=1)
             )
         resumed = copy.deepcopy(estimator).set_params(callbacks=[Callback(), Refinement(3, 2, 3)])
-        with config_context(progress=True):  # a callback more
+        with config_context(progress=True):
             resumed.fit(views(), X_val=views(50, seed=1))
     np.testing.assert_array_equal(
         resumed.history_["learning_rate"], whole.history_["learning_rate"]

@@ -31,8 +31,8 @@ _MOST_ROUNDING = 0.03  # of networks that compute in fewer bits
 Row = tuple[type, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]
 
 _PLAIN = (  # stored as the arguments of their constructors
-    objectives.TraceNormLoss, objectives.SoftHGRLoss, callbacks.EarlyStopping,
-    callbacks.Refinement, callbacks.TotalCorrelation, callbacks.ProgressLines,
+    objectives.TraceNormLoss, objectives.SoftHGRLoss, callbacks.Refinement,
+    callbacks.ValidationScore,
 )  # fmt: skip
 
 

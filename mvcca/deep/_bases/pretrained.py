@@ -14,11 +14,9 @@ from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
-from mvcca.deep.callbacks import ProgressLines
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import Standardize
 from mvcca.deep.trainer import Objective, encoded
-from mvcca.machine.config import get_config
 from mvcca.views.by_view import value_by_view
 
 
@@ -57,7 +55,8 @@ class Pretrained(DeepEstimator):
 
     def _stage(self, training: Training) -> Training:
         """The training of each stage."""
-        return replace(training, max_epochs=int(self.pretraining_epochs), monitor="valid_loss")
+        n_epochs = int(self.pretraining_epochs)
+        return replace(training, max_epochs=n_epochs, monitor="valid_loss", patience=None)
 
 
 def train_stage(
@@ -71,8 +70,8 @@ def train_stage(
     encoders = Encoders(networks or {name: nn.Identity() for name in rows.train.views.names})
     for name, layer in rows.inputs.items():
         encoders.standardize(name, layer)
-    callbacks = [ProgressLines(title)] if get_config().progress else []
-    stage.trainer(encoders, objective, callbacks).train(rows.train, stage.max_epochs, rows.valid)
+    trainer = replace(stage, title=title).trainer(encoders, objective)
+    trainer.train(rows.train, stage.max_epochs, rows.valid)
 
 
 @dataclass(frozen=True, eq=False)
