@@ -27,7 +27,7 @@ from torch import nn  # noqa: E402
 from mvcca import PerView, RetrievalIndex, config_context  # noqa: E402
 from mvcca.deep import DCCA, EncoderCCA  # noqa: E402
 from mvcca.deep.callbacks import Callback, Refinement, ValidationScore  # noqa: E402
-from mvcca.deep.objectives import SoftHGRLoss, TraceNormLoss  # noqa: E402
+from mvcca.deep.objectives import TraceNormLoss  # noqa: E402
 from mvcca.machine.archive import ModelFileError, read_archive, write_archive  # noqa: E402
 from mvcca.persistence import load, save  # noqa: E402
 
@@ -201,7 +201,7 @@ def test_callbacks_come_back_with_their_parameters(callback, path):
     assert vars(back) == vars(callback)
 
 
-@pytest.mark.parametrize("objective", [TraceNormLoss({"a": 0.1, "b": 1}), SoftHGRLoss()])
+@pytest.mark.parametrize("objective", [TraceNormLoss({"a": 0.1, "b": 1}), TraceNormLoss()])
 def test_plain_objectives_come_back(objective, path):
     back = there_and_back(EncoderCCA(objective=objective), path).objective
     assert_equal(back, objective)

@@ -65,7 +65,7 @@ from mvcca.deep._training.rows import Sample
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.functional import cosines
 from mvcca.deep.layers import CCALayer, DynamicallyScaledLinear, linear
-from mvcca.deep.objectives import Batch, RankingLoss, TraceNormLoss
+from mvcca.deep.objectives import Batch, BoundLoss, TraceNormLoss, ranking_loss
 from mvcca.deep.samplers import Objects, ShuffledBatches
 from mvcca.deep.trainer import Trainer
 
@@ -127,8 +127,8 @@ def scaled(generator: torch.Generator) -> nn.Module:
 
 METHODS = {
     "dcca": Method(deep, TraceNormLoss, _RMSPROP, 750),
-    "ranking": Method(projected, RankingLoss),
-    "ccal": Method(deep, lambda: RankingLoss(layer=CCALayer(50))),
+    "ranking": Method(projected, lambda: BoundLoss(ranking_loss)),
+    "ccal": Method(deep, lambda: BoundLoss(ranking_loss, layer=CCALayer(50))),
     "msds": Method(wide, lambda: OneVersusMoreLoss("b", 4, 1.0, 0), _SGD, 100),
     "sam": Method(
         bounded,

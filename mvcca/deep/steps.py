@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mvcca.deep._losses.batch import summed
 from mvcca.deep.encoders import Encoders
+from mvcca.deep.objectives import Loss
 from mvcca.machine.on_access import on_access
 
 __all__ = ["descend", "parameter_groups"]
@@ -18,7 +19,6 @@ if not TYPE_CHECKING:  # it would hide misspelt names
     __getattr__ = on_access(__name__)
 
 Optimizer: TypeAlias = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
-Loss: TypeAlias = Tensor | Mapping[str, Tensor]
 
 
 def total(loss: Loss) -> Tensor:

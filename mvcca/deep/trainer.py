@@ -24,8 +24,9 @@ from mvcca.deep._training.figures import LossSums, figures_of
 from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_denormals
 from mvcca.deep._training.rows import Batches, Sample, as_array
 from mvcca.deep.encoders import Encoders, row_dtype, scores_of
+from mvcca.deep.objectives import Loss
 from mvcca.deep.samplers import Sampler
-from mvcca.deep.steps import Loss, Optimizer, descend, parameter_groups, total
+from mvcca.deep.steps import Optimizer, descend, parameter_groups, total
 from mvcca.machine.config import block_slices, get_config
 from mvcca.machine.deadline import tick
 from mvcca.machine.warnings import warn

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mvcca.deep.steps import Loss, total
+from mvcca.deep.objectives import Loss
+from mvcca.deep.steps import total
 
 _MOST = 4096  # steps whose losses are kept: each is a small block of the device's memory
 
