@@ -23,7 +23,8 @@ from mvcca.deep.encoders import (  # noqa: E402
     Encoders,
     mlp,
 )
-from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
+from mvcca.deep.samplers import Sample, ShuffledBatches  # noqa: E402
+from mvcca.views import Views  # noqa: E402
 
 
 def generator(seed=0):
@@ -545,8 +546,8 @@ def test_views_may_have_names_that_torch_keeps_for_itself():
 
 
 def epoch_of(sampler, n, seed=0):
-    objects = Objects({"image": n, "text": n})
-    batches = list(sampler(objects, np.random.default_rng(seed)))
+    sample = Sample(Views({"image": np.zeros((n, 2)), "text": np.zeros((n, 2))}))
+    batches = list(sampler(sample, np.random.default_rng(seed)))
     assert all(rows["image"] is rows["text"] for rows in batches)
     return [rows["text"] for rows in batches]
 

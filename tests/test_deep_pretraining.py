@@ -18,9 +18,9 @@ from mvcca import config_context  # noqa: E402
 from mvcca.deep import CMDN, CorrAE, CrossCorrAE  # noqa: E402
 from mvcca.deep._bases.pretrained import StageRows, divergence_of, train_stage  # noqa: E402
 from mvcca.deep._networks.rbm import RBM, JointInference  # noqa: E402
-from mvcca.deep._training.rows import Sample  # noqa: E402
 from mvcca.deep._training.training import Training  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
+from mvcca.deep.samplers import Sample  # noqa: E402
 from mvcca.views import Views  # noqa: E402
 
 SMALL = {"max_epochs": 2, "batch_size": 30, "random_state": 0}

@@ -15,12 +15,12 @@ from deep_estimators import Interrupt, assert_equal_scores, small  # noqa: E402
 
 from mvcca import CCA, Views, config_context, evaluate_retrieval, load, save  # noqa: E402
 from mvcca.deep import CCAL, CLIP, DCCA, LearnedRanking, TwoBranch  # noqa: E402
-from mvcca.deep._training.rows import Sample  # noqa: E402
 from mvcca.deep._training.start import held_out, linear_start  # noqa: E402
 from mvcca.deep._training.training import Training  # noqa: E402
 from mvcca.deep.callbacks import Refinement  # noqa: E402
 from mvcca.deep.encoders import Standardize, mlp  # noqa: E402
 from mvcca.deep.objectives import Batch  # noqa: E402
+from mvcca.deep.samplers import Sample  # noqa: E402
 
 TINY = {"hidden_layer_sizes": (4,), "batch_size": 60, "random_state": 0}
 UNTRAINED = pytest.mark.filterwarnings("ignore:.*networks are not trained:UserWarning")

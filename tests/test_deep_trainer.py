@@ -19,14 +19,13 @@ from torch import nn  # noqa: E402
 
 from mvcca import Views, config_context  # noqa: E402
 from mvcca.deep import DCCA, DSDCCA, L0CCA, EncoderCCA, SoftCCA  # noqa: E402
-from mvcca.deep._training.figures import LossSums  # noqa: E402
-from mvcca.deep._training.rows import Batches, Sample  # noqa: E402
+from mvcca.deep._training.rows import Batches  # noqa: E402
 from mvcca.deep.callbacks import Callback, Refinement, ValidationScore  # noqa: E402
 from mvcca.deep.encoders import Encoders, mlp  # noqa: E402
 from mvcca.deep.layers import StochasticGates  # noqa: E402
 from mvcca.deep.objectives import TraceNormLoss  # noqa: E402
-from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
-from mvcca.deep.steps import descend, parameter_groups  # noqa: E402
+from mvcca.deep.samplers import Sample, ShuffledBatches  # noqa: E402
+from mvcca.deep.steps import descend, figures_of, mean_figures, parameter_groups  # noqa: E402
 from mvcca.deep.trainer import Trainer, encoded  # noqa: E402
 
 N = 120
@@ -105,7 +104,7 @@ def test_a_bare_torch_loop_takes_the_same_steps():
     optimizer = torch.optim.RMSprop(encoders.parameters(), lr=1e-2)
     rng, data = np.random.default_rng(0), views()
     for _ in range(2):
-        for rows in ShuffledBatches(40)(Objects(dict.fromkeys(data.names, N)), rng):
+        for rows in ShuffledBatches(40)(Sample(data), rng):
             batch = {name: torch.from_numpy(X[rows[name]]) for name, X in data.items()}
             optimizer.zero_grad()
             distance(encoders(batch)).backward()
@@ -142,7 +141,7 @@ def test_rows_held_on_a_device_give_the_same_batches(monkeypatch):
     def drawn(rows):
         rng = np.random.default_rng(0)
         unequal = ({n: rng.permutation(N)[:30] for n in (p, q)} for _ in range(5))
-        equal = ShuffledBatches(40)(rows.objects, rng)
+        equal = ShuffledBatches(40)(rows.sample, rng)
         return list(rows.batches([*unequal, *equal], 1, 1))
 
     for ours, theirs in zip(drawn(held), drawn(plain), strict=True):
@@ -695,19 +694,19 @@ def test_a_step_on_a_gpu_without_finite_numbers_has_no_gradient(bad):
 
 
 def test_losses_are_added_up_at_the_end_as_one_by_one(monkeypatch):
-    monkeypatch.setattr("mvcca.deep._training.figures._MOST", 3)
-    sums, expected, buffer = LossSums(), {"loss": 0.0, "loss_a": 0.0, "loss_b": 0.0}, torch.ones(())
+    monkeypatch.setattr("mvcca.deep.steps._MOST", 3)
+    steps, expected, buffer = [], {"loss": 0.0, "loss_a": 0.0, "loss_b": 0.0}, torch.ones(())
     for number, value in enumerate(np.random.default_rng(0).random(8).astype(np.float32)):
         loss = torch.tensor(value) if number % 4 == 1 else {"a": torch.tensor(value), "b": buffer}
         is_finite = number != 4
-        sums.add(loss, torch.tensor(is_finite))
+        steps.append((torch.tensor(is_finite), figures_of(loss)))
         total = loss if number % 4 == 1 else torch.tensor(value) + buffer
         expected["loss"] += float(total) * is_finite
         if number % 4 != 1:
             expected["loss_a"] += float(value) * is_finite
             expected["loss_b"] += float(buffer) * is_finite
         buffer += 1  # terms may be buffers that change
-    means, n_steps, n_finite = sums.means()
+    means, n_steps, n_finite = mean_figures(steps)
     assert (n_steps, n_finite) == (8, 7)
     assert means == {name: total / 7 for name, total in expected.items()}
 

@@ -125,7 +125,7 @@ class ValidationScore(Callback):
     def on_train_begin(self, trainer: Trainer) -> None:
         """Refuse unpaired rows if a correlation is measured, which they do not have."""
         assert trainer.validation is not None
-        is_paired = trainer.rows.objects.paired and trainer.validation.objects.paired
+        is_paired = trainer.rows.views.is_paired and trainer.validation.views.is_paired
         if self.score == _CORRELATION and not is_paired:
             raise ValueError(
                 "The total correlation is that of paired rows, and these are unpaired. Monitor "

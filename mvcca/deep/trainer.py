@@ -20,13 +20,19 @@ from torch import Tensor, nn
 
 from mvcca.deep._losses.batch import Batch
 from mvcca.deep._training.checkpoint import Checkpoint
-from mvcca.deep._training.figures import LossSums, figures_of
 from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_denormals
-from mvcca.deep._training.rows import Batches, Sample, as_array
+from mvcca.deep._training.rows import Batches, as_array
 from mvcca.deep.encoders import Encoders, row_dtype, scores_of
 from mvcca.deep.objectives import Loss
-from mvcca.deep.samplers import Sampler
-from mvcca.deep.steps import Optimizer, descend, parameter_groups, total
+from mvcca.deep.samplers import Sample, Sampler
+from mvcca.deep.steps import (
+    Optimizer,
+    descend,
+    figures_of,
+    mean_figures,
+    parameter_groups,
+    total,
+)
 from mvcca.machine.config import block_slices, get_config
 from mvcca.machine.deadline import tick
 from mvcca.machine.warnings import warn
@@ -94,7 +100,7 @@ class Trainer:
     optimizer : callable
         Factory of an optimizer from a list of parameter groups, such as
         ``partial(torch.optim.RMSprop, lr=1e-3)``.
-    sampler : callable ``(objects, rng) -> iterator of {view: positions}``
+    sampler : callable ``(sample, rng) -> iterator of {view: positions}``
         Batches of an epoch; see `mvcca.deep.samplers`.
     learning_rates : mapping of str to float, optional
         Learning rate of the network of each view, instead of the one of the optimizer.
@@ -292,7 +298,7 @@ class Trainer:
             module.train()
         for callback in self.callbacks:
             callback.on_epoch_begin(self)
-        means, n_steps, n_finite = self._take_steps()
+        means, n_steps, n_finite = mean_figures(self._steps())
         figures = {"epoch": self.epoch, "loss": 0.0} | means
         succeeded = n_finite > 0 and n_steps - n_finite <= _MAX_SKIPPED
         if succeeded and self.validation is not None:
@@ -326,15 +332,15 @@ class Trainer:
         line = f"{title}epoch {self.epoch}/{self.last_epoch}  {'  '.join(values)}\n"
         sys.stderr.write(line)
 
-    def _take_steps(self) -> tuple[dict[str, float], int, int]:
-        """Step once per batch; return mean figures, and the numbers of all and of finite steps."""
-        chosen, taken = self.sampler(self.rows.objects, self.rng), LossSums()
+    def _steps(self) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+        """Step once per batch, and yield whether it was finite, and the figures of its loss."""
+        chosen = self.sampler(self.rows.sample, self.rng)
         for batch in self.rows.batches(chosen, self.epoch, self.planned_epochs):
             loss = self._loss(batch)
-            taken.add(loss, descend(self.optimizer, total(loss), self.device))
+            step = descend(self.optimizer, total(loss), self.device), figures_of(loss)
             for callback in self.callbacks:
                 callback.on_batch_end(self)
-        return taken.means()
+            yield step
 
     def _loss(self, batch: Batch) -> Loss:
         """The loss of a batch with the present networks."""

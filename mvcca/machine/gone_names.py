@@ -44,6 +44,7 @@ INSTEAD = {
     "mvcca.deep.objectives.StructureLoss": "deep.functional.structure_preserving",
     "mvcca.deep.objectives.WeightedSum": "deep.objectives.BoundLoss",
     "mvcca.deep.samplers.LabelPairs": "deep.samplers.ShuffledBatches",
+    "mvcca.deep.samplers.Objects": "deep.samplers.Sample",
     "mvcca.deep.steps.AdversarialStep": "deep.functional.reverse_gradient",
     "mvcca.deep.steps.Step": "Trainer(encoders, objective, optimizer, learning_rates=)",
     "mvcca.interop.alignment.Step": "AlignmentStep",

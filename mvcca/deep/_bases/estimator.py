@@ -35,13 +35,14 @@ from mvcca.blocks.checks import few
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.identity import identity
-from mvcca.deep._training.rows import Sample, as_array, few_rows, split
+from mvcca.deep._training.rows import as_array, few_rows, split
 from mvcca.deep._training.training import MONITORED, OPTIMIZERS, Training, TrainingState, history_of
 from mvcca.deep.auto import auto_setting
 from mvcca.deep.callbacks import Callback, ValidationScore, in_double
 from mvcca.deep.encoders import Encoders, takes_integers
 from mvcca.deep.endings import Ending, as_trained, ending_after, linear_cca
 from mvcca.deep.layers import Standardize
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.machine.config import block_slices
 from mvcca.machine.warnings import warn

@@ -13,11 +13,11 @@ from mvcca.base.parameters import at_least, one_of, parameter
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.rbm import RBM
-from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import Standardize
 from mvcca.deep.objectives import BoundLoss
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Objective, encoded
 from mvcca.views.by_view import value_by_view
 

@@ -18,12 +18,12 @@ from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._methods.corr_ae import correspondence_loss
 from mvcca.deep._networks.rbm import RBM, JointInference
 from mvcca.deep._training.host import check_memory
-from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.layers import Standardize, linear
 from mvcca.deep.objectives import BoundLoss, LabelLoss, targets_of
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Objective, Trainer
 
 Networks = Mapping[str, Any]  # sequences of layers, by view

@@ -16,12 +16,12 @@ from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
 from mvcca.deep._bases.pretrained import Pretrained, StageRows, divergence_of, train_stage
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.rbm import RBM
-from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.endings import Ending, as_trained
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.objectives import BoundLoss
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Objective, Trainer
 
 
