@@ -44,7 +44,7 @@ from mvcca import (  # noqa: E402
     save,
 )
 from mvcca.deep import SoftCCA  # noqa: E402
-from mvcca.deep.objectives import SoftHGRLoss  # noqa: E402
+from mvcca.deep.objectives import TraceNormLoss  # noqa: E402
 from mvcca.machine.archive import read_archive, write_archive  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
@@ -273,7 +273,7 @@ def test_partial_fit_continues_and_fails_whole(estimator):
 def storable(estimator):
     """The same, with an objective that files hold."""
     if "objective" in estimator.get_params():
-        return clone(estimator).set_params(objective=SoftHGRLoss())
+        return clone(estimator).set_params(objective=TraceNormLoss())
     return estimator
 
 

@@ -31,9 +31,9 @@ from mvcca.deep import (  # noqa: E402
     functional,
     objectives,
 )
-from mvcca.deep._methods.acmr import ACMRLoss  # noqa: E402
-from mvcca.deep._methods.ccl import CCLLoss  # noqa: E402
-from mvcca.deep._methods.cmdn import BimodalLoss  # noqa: E402
+from mvcca.deep._methods.acmr import acmr_loss as loss_of_acmr  # noqa: E402
+from mvcca.deep._methods.ccl import ccl_loss  # noqa: E402
+from mvcca.deep._methods.cmdn import bimodal_loss  # noqa: E402
 from mvcca.deep._methods.deep_sm import logits_of  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.encoders import WCNN, Encoders, WordCNN, WordCNNRNN  # noqa: E402
@@ -63,7 +63,7 @@ def planted(n=120, seed=0, noise=0.05, n_classes=3):
 class Noted(Callback):
     """Keeps the objective of a training."""
 
-    seen: list[objectives.RankingLoss]
+    seen: list[objectives.BoundLoss]
 
     def on_train_end(self, trainer):
         type(self).seen = [trainer.objective]
@@ -71,9 +71,10 @@ class Noted(Callback):
 
 def test_the_loss_of_ccal_is_that_of_its_layer():
     F, G = (torch.randn(20, 3, generator=torch.Generator().manual_seed(s)) for s in (0, 1))
-    loss = objectives.RankingLoss(0.4, symmetric=False, reduction="sum", layer=CCALayer(3))
+    options = {"margin": 0.4, "symmetric": False, "reduction": "sum"}
+    loss = objectives.BoundLoss(objectives.ranking_loss, **options, layer=CCALayer(3))
     X, Y = CCALayer(3)(F, G)
-    expected = functional.pairwise_ranking(X, Y, 0.4, symmetric=False, reduction="sum")
+    expected = functional.pairwise_ranking(X, Y, **options)
     torch.testing.assert_close(loss({"a": F, "b": G}, None), expected)
 
 
@@ -253,8 +254,14 @@ def test_deep_semantic_matching_learns_from_posteriors_that_round_to_0_and_1(set
 
 def acmr_loss(weights=(1.0, 1.0, 1.0)):
     g = torch.Generator().manual_seed(3)
-    modules = linear(3, 3, g).double(), linear(3, 2, g).double()
-    return ACMRLoss(TARGETS, *modules, weights, 0.5)
+    return objectives.BoundLoss(
+        loss_of_acmr,
+        labels=objectives.LabelLoss(TARGETS),
+        classifier=linear(3, 3, g).double(),
+        adversary=linear(3, 2, g).double(),
+        weights=weights,
+        margin=0.5,
+    )
 
 
 def test_the_terms_of_acmr_are_its_formulas():
@@ -303,7 +310,14 @@ def test_a_level_of_cmdn_reconstructs_all_views_and_labels_from_each_code():
     layers["q"].bias = layers["p"].bias
     decoders = {n: linear(2, rows.views[n].shape[1], g).double() for n in "pq"}
     classifier = linear(2, 3, g).double()
-    loss = BimodalLoss(TARGETS, layers, Encoders(decoders), classifier, 4.0)
+    loss = objectives.BoundLoss(
+        bimodal_loss,
+        labels=objectives.LabelLoss(TARGETS),
+        classifier=classifier,
+        decoders=Encoders(decoders),
+        layers=Encoders(layers),
+        weight=4.0,
+    )
     scores = {n: X.requires_grad_() for n, X in rows.views.items()}
     terms = loss(scores, rows)
     error, labels, n_features = 0.0, 0.0, sum(X.shape[1] for X in scores.values())
@@ -327,9 +341,9 @@ def test_a_level_of_cmdn_reconstructs_all_views_and_labels_from_each_code():
 def test_the_terms_of_ccl_are_its_formulas(activated):
     g, rows = torch.Generator().manual_seed(0), batch()
     classifiers = {n: linear(3, 3, g).double() for n in "pq"}
-    loss = CCLLoss(TARGETS, Encoders(classifiers), (2.0, 3.0), 1.5, activated)
+    labels = objectives.LabelLoss(TARGETS)
     scores = {n: normal(6, 3, seed=s) for s, n in enumerate("pq")}
-    terms = loss(scores, rows)
+    terms = ccl_loss(scores, rows, labels, Encoders(classifiers), (2.0, 3.0), 1.5, activated)
     f = {n: torch.sigmoid(F) if n in activated else F for n, F in scores.items()}
     inter = 0.0
     for i in range(6):
@@ -350,7 +364,7 @@ def test_classifiers_of_ccl_see_scores_before_their_sigmoid():
         torch.testing.assert_close(torch.sigmoid(before[name]), torch.from_numpy(scores))
     encoders = {"image": nn.Linear(8, 3), "text": nn.Sequential(nn.Linear(7, 3), nn.Sigmoid())}
     model = CCL(3, encoders=encoders, callbacks=[Inputs()], **SMALL).fit(views, y)
-    assert Inputs.activated == {"text"}
+    assert Inputs.activated == ["text"]
     torch.testing.assert_close(
         Inputs.seen["image"], torch.from_numpy(model.project(views, "encode")["image"])
     )
@@ -360,7 +374,7 @@ class Inputs(Callback):
     """Keeps what the objective sees of all rows."""
 
     seen: dict[str, torch.Tensor]
-    activated: frozenset[str]
+    activated: list[str]
 
     def on_train_end(self, trainer):
         rows = trainer.rows.take(trainer.rows.all())

@@ -17,7 +17,7 @@ from mvcca.deep.callbacks import ValidationScore  # noqa: E402
 from mvcca.deep.encoders import Encoders  # noqa: E402
 from mvcca.deep.endings import as_trained, linear_cca  # noqa: E402
 from mvcca.deep.layers import CCALayer  # noqa: E402
-from mvcca.deep.objectives import RankingLoss  # noqa: E402
+from mvcca.deep.objectives import BoundLoss, ranking_loss  # noqa: E402
 from mvcca.deep.samplers import ShuffledBatches  # noqa: E402
 from mvcca.deep.trainer import Trainer  # noqa: E402
 
@@ -33,7 +33,7 @@ TRAINED = {
 
 
 def layered(**options):
-    return RankingLoss(0.5, symmetric=False, reduction="mean", layer=CCALayer(3, **options))
+    return BoundLoss(ranking_loss, symmetric=False, layer=CCALayer(3, **options))
 
 
 def fitted(ending, objective=None, **parameters):
@@ -63,12 +63,12 @@ def test_scores_as_trained_are_the_networks_outputs():
 def test_the_projection_of_the_layer_is_the_one_it_stored():
     seen = []
 
-    class Kept(RankingLoss):
+    class Kept(BoundLoss):
         def __deepcopy__(self, memo):
             seen.append(layered(memory=0.5))
             return seen[-1]
 
-    objective = Kept(0.5, symmetric=False, reduction="mean", layer=CCALayer(3))
+    objective = Kept(ranking_loss, symmetric=False, layer=CCALayer(3))
     model = fitted("cca_layer", objective)
     layer = seen[-1].layer.eval()
     for view, (name, H) in enumerate(model.project(TEST, "encode").items()):
@@ -183,7 +183,7 @@ def test_objectives_without_a_layer_have_no_stored_projection():
         first, second = scores.values()
         return (first - second).square().mean()
 
-    with pytest.raises(ValueError, match=r"not a module that holds one.*RankingLoss"):
+    with pytest.raises(ValueError, match=r"not a module that holds one.*ranking_loss"):
         fitted("cca_layer", loss)
     with pytest.raises(ValueError, match="ending"):
         fitted("stored", loss)

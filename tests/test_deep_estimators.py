@@ -32,7 +32,8 @@ from mvcca.deep import (  # noqa: E402
     SoftCCA,
     SoftHGR,
 )
-from mvcca.deep.callbacks import Callback, TotalCorrelation  # noqa: E402
+from mvcca.deep.callbacks import Callback, ValidationScore  # noqa: E402
+from mvcca.deep.endings import linear_cca  # noqa: E402
 from mvcca.deep.layers import DynamicallyScaledLinear  # noqa: E402
 from mvcca.machine import devices  # noqa: E402
 from mvcca.measures import column_correlations  # noqa: E402
@@ -250,7 +251,8 @@ def test_the_correlation_that_is_monitored_is_that_of_the_model():
 
 
 def test_a_total_correlation_of_the_users_is_the_one_that_is_monitored():
-    model = clone(one_of_them).set_params(callbacks=[TotalCorrelation(1)], max_epochs=5)
+    measured = ValidationScore("total_correlation", linear_cca(1, 1e-4))
+    model = clone(one_of_them).set_params(callbacks=[measured], max_epochs=5)
     history = model.fit(blocks(), X_val=blocks(50, seed=1)).history_
     assert (history["valid_total_correlation"] <= 1).all()
     assert model.best_epoch_ == 1 + history["valid_total_correlation"].argmax()
@@ -266,7 +268,7 @@ def test_given_validation_rows_train_nothing():
 
 def test_patience_stops_and_wants_validation_rows():
     model = clone(one_of_them).set_params(patience=2, max_epochs=200, learning_rate=0.1)
-    with pytest.raises(ValueError, match=r"EarlyStopping needs validation rows.* X_val to fit, or"):
+    with pytest.raises(ValueError, match=r"patience needs validation rows.* X_val to fit, or"):
         model.fit(blocks())
     model.fit(blocks(), X_val=blocks(50, seed=3))
     assert len(model.history_["epoch"]) == model.best_epoch_ + 2 < 200

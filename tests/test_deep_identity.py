@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from mvcca.deep._training.identity import identity  # noqa: E402
-from mvcca.deep.objectives import SoftHGRLoss, TraceNormLoss, WeightedSum  # noqa: E402
+from mvcca.deep.objectives import BoundLoss, TraceNormLoss, ranking_loss  # noqa: E402
 
 FACTOR = 2.0
 middle = np.zeros(3000)
@@ -81,10 +81,9 @@ MAKERS = {  # each gives the same thing whenever it is called, and another than 
     "bare object without attributes": object,
     "loss": lambda: TraceNormLoss(1e-4),
     "loss of another ridge": lambda: TraceNormLoss(10.0),
-    "sum of losses": lambda: WeightedSum({"a": (1.0, TraceNormLoss()), "b": (2.0, SoftHGRLoss())}),
-    "sum with another weight": lambda: WeightedSum(
-        {"a": (1.0, TraceNormLoss()), "b": (3.0, SoftHGRLoss())}
-    ),
+    "loss with parts": lambda: BoundLoss(ranking_loss, margin=0.5, layer=nn.Linear(2, 2)),
+    "loss with another margin": lambda: BoundLoss(ranking_loss, margin=0.7, layer=nn.Linear(2, 2)),
+    "loss with another layer": lambda: BoundLoss(ranking_loss, margin=0.5, layer=nn.Linear(3, 2)),
     "layer": lambda: nn.Linear(2, 2),  # whose random numbers checkpoints hold
     "wider layer": lambda: nn.Linear(3, 2),
     "frozen layer": lambda: nn.Linear(2, 2).requires_grad_(False),

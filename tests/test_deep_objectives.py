@@ -16,13 +16,15 @@ from benchmarks.papers.capacity import n_parameters, widened  # noqa: E402
 from mvcca import CCA  # noqa: E402
 from mvcca.deep import functional, layers, objectives  # noqa: E402
 from mvcca.deep._losses.trace_norm import polar_by_products  # noqa: E402
-from mvcca.deep._methods.corrnet import CorrNetLoss  # noqa: E402
+from mvcca.deep._methods.corrnet import corrnet_loss  # noqa: E402
+from mvcca.deep._methods.soft_cca import soft_cca_loss, soft_hgr_loss  # noqa: E402
 from mvcca.deep.encoders import (  # noqa: E402
     DynamicEncoder,
     Encoders,
     mlp,
 )
-from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
+from mvcca.deep.samplers import Sample, ShuffledBatches  # noqa: E402
+from mvcca.views import Views  # noqa: E402
 
 
 def generator(seed=0):
@@ -222,7 +224,7 @@ def test_losses_of_three_views_are_sums_over_their_pairs():
     )
     torch.testing.assert_close(objectives.TraceNormLoss(reg)(three, batch(**three)), expected)
     expected = -sum(functional.soft_hgr(three[p], three[q]) for p, q in ("ab", "ac", "bc"))
-    torch.testing.assert_close(objectives.SoftHGRLoss()(three, batch(**three)), expected)
+    torch.testing.assert_close(soft_hgr_loss(three, batch(**three)), expected)
 
 
 # ---- the other objectives, from their formulas ---------------------------------------------------
@@ -289,8 +291,8 @@ def test_off_diagonal_is_the_sum_or_mean_of_absolute_values():
 
 def test_soft_cca_loss_is_its_formula():
     F, G = (H.detach() for H in scores(n=25))
-    loss = objectives.SoftCCALoss({"a": 3, "b": 3}, weight=2.0).double()
-    value = loss({"a": F, "b": G}, batch(a=F, b=G))
+    running = torch.nn.ModuleList(layers.RunningCovariance(3).double() for _ in "ab")
+    value = soft_cca_loss({"a": F, "b": G}, batch(a=F, b=G), running, 2.0, "sum")
     f, g = F.numpy(), G.numpy()
     expected = np.mean(np.sum((f - g) ** 2, axis=1)) / 2
     for H in (f, g):
@@ -326,9 +328,10 @@ def test_corrnet_loss_is_its_formula():
     linears = {"x": torch.nn.Linear(4, 2).double(), "y": torch.nn.Linear(3, 2).double()}
     for layer, w in zip(linears.values(), (wx, wy), strict=True):
         layer.weight.data, layer.bias.data = torch.tensor(w), torch.tensor(b)
-    loss = CorrNetLoss(linears, weight=2.0, sigmoid_output=True).double()
+    offsets = torch.nn.ParameterList(torch.zeros(d).double() for d in (4, 3))
     views = {"x": torch.tensor(x), "y": torch.tensor(y)}
-    value = loss({"x": torch.tensor(hx), "y": torch.tensor(hy)}, batch(**views))
+    hidden = {"x": torch.tensor(hx), "y": torch.tensor(hy)}
+    value = corrnet_loss(hidden, batch(**views), linears, offsets, torch.sigmoid, 2.0)
     assert value.item() == pytest.approx(expected, rel=1e-4)  # there is 1e-8 in a denominator
 
 
@@ -543,8 +546,8 @@ def test_views_may_have_names_that_torch_keeps_for_itself():
 
 
 def epoch_of(sampler, n, seed=0):
-    objects = Objects({"image": n, "text": n})
-    batches = list(sampler(objects, np.random.default_rng(seed)))
+    sample = Sample(Views({"image": np.zeros((n, 2)), "text": np.zeros((n, 2))}))
+    batches = list(sampler(sample, np.random.default_rng(seed)))
     assert all(rows["image"] is rows["text"] for rows in batches)
     return [rows["text"] for rows in batches]
 

@@ -16,11 +16,11 @@ from deep_estimators import Interrupt  # noqa: E402
 
 from mvcca import config_context  # noqa: E402
 from mvcca.deep import CMDN, CorrAE, CrossCorrAE  # noqa: E402
-from mvcca.deep._bases.pretrained import ContrastiveDivergence, StageRows, train_stage  # noqa: E402
+from mvcca.deep._bases.pretrained import StageRows, divergence_of, train_stage  # noqa: E402
 from mvcca.deep._networks.rbm import RBM, JointInference  # noqa: E402
-from mvcca.deep._training.rows import Sample  # noqa: E402
 from mvcca.deep._training.training import Training  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
+from mvcca.deep.samplers import Sample  # noqa: E402
 from mvcca.views import Views  # noqa: E402
 
 SMALL = {"max_epochs": 2, "batch_size": 30, "random_state": 0}
@@ -186,7 +186,7 @@ def test_a_joint_machine_infers_the_other_view():
     model = CMDN(pretraining_epochs=150, learning_rate=0.02, **SMALL)
     model.view_names_ = ("a", "b")
     stage = model._stage(Training.of(model, seeds=[0, 1, 2, 3]))
-    train_stage("joint", ContrastiveDivergence(joint), StageRows(sample, None), stage)
+    train_stage("joint", divergence_of(joint), StageRows(sample, None), stage)
     H = JointInference(joint, slice(0, 3))(bits)
     assert ((joint.mean(H)[:, 3:] > 0.5) == (bits < 0.5)).float().mean() > 0.95
 

@@ -21,7 +21,7 @@ from mvcca import CCA, Views  # noqa: E402
 from mvcca.datasets import make_nonlinear_views  # noqa: E402
 from mvcca.deep import DCCA  # noqa: E402
 from mvcca.deep.encoders import mlp  # noqa: E402
-from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
+from mvcca.deep.samplers import Sample, ShuffledBatches  # noqa: E402
 
 PAGE = Path(__file__).parents[1] / "docs" / "user_guide" / "deep.rst"
 SECTION = PAGE.read_text(encoding="utf-8").partition("Other training loops\n")[2]
@@ -62,8 +62,8 @@ def our_training(n_epochs: int, monkeypatch: Any) -> tuple[DCCA, list[np.ndarray
     """A fit that starts where the page's loops start, and the order of objects in every epoch."""
     orders: list[np.ndarray] = []
 
-    def noted(sampler: ShuffledBatches, objects: Objects, rng: np.random.Generator) -> Any:
-        batches = list(batches_of(sampler, objects, rng))
+    def noted(sampler: ShuffledBatches, sample: Sample, rng: np.random.Generator) -> Any:
+        batches = list(batches_of(sampler, sample, rng))
         orders.append(np.concatenate([next(iter(rows.values())) for rows in batches]))
         return iter(batches)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch import nn  # noqa: E402
 
 from mvcca import config_context, evaluate_retrieval, load, save  # noqa: E402
 from mvcca.deep import MSDS, SAM, CorrAE  # noqa: E402
-from mvcca.deep._methods.corr_ae import CorrespondenceLoss  # noqa: E402
+from mvcca.deep._methods.corr_ae import correspondence_loss as loss_of_codes  # noqa: E402
 from mvcca.deep._methods.msds import OneVersusMoreLoss  # noqa: E402
 from mvcca.deep._methods.sam import ScheduledMarginLoss  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
@@ -345,7 +346,10 @@ def correspondence_loss(ways, likelihood="gaussian", weight=0.3):
     widths = {"image": 4, "text": 3}
     torch.manual_seed(0)
     decoders = {(p, q): nn.Linear(2, widths[q]).double() for p, q in ways}
-    return CorrespondenceLoss(decoders, dict.fromkeys(widths, likelihood), weight), decoders
+    likelihoods = dict.fromkeys(widths, likelihood)
+    return partial(
+        loss_of_codes, ways=ways, decoders=decoders.values(), likelihood=likelihoods, weight=weight
+    ), decoders
 
 
 OWN = [("image", "image"), ("text", "text")]

@@ -15,12 +15,12 @@ from deep_estimators import Interrupt, assert_equal_scores, small  # noqa: E402
 
 from mvcca import CCA, Views, config_context, evaluate_retrieval, load, save  # noqa: E402
 from mvcca.deep import CCAL, CLIP, DCCA, LearnedRanking, TwoBranch  # noqa: E402
-from mvcca.deep._training.rows import Sample  # noqa: E402
 from mvcca.deep._training.start import held_out, linear_start  # noqa: E402
 from mvcca.deep._training.training import Training  # noqa: E402
 from mvcca.deep.callbacks import Refinement  # noqa: E402
 from mvcca.deep.encoders import Standardize, mlp  # noqa: E402
-from mvcca.deep.objectives import Batch, CLIPLoss  # noqa: E402
+from mvcca.deep.objectives import Batch  # noqa: E402
+from mvcca.deep.samplers import Sample  # noqa: E402
 
 TINY = {"hidden_layer_sizes": (4,), "batch_size": 60, "random_state": 0}
 UNTRAINED = pytest.mark.filterwarnings("ignore:.*networks are not trained:UserWarning")
@@ -256,7 +256,8 @@ def test_the_temperature_of_clip_is_trained_and_bounded():
     rng = torch.Generator().manual_seed(0)
     F, G = (torch.randn(20, 3, generator=rng) for _ in range(2))
     batch = Batch({}, torch.arange(20), 1, 1, {})
-    loss = CLIPLoss(0.5)
+    loss = small("CLIP", temperature=0.5)._objective(None, {}, None)
+    assert loss.no_weight_decay == ("log_scale",)
     S = torch.nn.functional.normalize(F) @ torch.nn.functional.normalize(G).T / 0.5
     own = torch.arange(20)
     entropy = torch.nn.functional.cross_entropy
@@ -266,7 +267,10 @@ def test_the_temperature_of_clip_is_trained_and_bounded():
     value.backward()
     assert loss.log_scale.grad != 0
     torch.testing.assert_close(
-        CLIPLoss(1e-9)({"a": F, "b": G}, batch), CLIPLoss(0.01)({"a": F, "b": G}, batch)
+        *(
+            small("CLIP", temperature=t)._objective(None, {}, None)({"a": F, "b": G}, batch)
+            for t in (1e-9, 0.01)
+        )
     )
     model = small("CLIP", n_components=3).fit(VIEWS)
     assert isinstance(model, CLIP)

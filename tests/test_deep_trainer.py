@@ -19,14 +19,13 @@ from torch import nn  # noqa: E402
 
 from mvcca import Views, config_context  # noqa: E402
 from mvcca.deep import DCCA, DSDCCA, L0CCA, EncoderCCA, SoftCCA  # noqa: E402
-from mvcca.deep._training.figures import LossSums  # noqa: E402
-from mvcca.deep._training.rows import Batches, Sample  # noqa: E402
-from mvcca.deep.callbacks import Callback, EarlyStopping, Refinement, TotalCorrelation  # noqa: E402
+from mvcca.deep._training.rows import Batches  # noqa: E402
+from mvcca.deep.callbacks import Callback, Refinement, ValidationScore  # noqa: E402
 from mvcca.deep.encoders import Encoders, mlp  # noqa: E402
 from mvcca.deep.layers import StochasticGates  # noqa: E402
 from mvcca.deep.objectives import TraceNormLoss  # noqa: E402
-from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
-from mvcca.deep.steps import descend, parameter_groups  # noqa: E402
+from mvcca.deep.samplers import Sample, ShuffledBatches  # noqa: E402
+from mvcca.deep.steps import descend, figures_of, mean_figures, parameter_groups  # noqa: E402
 from mvcca.deep.trainer import Trainer, encoded  # noqa: E402
 
 N = 120
@@ -105,7 +104,7 @@ def test_a_bare_torch_loop_takes_the_same_steps():
     optimizer = torch.optim.RMSprop(encoders.parameters(), lr=1e-2)
     rng, data = np.random.default_rng(0), views()
     for _ in range(2):
-        for rows in ShuffledBatches(40)(Objects(dict.fromkeys(data.names, N)), rng):
+        for rows in ShuffledBatches(40)(Sample(data), rng):
             batch = {name: torch.from_numpy(X[rows[name]]) for name, X in data.items()}
             optimizer.zero_grad()
             distance(encoders(batch)).backward()
@@ -142,7 +141,7 @@ def test_rows_held_on_a_device_give_the_same_batches(monkeypatch):
     def drawn(rows):
         rng = np.random.default_rng(0)
         unequal = ({n: rng.permutation(N)[:30] for n in (p, q)} for _ in range(5))
-        equal = ShuffledBatches(40)(rows.objects, rng)
+        equal = ShuffledBatches(40)(rows.sample, rng)
         return list(rows.batches([*unequal, *equal], 1, 1))
 
     for ours, theirs in zip(drawn(held), drawn(plain), strict=True):
@@ -185,7 +184,7 @@ def test_validation_loss_is_of_all_rows_at_once_in_evaluation():
 
 
 def test_history_has_the_same_columns_for_every_epoch():
-    trainer = new_trainer(callbacks=[TotalCorrelation(2)])
+    trainer = new_trainer(callbacks=[ValidationScore("total_correlation")])
     trainer.train(views(), 3, views(50, seed=1))
     columns = ["epoch", "loss", "valid_loss", "valid_total_correlation", "learning_rate",
                "skipped", "seconds"]  # fmt: skip
@@ -206,7 +205,7 @@ def test_total_correlation_is_that_of_linear_cca_of_the_scores():
         left, right = model.transform(scores(trainer, valid)).values()
         found.append(total_correlation(left, right))
 
-    trainer = new_trainer(callbacks=[TotalCorrelation(2), Script(check)])
+    trainer = new_trainer(callbacks=[ValidationScore("total_correlation"), Script(check)])
     trainer.train(views(), 2, valid)
     assert [f["valid_total_correlation"] for f in trainer.history] == pytest.approx(found)
 
@@ -328,10 +327,12 @@ def test_without_validation_the_last_weights_stay():
 
 
 def test_early_stopping_ends_after_so_many_epochs_without_a_better_one():
-    trainer = new_trainer(Scripted([5, 3, 4, 4, 1, 9, 9, 9]), callbacks=[EarlyStopping(3)])
+    trainer = new_trainer(Scripted([5, 3, 4, 4, 1, 9, 9, 9]))
+    trainer.patience = 3
     trainer.train(views(), 8, views(50, seed=1))
     assert (trainer.epoch, trainer.best_epoch) == (8, 5)
-    trainer = new_trainer(Scripted([5, 3, 4, 4, 4, 1, 1, 1]), callbacks=[EarlyStopping(3)])
+    trainer = new_trainer(Scripted([5, 3, 4, 4, 4, 1, 1, 1]))
+    trainer.patience = 3
     trainer.train(views(), 8, views(50, seed=1))
     assert (trainer.epoch, trainer.best_epoch) == (5, 2)
 
@@ -364,7 +365,7 @@ def test_refinement_goes_back_three_times_with_a_tenth_of_the_rate_and_then_stop
 
 @pytest.mark.parametrize(
     "callback",
-    [EarlyStopping(3), Refinement(3), TotalCorrelation(1)],
+    [Refinement(3), ValidationScore("total_correlation")],
     ids=lambda c: type(c).__name__,
 )
 def test_what_needs_validation_rows_is_refused_without(callback):
@@ -392,7 +393,7 @@ def test_the_highest_value_of_a_measured_column_may_decide_the_best_epoch():
 
 
 def test_collapsed_networks_have_no_total_correlation():
-    trainer = new_trainer(callbacks=[TotalCorrelation(2)])
+    trainer = new_trainer(callbacks=[ValidationScore("total_correlation")])
     with torch.no_grad():
         trainer.encoders["image"][-2].weight.zero_()
     trainer.set_learning_rates([0.0])
@@ -435,7 +436,7 @@ INTERRUPTED = [(0, 1), (0, 3), (1, 6), (2, 6), (3, 3), (3, 6), (4, 6)]
 )
 def test_an_interrupted_fit_resumes_bit_for_bit(estimator, epoch, tmp_path):
     valid = views(60, seed=1)
-    measured = TotalCorrelation(2)
+    measured = ValidationScore("total_correlation")
     whole = small(estimator, callbacks=[measured]).fit(views(), X_val=valid)
     with config_context(checkpoint=tmp_path):
         with pytest.raises(KeyboardInterrupt):
@@ -470,7 +471,7 @@ def test_refinement_resumes_where_it_was_interrupted_among_other_callbacks(tmp_p
                 views(), X_val=views(50, seed=1)
             )
         resumed = copy.deepcopy(estimator).set_params(callbacks=[Callback(), Refinement(3, 2, 3)])
-        with config_context(progress=True):  # a callback more
+        with config_context(progress=True):
             resumed.fit(views(), X_val=views(50, seed=1))
     np.testing.assert_array_equal(
         resumed.history_["learning_rate"], whole.history_["learning_rate"]
@@ -693,19 +694,19 @@ def test_a_step_on_a_gpu_without_finite_numbers_has_no_gradient(bad):
 
 
 def test_losses_are_added_up_at_the_end_as_one_by_one(monkeypatch):
-    monkeypatch.setattr("mvcca.deep._training.figures._MOST", 3)
-    sums, expected, buffer = LossSums(), {"loss": 0.0, "loss_a": 0.0, "loss_b": 0.0}, torch.ones(())
+    monkeypatch.setattr("mvcca.deep.steps._MOST", 3)
+    steps, expected, buffer = [], {"loss": 0.0, "loss_a": 0.0, "loss_b": 0.0}, torch.ones(())
     for number, value in enumerate(np.random.default_rng(0).random(8).astype(np.float32)):
         loss = torch.tensor(value) if number % 4 == 1 else {"a": torch.tensor(value), "b": buffer}
         is_finite = number != 4
-        sums.add(loss, torch.tensor(is_finite))
+        steps.append((torch.tensor(is_finite), figures_of(loss)))
         total = loss if number % 4 == 1 else torch.tensor(value) + buffer
         expected["loss"] += float(total) * is_finite
         if number % 4 != 1:
             expected["loss_a"] += float(value) * is_finite
             expected["loss_b"] += float(buffer) * is_finite
         buffer += 1  # terms may be buffers that change
-    means, n_steps, n_finite = sums.means()
+    means, n_steps, n_finite = mean_figures(steps)
     assert (n_steps, n_finite) == (8, 7)
     assert means == {name: total / 7 for name, total in expected.items()}
 

@@ -24,7 +24,7 @@ from mvcca import (  # noqa: E402
     save,
 )
 from mvcca.deep.callbacks import Callback  # noqa: E402
-from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
+from mvcca.deep.samplers import Sample, ShuffledBatches  # noqa: E402
 
 OF_LABELS = [estimator for estimator in DEEP if not estimator.requires.pairs]
 every_estimator = pytest.mark.parametrize("estimator", OF_LABELS, ids=lambda e: type(e).__name__)
@@ -68,9 +68,9 @@ def test_weights_of_unpaired_rows_are_repetitions():
 
 
 def batches_of(sampler, codes, seed=0):
-    objects = Objects({name: len(y) for name, y in codes.items()}, codes, paired=False)
+    views = Views.unpaired({name: np.zeros((len(y), 1)) for name, y in codes.items()})
     rng = np.random.default_rng(seed)
-    return [list(sampler(objects, rng)) for _ in range(2)]
+    return [list(sampler(Sample(views, codes), rng)) for _ in range(2)]
 
 
 CODES = {

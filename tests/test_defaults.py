@@ -19,13 +19,13 @@ from mvcca import MLCCA, RetrievalIndex, Views, evaluate_retrieval, load, save
 
 try:
     import mvcca.deep
-    from mvcca.deep.objectives import SoftHGRLoss
+    from mvcca.deep.objectives import TraceNormLoss
 except ImportError:  # without torch the others are still tried
     DEEP: tuple[str, ...] = ()
     REQUIRED: dict[str, Any] = {}
 else:
     DEEP = tuple(mvcca.deep.__all__)
-    REQUIRED = {"objective": SoftHGRLoss()}  # which have no default
+    REQUIRED = {"objective": TraceNormLoss()}  # which have no default
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of few rows, more components than classes
 MODULES = [mvcca.linear, mvcca.kernel, *([mvcca.deep] if DEEP else [])]

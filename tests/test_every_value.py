@@ -41,9 +41,9 @@ def given(cls: type) -> dict[str, Any]:
         found["random_state"] = 3
     if "objective" in known and known["objective"].default is inspect.Parameter.empty:
         from mvcca.deep.layers import CCALayer
-        from mvcca.deep.objectives import RankingLoss
+        from mvcca.deep.objectives import BoundLoss, ranking_loss
 
-        found["objective"] = RankingLoss(0.5, layer=CCALayer(2))
+        found["objective"] = BoundLoss(ranking_loss, layer=CCALayer(2))
         found["n_components"] = 2
     needed = {Deconfound: {"confounds": "text"}, WithinSubject: {"subjects": "text"}}
     return found | needed.get(cls, {})

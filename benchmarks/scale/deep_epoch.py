@@ -61,12 +61,11 @@ from benchmarks.peers.environments import interpreter
 from mvcca import Views
 from mvcca.deep._methods.msds import OneVersusMoreLoss
 from mvcca.deep._methods.sam import Centroids, ScheduledMarginLoss
-from mvcca.deep._training.rows import Sample
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.functional import cosines
 from mvcca.deep.layers import CCALayer, DynamicallyScaledLinear, linear
-from mvcca.deep.objectives import Batch, RankingLoss, TraceNormLoss
-from mvcca.deep.samplers import Objects, ShuffledBatches
+from mvcca.deep.objectives import Batch, BoundLoss, TraceNormLoss, ranking_loss
+from mvcca.deep.samplers import Sample, ShuffledBatches
 from mvcca.deep.trainer import Trainer
 
 _ADAM = partial(torch.optim.Adam, lr=1e-3, weight_decay=1e-5)
@@ -127,8 +126,8 @@ def scaled(generator: torch.Generator) -> nn.Module:
 
 METHODS = {
     "dcca": Method(deep, TraceNormLoss, _RMSPROP, 750),
-    "ranking": Method(projected, RankingLoss),
-    "ccal": Method(deep, lambda: RankingLoss(layer=CCALayer(50))),
+    "ranking": Method(projected, lambda: BoundLoss(ranking_loss)),
+    "ccal": Method(deep, lambda: BoundLoss(ranking_loss, layer=CCALayer(50))),
     "msds": Method(wide, lambda: OneVersusMoreLoss("b", 4, 1.0, 0), _SGD, 100),
     "sam": Method(
         bounded,
@@ -153,7 +152,7 @@ def bare(method: Method, X: dict[str, np.ndarray], codes: np.ndarray) -> tuple[f
             measure(objective, encoders.eval(), X, torch.from_numpy(codes))
     encoders.train()
     batches = ShuffledBatches(method.batch_size)
-    for rows in batches(Objects(dict.fromkeys("ab", len(codes))), np.random.default_rng(0)):
+    for rows in batches(Sample(Views(X)), np.random.default_rng(0)):
         views = {name: torch.from_numpy(X[name][rows[name]]) for name in X}
         labels = {name: torch.from_numpy(codes[rows[name]]) for name in X}
         optimizer.zero_grad()
@@ -213,12 +212,12 @@ def _bare_there(method: Method, X: dict[str, np.ndarray], device: str) -> Iterat
     encoders, objective = (module.to(device) for module in method.new())
     optimizer = method.optimizer([*encoders.parameters(), *objective.parameters()])
     there = {name: torch.from_numpy(block).to(device) for name, block in X.items()}
-    objects = Objects({name: len(block) for name, block in X.items()})
+    sample = Sample(Views(X))
     sampler, rng, epoch = ShuffledBatches(method.batch_size), np.random.default_rng(0), 0
     while True:
         torch.cuda.synchronize()
         start, losses, epoch = time.perf_counter(), [], epoch + 1
-        batches = [rows["a"] for rows in sampler(objects, rng)]
+        batches = [rows["a"] for rows in sampler(sample, rng)]
         moved = torch.from_numpy(np.concatenate(batches)).to(device).split(method.batch_size)
         for rows, places in zip(batches, moved, strict=True):
             views = {name: block.index_select(0, places) for name, block in there.items()}

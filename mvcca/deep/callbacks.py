@@ -1,4 +1,4 @@
-"""Callbacks of the trainer: early stopping, refinement, measurement and progress.
+"""Callbacks of the trainer: refinement and measurement.
 
 The methods have skorch's names, and each is called with the trainer. A callback with state that
 checkpoints must hold returns it from `state_dict`.
@@ -6,16 +6,16 @@ checkpoints must hold returns it from `state_dict`.
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mvcca.deep.endings import Ending, as_trained, ending_after, linear_cca
 from mvcca.deep.trainer import Callback, Trainer
+from mvcca.machine.on_access import on_access
 from mvcca.measures import total_correlation
 from mvcca.problem.expected import profile_vectors
 from mvcca.retrieval import evaluate_retrieval
@@ -23,34 +23,15 @@ from mvcca.views import Labels, Views
 
 __all__ = [
     "Callback",
-    "EarlyStopping",
-    "ProgressLines",
     "Refinement",
-    "TotalCorrelation",
     "ValidationScore",
 ]
 
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
+
 _ROWS = 10_000  # training rows used at most by a figure computed every epoch
-
-
-class EarlyStopping(Callback):
-    """Stop training when the monitored quantity has stopped improving.
-
-    Parameters
-    ----------
-    patience : int
-        Number of epochs without improvement.
-    """
-
-    needs_validation = True
-
-    def __init__(self, patience: int) -> None:
-        self.patience = patience
-
-    def on_epoch_end(self, trainer: Trainer) -> None:
-        """Stop if the patience is exhausted."""
-        if trainer.epoch - trainer.best_epoch >= self.patience:
-            trainer.stop()
+_CORRELATION = "total_correlation"
 
 
 class Refinement(Callback):
@@ -117,10 +98,12 @@ class ValidationScore(Callback):
     ----------
     score : str or callable
         Name of a measure of `mvcca.retrieval.evaluate_retrieval`, such as "mrr" or "map", averaged
-        over all ordered pairs of views; or ``score(scores, labels) -> float``, larger is better, of
-        the scores as `Views` and the label vectors by view (None without labels).
+        over all ordered pairs of views; "total_correlation", averaged over all pairs; or
+        ``score(scores, labels) -> float``, larger is better, of the scores as `Views` and the label
+        vectors by view (None without labels).
     ending : Ending, optional
-        See `mvcca.deep.endings`; by default outputs are compared by cosine.
+        See `mvcca.deep.endings`; by default linear CCA with all components for the total
+        correlation, and otherwise outputs as they are, compared by cosine.
     labels : Labels, optional
         What the codes of the rows stand for; by default equal codes are equal labels.
     column : str, optional
@@ -136,8 +119,18 @@ class ValidationScore(Callback):
         labels: Labels | None = None,
         column: str | None = None,
     ) -> None:
-        self.score, self.ending, self.labels = score, ending or as_trained(), labels
+        self.score, self.ending, self.labels = score, ending, labels
         self.column = column or f"valid_{score if isinstance(score, str) else 'monitor'}"
+
+    def on_train_begin(self, trainer: Trainer) -> None:
+        """Refuse unpaired rows if a correlation is measured, which they do not have."""
+        assert trainer.validation is not None
+        is_paired = trainer.rows.views.is_paired and trainer.validation.views.is_paired
+        if self.score == _CORRELATION and not is_paired:
+            raise ValueError(
+                "The total correlation is that of paired rows, and these are unpaired. Monitor "
+                '"valid_map" instead, or pass paired X_val and X.'
+            )
 
     def measure(self, trainer: Trainer) -> dict[str, float]:
         """The score; NaN for collapsed networks."""
@@ -146,7 +139,9 @@ class ValidationScore(Callback):
 
     def _of(self, trainer: Trainer, rows: Any, validation: Any) -> float:
         """The score of validation rows, given training rows, with the present networks."""
-        ending = ending_after(trainer.epoch, self.ending, trainer.encoders.solution)
+        is_correlation = self.score == _CORRELATION
+        default = linear_cca(None, 1e-4) if is_correlation else as_trained()
+        ending = ending_after(trainer.epoch, self.ending or default, trainer.encoders.solution)
         valid = in_double(trainer.scores(validation.views))
         train = valid
         if ending.maps is not None:
@@ -160,6 +155,9 @@ class ValidationScore(Callback):
             warnings.simplefilter("ignore")  # the final fit gives the same warnings, once
             maps = ending.maps_of_sample and ending.maps_of_sample(trainer.objective, train)
         scores = valid if maps is None else maps.transform(valid)
+        if is_correlation:
+            pairs = combinations((scores[name] for name in scores.names), 2)
+            return float(np.mean([total_correlation(*pair) for pair in pairs]))
         labels: Any = validation.labels or None
         if labels is not None and self.labels is not None:
             # Functions of users get a vector for each row.
@@ -167,7 +165,7 @@ class ValidationScore(Callback):
             labels = {name: found[codes] for name, codes in labels.items()}
         if not isinstance(self.score, str):
             return float(self.score(scores, labels))
-        similarity: Any = self.ending.retrieval_ranking[1]
+        similarity: Any = (self.ending or default).retrieval_ranking[1]
         if maps is not None and maps.expected is not None:
             rho, similarity = maps.expected.mean, "inner"
             scores = scores.replace({n: profile_vectors(U, rho) for n, U in scores.items()})
@@ -175,64 +173,6 @@ class ValidationScore(Callback):
         return float(table.mean()[self.score])
 
 
-class TotalCorrelation(ValidationScore):
-    """Record the total correlation of the validation rows after every epoch.
-
-    Linear CCA is fitted to the scores of the training rows (10,000 evenly spaced ones, if there are
-    more) and applied to the validation rows: the result is the one the model would have if training
-    ended here. Deep estimators with ``monitor="valid_correlation"`` add this callback themselves.
-
-    Parameters
-    ----------
-    n_components : int or None
-        Number of components of the linear CCA; None is the width of the narrowest network output.
-    reg : float or mapping of str to float, default=1e-4
-        Ridge of the linear CCA.
-    """
-
-    def __init__(self, n_components: int | None, reg: float | Mapping[str, float] = 1e-4) -> None:
-        ending = linear_cca(n_components, reg)
-        super().__init__(_mean_total_correlation, ending, column="valid_total_correlation")
-        self.n_components, self.reg = n_components, reg
-
-    def on_train_begin(self, trainer: Trainer) -> None:
-        """Refuse unpaired rows, which have no correlation."""
-        assert trainer.validation is not None
-        if not (trainer.rows.objects.paired and trainer.validation.objects.paired):
-            raise ValueError(
-                "The total correlation is that of paired rows, and these are unpaired. Monitor "
-                '"valid_map" instead, or pass paired X_val and X.'
-            )
-
-
-def _mean_total_correlation(scores: Views, labels: Any) -> float:  # noqa: ARG001
-    """Mean total correlation of pairs of views."""
-    pairs = combinations((scores[name] for name in scores.names), 2)
-    return float(np.mean([total_correlation(*p) for p in pairs]))
-
-
 def in_double(scores: Views) -> Views:
     """Scores in float64."""
     return scores.replace({name: F.astype(np.float64) for name, F in scores.items()})
-
-
-class ProgressLines(Callback):
-    """Write a line per epoch to standard error.
-
-    Parameters
-    ----------
-    title : str, default=""
-        What is trained; the lines begin with it.
-    """
-
-    def __init__(self, title: str = "") -> None:
-        self.title = title
-
-    def on_epoch_end(self, trainer: Trainer) -> None:
-        """Write the values of the epoch."""
-        figures = "  ".join(
-            f"{name} {value:.4g}" for name, value in trainer.history[-1].items() if name != "epoch"
-        )
-        title = self.title or trainer.title
-        title = f"{title}: " if title else ""
-        sys.stderr.write(f"{title}epoch {trainer.epoch}/{trainer.last_epoch}  {figures}\n")

@@ -2,45 +2,39 @@
 
 An objective is any callable ``(scores, batch) -> loss``, where scores are tensors by view and the
 `Batch` holds the rows that they were computed from. The loss is a tensor, or a mapping of named
-terms that are summed. Objectives with parameters or state are modules. They are usable with any
-training loop.
+terms that are summed. An objective with trained parts is a `BoundLoss` of a function, one with
+state a module of its own. They are usable with any training loop; what a single method minimizes is
+in the file of the method.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from mvcca.deep import functional
 from mvcca.deep._losses.batch import Batch, summed
-from mvcca.deep._networks.cca_layer import CCALayer
-from mvcca.deep.encoders import Encoders
-from mvcca.deep.layers import RunningCovariance
 from mvcca.machine.on_access import on_access
 from mvcca.machine.warnings import warn
 from mvcca.views import Labels
 
 __all__ = [
     "Batch",
-    "CLIPLoss",
+    "BoundLoss",
     "LabelLoss",
-    "RankingLoss",
-    "ReconstructionLoss",
-    "SoftCCALoss",
-    "SoftHGRLoss",
     "TraceNormLoss",
-    "WeightedSum",
+    "ranking_loss",
 ]
 
 if not TYPE_CHECKING:  # it would hide misspelt names
     __getattr__ = on_access(__name__)
 
-_LARGEST_LOG_SCALE = math.log(100)  # of the cosines, as published
+Loss: TypeAlias = Tensor | Mapping[str, Tensor]
+
 _ENOUGH, _FEW = 8, 5  # rows per score: enough, and so few that training may be useless
 
 
@@ -75,63 +69,60 @@ class TraceNormLoss(nn.Module):
         return -total
 
 
-class SoftHGRLoss(nn.Module):
-    """Negative sum of `mvcca.deep.functional.soft_hgr` over all pairs of views."""
+class BoundLoss(nn.Module):
+    """A loss with what it needs beside scores and batch: a partial function with trained parts.
 
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch."""
-        return -summed(functional.soft_hgr(F, G) for F, G in combinations(scores.values(), 2))
-
-
-class SoftCCALoss(nn.Module):
-    """Distance of paired scores plus decorrelation of each view, the loss of `mvcca.deep.SoftCCA`.
-
-        Σ_{p<q} ½ mean_i ‖f_p,i - f_q,i‖² + λ Σ_p Σ_{i≠j} abs(C̃_p,ij)
-
-    with the running covariances C̃ of `mvcca.deep.layers.RunningCovariance`.
+    Modules and parameters among its parts are trained with the networks and are in their
+    checkpoints; parameters alone, such as a temperature, do not decay. Tensors follow the networks
+    to their device. Parts are attributes.
 
     Parameters
     ----------
-    widths : mapping of str to int
-        Number of scores of each view.
-    weight : float
-        Weight λ of the decorrelation.
-    decay : float or mapping of str to float
-        Decay of the running covariances, for all views or by view.
-    reduction : {"sum", "mean"}, default="sum"
-        Reduction of the off-diagonal terms; see `mvcca.deep.functional.off_diagonal`.
+    loss : callable ``(scores, batch, **parts) -> loss``
+        Computes the loss, such as `ranking_loss`.
+    **parts : any
+        Its keyword arguments.
+
+    Examples
+    --------
+    >>> from mvcca.deep.layers import CCALayer
+    >>> from mvcca.deep.objectives import BoundLoss, ranking_loss
+    >>> loss = BoundLoss(ranking_loss, margin=0.7, layer=CCALayer(4))
+    >>> loss.margin, loss.layer.n_components
+    (0.7, 4)
     """
 
-    def __init__(
-        self,
-        widths: Mapping[str, int],
-        weight: float,
-        decay: float | Mapping[str, float] = 0.9,
-        reduction: str = "sum",
-    ) -> None:
+    def __init__(self, loss: Callable[..., Loss], **parts: Any) -> None:
         super().__init__()
-        decays = decay if isinstance(decay, Mapping) else dict.fromkeys(widths, decay)
-        self.weight, self.reduction = weight, reduction
-        self.covariances = nn.ModuleList(
-            RunningCovariance(width, decays[name]) for name, width in widths.items()
-        )
+        self.loss, self.names = loss, tuple(parts)
+        alone = [name for name, part in parts.items() if isinstance(part, nn.Parameter)]
+        self.no_weight_decay = tuple(alone)
+        for name, part in parts.items():
+            if isinstance(part, Tensor) and name not in alone:
+                self.register_buffer(name, part, persistent=False)
+            else:
+                setattr(self, name, part)
 
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch; in training mode its covariances update the running ones."""
-        tensors = list(scores.values())
-        distance = summed(functional.squared_distance(F, G) for F, G in combinations(tensors, 2))
-        correlation = summed(
-            functional.off_diagonal(running(F), self.reduction)
-            for running, F in zip(self.covariances, tensors, strict=True)
-        )
-        return distance + self.weight * correlation
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Loss:
+        """The loss of a batch."""
+        return self.loss(scores, batch, **{name: getattr(self, name) for name in self.names})
 
 
-class RankingLoss(nn.Module):
+def ranking_loss(
+    scores: Mapping[str, Tensor],
+    batch: Batch,  # noqa: ARG001, the signature of objectives
+    margin: float = 0.5,
+    *,
+    symmetric: bool = True,
+    reduction: str = "mean",
+    layer: nn.Module | None = None,
+) -> Tensor:
     """Pairwise ranking loss over all pairs of views, optionally through a CCA layer.
 
     Parameters
     ----------
+    scores : mapping of str to Tensor
+    batch : Batch
     margin : float, default=0.5
         Margin of `mvcca.deep.functional.pairwise_ranking`.
     symmetric : bool, default=True
@@ -139,54 +130,17 @@ class RankingLoss(nn.Module):
     reduction : {"mean", "sum"}, default="mean"
         Mean over the mismatches of a batch, or sum.
     layer : CCALayer, optional
-        Projects the scores of two views before they are ranked.
+        Projects the scores of two views before they are ranked; it belongs in a `BoundLoss`.
+
+    Returns
+    -------
+    Tensor, scalar
     """
-
-    def __init__(
-        self,
-        margin: float = 0.5,
-        *,
-        symmetric: bool = True,
-        reduction: str = "mean",
-        layer: CCALayer | None = None,
-    ) -> None:
-        super().__init__()
-        self.margin, self.symmetric, self.reduction = margin, symmetric, reduction
-        self.layer = layer
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch."""
-        tensors = list(scores.values())
-        if self.layer is not None:
-            tensors = list(self.layer(*tensors))
-        return summed(
-            functional.pairwise_ranking(
-                F, G, self.margin, symmetric=self.symmetric, reduction=self.reduction
-            )
-            for F, G in combinations(tensors, 2)
-        )
-
-
-class CLIPLoss(nn.Module):
-    """`mvcca.deep.functional.info_nce` over all pairs of views, with a trained temperature.
-
-    Parameters
-    ----------
-    temperature : float, default=0.07
-        Initial temperature; it does not fall below 0.01.
-    """
-
-    no_weight_decay = ("log_scale",)
-
-    def __init__(self, temperature: float = 0.07) -> None:
-        super().__init__()
-        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch."""
-        temperature = self.log_scale.clamp(max=_LARGEST_LOG_SCALE).neg().exp()
-        pairs = combinations(scores.values(), 2)
-        return summed(functional.info_nce(F, G, temperature) for F, G in pairs)
+    tensors = list(scores.values()) if layer is None else list(layer(*scores.values()))
+    return summed(
+        functional.pairwise_ranking(F, G, margin, symmetric=symmetric, reduction=reduction)
+        for F, G in combinations(tensors, 2)
+    )
 
 
 class LabelLoss(nn.Module):
@@ -216,47 +170,6 @@ class LabelLoss(nn.Module):
         if self.are_classes:
             return nn.functional.cross_entropy(logits, self.targets[codes])
         return nn.functional.binary_cross_entropy_with_logits(logits, self.targets[codes])
-
-
-class ReconstructionLoss(nn.Module):
-    """Squared error of rows reconstructed from scores by one decoder per view.
-
-    Parameters
-    ----------
-    decoders : Encoders
-        Networks from scores to rows, trained with the encoders.
-    """
-
-    def __init__(self, decoders: Encoders) -> None:
-        super().__init__()
-        self.decoders = decoders
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """Σ_p mean_i ‖x_p,i - d_p(f_p,i)‖²."""
-        decoded = self.decoders(scores)
-        return summed(
-            functional.reconstruction_error(X, decoded[n]) for n, X in batch.views.items()
-        )
-
-
-class WeightedSum(nn.Module):
-    """Weighted sum of losses; training histories show each term.
-
-    Parameters
-    ----------
-    terms : mapping of str to pair of float and callable
-        Weight and loss of each term.
-    """
-
-    def __init__(self, terms: Mapping[str, tuple[float, Callable[..., Tensor]]]) -> None:
-        super().__init__()
-        self.terms = dict(terms)
-        losses = [loss for _, loss in terms.values()]
-        self.losses = nn.ModuleList(loss for loss in losses if isinstance(loss, nn.Module))
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        """Weighted terms of the loss of a batch."""
-        return {name: weight * loss(scores, batch) for name, (weight, loss) in self.terms.items()}
 
 
 def targets_of(labels: Labels | None) -> Tensor:

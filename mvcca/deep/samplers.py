@@ -1,6 +1,6 @@
 """Samplers, which choose the rows of each batch of an epoch.
 
-A sampler is any callable ``(objects, rng) -> iterator of {view: positions}``. With the same array
+A sampler is any callable ``(sample, rng) -> iterator of {view: positions}``. With the same array
 for all views a batch is paired; with an array per view it may be unpaired, or hold several rows of
 one view for each row of another. On a GPU, positions are drawn for a whole epoch before its first
 step.
@@ -15,48 +15,52 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mvcca.machine.on_access import on_access
+from mvcca.views import Views
 from mvcca.views.labels import rows_by_code
 
-__all__ = ["Objects", "Sampler", "ShuffledBatches"]
+__all__ = ["Sample", "Sampler", "ShuffledBatches"]
 
 if not TYPE_CHECKING:  # it would hide misspelt names
     __getattr__ = on_access(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Objects:
-    """What a sampler chooses from: the number of rows of each view, and their labels.
+class Sample:
+    """Rows to train or validate on, from which samplers choose.
 
     Attributes
     ----------
-    sizes : mapping of str to int
-        Number of rows of each view.
+    views : Views
+        The rows: dense, sparse or in files.
     labels : mapping of str to ndarray of int, shape (n_rows,)
         Code of the label set of every row, by view; empty without labels.
-    paired : bool
-        Whether rows at the same position show the same object in all views.
+    positions : mapping of str to ndarray of int, shape (n_rows,)
+        Positions of the rows among the user's, by view; empty if they are 0, 1, 2, ...
+    objects : ndarray of int, shape (n_objects,), optional
+        Equal for copies of an object; None without copies.
     """
 
-    sizes: Mapping[str, int]
+    views: Views
     labels: Mapping[str, np.ndarray] = field(default_factory=dict)
-    paired: bool = True
+    positions: Mapping[str, np.ndarray] = field(default_factory=dict)
+    objects: np.ndarray | None = None
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the views."""
-        return tuple(self.sizes)
+    def sizes(self) -> dict[str, int]:
+        """Number of rows of each view."""
+        return {name: block.shape[0] for name, block in self.views.items()}
 
-    def __len__(self) -> int:
-        """Number of rows of paired views."""
-        if not self.paired:
-            raise ValueError(
-                "Unpaired views have no common number of rows. Use a sampler for unpaired views, "
-                "which draws positions for each view."
-            )
-        return next(iter(self.sizes.values()))
+    def take(self, objects: np.ndarray) -> Sample:
+        """The rows of some objects."""
+        kept = self.views.rows_of(objects)
+        return Sample(
+            self.views[objects],
+            {name: codes[kept[name]] for name, codes in self.labels.items()},
+            {n: self.positions[n][rows] if self.positions else rows for n, rows in kept.items()},
+        )
 
 
-Sampler = Callable[[Objects, np.random.Generator], Iterator[Mapping[str, np.ndarray]]]
+Sampler = Callable[[Sample, np.random.Generator], Iterator[Mapping[str, np.ndarray]]]
 
 
 class ShuffledBatches:
@@ -77,15 +81,16 @@ class ShuffledBatches:
     Examples
     --------
     >>> import numpy as np
-    >>> from mvcca.deep.samplers import Objects, ShuffledBatches
-    >>> objects = Objects({"image": 10, "text": 10})
-    >>> batches = ShuffledBatches(4)(objects, np.random.default_rng(0))
+    >>> from mvcca import Views
+    >>> from mvcca.deep.samplers import Sample, ShuffledBatches
+    >>> sample = Sample(Views({"image": np.zeros((10, 3)), "text": np.zeros((10, 2))}))
+    >>> batches = ShuffledBatches(4)(sample, np.random.default_rng(0))
     >>> [len(rows["text"]) for rows in batches]
     [4, 4]
 
     >>> labels = {"image": np.array([0, 0, 0, 0, 1, 1]), "sound": np.array([1, 0, 0])}
-    >>> objects = Objects({"image": 6, "sound": 3}, labels, paired=False)
-    >>> (batch,) = ShuffledBatches(6)(objects, np.random.default_rng(0))
+    >>> views = Views.unpaired({"image": np.zeros((6, 3)), "sound": np.zeros((3, 2))})
+    >>> (batch,) = ShuffledBatches(6)(Sample(views, labels), np.random.default_rng(0))
     >>> bool((labels["image"][batch["image"]] == labels["sound"][batch["sound"]]).all())
     True
     >>> np.bincount(batch["image"]), np.bincount(batch["sound"])
@@ -98,14 +103,12 @@ class ShuffledBatches:
             raise ValueError(f"last must be one of {known}, got {last!r}.")
         self.batch_size, self.last = batch_size, last
 
-    def __call__(
-        self, objects: Objects, rng: np.random.Generator
-    ) -> Iterator[dict[str, np.ndarray]]:
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Iterator[dict[str, np.ndarray]]:
         """Positions of the rows of each view, a mapping per batch."""
-        if objects.paired:
-            batches = self._shuffled(len(objects), rng)
-            return (dict.fromkeys(objects.sizes, rows) for rows in batches)
-        pairs = pairs_by_label(objects.labels, rng)
+        if sample.views.is_paired:
+            batches = self._shuffled(len(sample.views), rng)
+            return (dict.fromkeys(sample.views.names, rows) for rows in batches)
+        pairs = pairs_by_label(sample.labels, rng)
         batches = self._shuffled(len(next(iter(pairs.values()))), rng)
         return ({name: rows[chosen] for name, rows in pairs.items()} for chosen in batches)
 

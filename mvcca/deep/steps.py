@@ -1,15 +1,18 @@
-"""Steps of the trainer: how parameters of networks and objective follow the loss of a batch."""
+"""Steps of the trainer: how parameters follow the loss of a batch, and mean losses of an epoch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from mvcca.deep._losses.batch import summed
 from mvcca.deep.encoders import Encoders
+from mvcca.deep.objectives import Loss
 from mvcca.machine.on_access import on_access
 
 __all__ = ["descend", "parameter_groups"]
@@ -17,8 +20,9 @@ __all__ = ["descend", "parameter_groups"]
 if not TYPE_CHECKING:  # it would hide misspelt names
     __getattr__ = on_access(__name__)
 
+_MOST = 4096  # steps whose losses are kept: each is a small block of the device's memory
+
 Optimizer: TypeAlias = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
-Loss: TypeAlias = Tensor | Mapping[str, Tensor]
 
 
 def total(loss: Loss) -> Tensor:
@@ -93,3 +97,33 @@ def parameter_groups(
         groups.setdefault(tuple(options.items()), {"params": [], **options})["params"].append(p)
     found = sorted(groups.values(), key=lambda group: "weight_decay" in group)
     return found or [{"params": []}]
+
+
+def figures_of(loss: Loss) -> dict[str, Tensor]:
+    """The loss and its named terms, as columns of a history."""
+    figures = {"loss": total(loss).detach()}
+    if isinstance(loss, Mapping):  # copies, since a later step may change a term that is a buffer
+        terms = torch.stack(list(loss.values())).detach().unbind()
+        figures |= {f"loss_{name}": term for name, term in zip(loss, terms, strict=True)}
+    return figures
+
+
+def mean_figures(
+    steps: Iterable[tuple[Tensor, dict[str, Tensor]]],
+) -> tuple[dict[str, float], int, int]:
+    """Take steps; return the mean figures of the finite ones, and the numbers of all and of these.
+
+    Each step tells whether it was finite, and its figures. They stay on the device until the last
+    step, so that the host does not wait.
+    """
+    steps, sums, n_steps, n_finite = iter(steps), dict[str, float](), 0, 0
+    while some := list(islice(steps, _MOST)):
+        finite = torch.stack([is_finite for is_finite, _ in some]).cpu().numpy()
+        n_steps, n_finite = n_steps + len(some), n_finite + int(finite.sum())
+        for name in dict.fromkeys(name for _, figures in some for name in figures):
+            has_it = [name in figures for _, figures in some]
+            kept = torch.stack([figures[name] for _, figures in some if name in figures])
+            values = np.where(finite[has_it], kept.cpu().double().numpy(), 0)
+            # One after the other, whatever the number of steps that are added up at a time.
+            sums[name] = float(np.cumsum([sums.get(name, 0.0), *values])[-1])
+    return {name: value / max(n_finite, 1) for name, value in sums.items()}, n_steps, n_finite

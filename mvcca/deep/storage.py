@@ -30,10 +30,8 @@ _MOST_ROUNDING = 0.03  # of networks that compute in fewer bits
 
 Row = tuple[type, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]
 
-_PLAIN = (  # stored as the arguments of their constructors
-    objectives.TraceNormLoss, objectives.SoftHGRLoss, callbacks.EarlyStopping,
-    callbacks.Refinement, callbacks.TotalCorrelation, callbacks.ProgressLines,
-)  # fmt: skip
+# Stored as the arguments of their constructors.
+_PLAIN = (objectives.TraceNormLoss, callbacks.Refinement, callbacks.ValidationScore)
 
 
 def parts_of_deep(estimator: Any, parts: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Networks, objectives, samplers and callbacks are passed to it. It does not depen
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -19,13 +20,20 @@ from torch import Tensor, nn
 
 from mvcca.deep._losses.batch import Batch
 from mvcca.deep._training.checkpoint import Checkpoint
-from mvcca.deep._training.figures import LossSums, figures_of
 from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_denormals
-from mvcca.deep._training.rows import Batches, Sample, as_array
+from mvcca.deep._training.rows import Batches, as_array
 from mvcca.deep.encoders import Encoders, row_dtype, scores_of
-from mvcca.deep.samplers import Sampler
-from mvcca.deep.steps import Loss, Optimizer, descend, parameter_groups, total
-from mvcca.machine.config import block_slices
+from mvcca.deep.objectives import Loss
+from mvcca.deep.samplers import Sample, Sampler
+from mvcca.deep.steps import (
+    Optimizer,
+    descend,
+    figures_of,
+    mean_figures,
+    parameter_groups,
+    total,
+)
+from mvcca.machine.config import block_slices, get_config
 from mvcca.machine.deadline import tick
 from mvcca.machine.warnings import warn
 from mvcca.views import Views
@@ -92,7 +100,7 @@ class Trainer:
     optimizer : callable
         Factory of an optimizer from a list of parameter groups, such as
         ``partial(torch.optim.RMSprop, lr=1e-3)``.
-    sampler : callable ``(objects, rng) -> iterator of {view: positions}``
+    sampler : callable ``(sample, rng) -> iterator of {view: positions}``
         Batches of an epoch; see `mvcca.deep.samplers`.
     learning_rates : mapping of str to float, optional
         Learning rate of the network of each view, instead of the one of the optimizer.
@@ -111,10 +119,15 @@ class Trainer:
     monitor : str, default="valid_loss"
         Column of the history that decides the best epoch if there are validation rows: the lowest
         "valid_loss", or the highest value of a column measured by a callback, such as the
-        "valid_total_correlation" of `mvcca.deep.callbacks.TotalCorrelation`.
+        "valid_mrr" of `mvcca.deep.callbacks.ValidationScore`.
+    patience : int, optional
+        Stop after this many epochs without a better one.
     n_epochs : int, optional
         Number of epochs that schedules refer to, in `mvcca.deep.objectives.Batch`; by default the
         last epoch of each training.
+    title : str, default=""
+        What is trained. If `mvcca.config_context` asks for progress, each epoch writes a line to
+        standard error that begins with it.
 
     Attributes
     ----------
@@ -129,8 +142,6 @@ class Trainer:
         finite), seconds.
     best_epoch : int
         Best epoch according to `monitor`; without validation rows the last one.
-    title : str
-        Which of several trainings of a fit this is, for lines of progress; else empty.
     """
 
     def __init__(
@@ -147,10 +158,13 @@ class Trainer:
         torch_seed: int | None = None,
         mixed_precision: bool = False,
         monitor: str = "valid_loss",
+        patience: int | None = None,
         n_epochs: int | None = None,
+        title: str = "",
     ) -> None:
         self.encoders, self.objective, self.sampler = encoders, objective, sampler
-        self.monitor, self.n_epochs = monitor, n_epochs
+        self.monitor, self.patience, self.n_epochs = monitor, patience, n_epochs
+        self.title = title
         self.callbacks, self.mixed_precision = list(callbacks), mixed_precision
         self.modules: list[nn.Module] = [encoders]
         if isinstance(objective, nn.Module):
@@ -163,7 +177,6 @@ class Trainer:
         self.torch_generator = IsolatedGenerator(torch_seed)
         self.epoch = self.last_epoch = self.best_epoch = 0
         self.history: list[dict[str, float]] = []
-        self.title = ""
         self._best: dict[str, Any] | None = None
         self._stopped = False
 
@@ -226,10 +239,11 @@ class Trainer:
         Raises
         ------
         ValueError
-            If a callback needs validation rows and there are none, or if the loss is never finite.
+            If a callback or `patience` needs validation rows and there are none, or if the loss is
+            never finite.
         """
         if validation is None:
-            refuse_without_validation(self.callbacks)
+            refuse_without_validation(self.callbacks, self.patience)
         self.last_epoch, self._stopped = self.epoch + n_epochs, False
         self.rows = Batches(sample, self.device, self.encoders)
         self.validation = None
@@ -284,7 +298,7 @@ class Trainer:
             module.train()
         for callback in self.callbacks:
             callback.on_epoch_begin(self)
-        means, n_steps, n_finite = self._take_steps()
+        means, n_steps, n_finite = mean_figures(self._steps())
         figures = {"epoch": self.epoch, "loss": 0.0} | means
         succeeded = n_finite > 0 and n_steps - n_finite <= _MAX_SKIPPED
         if succeeded and self.validation is not None:
@@ -305,17 +319,28 @@ class Trainer:
             self._note_best(figures)
         for callback in self.callbacks:
             callback.on_epoch_end(self)
+        if self.patience is not None and self.epoch - self.best_epoch >= self.patience:
+            self.stop()
+        if get_config().progress:
+            self._write_line(figures)
         return True
 
-    def _take_steps(self) -> tuple[dict[str, float], int, int]:
-        """Step once per batch; return mean figures, and the numbers of all and of finite steps."""
-        chosen, taken = self.sampler(self.rows.objects, self.rng), LossSums()
+    def _write_line(self, figures: Mapping[str, float]) -> None:
+        """Write the values of an epoch to standard error."""
+        values = [f"{name} {value:.4g}" for name, value in figures.items() if name != "epoch"]
+        title = f"{self.title}: " if self.title else ""
+        line = f"{title}epoch {self.epoch}/{self.last_epoch}  {'  '.join(values)}\n"
+        sys.stderr.write(line)
+
+    def _steps(self) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+        """Step once per batch, and yield whether it was finite, and the figures of its loss."""
+        chosen = self.sampler(self.rows.sample, self.rng)
         for batch in self.rows.batches(chosen, self.epoch, self.planned_epochs):
             loss = self._loss(batch)
-            taken.add(loss, descend(self.optimizer, total(loss), self.device))
+            step = descend(self.optimizer, total(loss), self.device), figures_of(loss)
             for callback in self.callbacks:
                 callback.on_batch_end(self)
-        return taken.means()
+            yield step
 
     def _loss(self, batch: Batch) -> Loss:
         """The loss of a batch with the present networks."""
@@ -431,9 +456,10 @@ class Trainer:
         self.optimizer.load_state_dict(copied(state["optimizer"]))
 
 
-def refuse_without_validation(callbacks: Iterable[Callback]) -> None:
-    """Refuse callbacks that need validation rows."""
+def refuse_without_validation(callbacks: Iterable[Callback], patience: int | None = None) -> None:
+    """Refuse what needs validation rows."""
     needing = [type(c).__name__ for c in callbacks if c.needs_validation]
+    needing += [] if patience is None else ["patience"]
     if needing:
         raise ValueError(
             f"{needing[0]} needs validation rows, and there are none. Pass X_val to fit, or set "

@@ -18,7 +18,7 @@ from sklearn.linear_model import LinearRegression
 
 from mvcca import CCA, RetrievalIndex, Views, evaluate_retrieval
 from mvcca.deep import DCCA
-from mvcca.deep.callbacks import TotalCorrelation
+from mvcca.deep.callbacks import ValidationScore
 
 rng = np.random.default_rng(0)
 n, side = 2600, 12
@@ -68,7 +68,7 @@ deep = DCCA(
     hidden_layer_sizes=(128, 128),
     batch_size=200,
     max_epochs=40,
-    callbacks=[TotalCorrelation(8)],
+    callbacks=[ValidationScore("total_correlation")],
     random_state=0,
 ).fit(train, X_val=validation)
 for model in (linear, deep):

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 from mvcca import CCA
 from mvcca.datasets import load_digits_views
 from mvcca.deep import DCCA, DCCAE, DSDCCA, L0CCA, SoftCCA, SoftHGR
-from mvcca.deep.callbacks import TotalCorrelation
+from mvcca.deep.callbacks import ValidationScore
 from mvcca.plotting import CorrelationDisplay
 
 views = load_digits_views("halves").views
@@ -28,7 +28,7 @@ models = {
         hidden_layer_sizes=(64,),
         batch_size=200,
         max_epochs=8,
-        callbacks=[TotalCorrelation(10)],
+        callbacks=[ValidationScore("total_correlation")],
         random_state=0,
     ).fit(train, X_val=validation)
     for method in (DCCA, DCCAE, SoftCCA, SoftHGR, L0CCA, DSDCCA)

@@ -12,9 +12,9 @@ from mvcca.base import RankedByCorrelation
 from mvcca.base.parameters import NOT_NEGATIVE, one_of, parameter
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._losses.trace_norm import check_enough_rows
-from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import MONITORED
 from mvcca.deep.endings import Ending, linear_cca
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Trainer
 from mvcca.problem.expected import expected_moments
 from mvcca.statistics import Moments

@@ -35,22 +35,16 @@ from mvcca.blocks.checks import few
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.identity import identity
-from mvcca.deep._training.rows import Sample, as_array, few_rows, split
+from mvcca.deep._training.rows import as_array, few_rows, split
 from mvcca.deep._training.training import MONITORED, OPTIMIZERS, Training, TrainingState, history_of
 from mvcca.deep.auto import auto_setting
-from mvcca.deep.callbacks import (
-    Callback,
-    EarlyStopping,
-    ProgressLines,
-    TotalCorrelation,
-    ValidationScore,
-    in_double,
-)
+from mvcca.deep.callbacks import Callback, ValidationScore, in_double
 from mvcca.deep.encoders import Encoders, takes_integers
-from mvcca.deep.endings import Ending, as_trained, ending_after
+from mvcca.deep.endings import Ending, as_trained, ending_after, linear_cca
 from mvcca.deep.layers import Standardize
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Objective, Trainer, encoded
-from mvcca.machine.config import block_slices, get_config
+from mvcca.machine.config import block_slices
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
 from mvcca.statistics import Moments, column_slices
@@ -269,6 +263,7 @@ class DeepEstimator(MultiViewEstimator):
         sample = self._open_sample(X, y, sample_weight, reset=first)
         self._begin_partial(first)
         training = Training.of(self, None if first else [0] * 4)  # resuming replaces what is drawn
+        training = replace(training, patience=None)
         callbacks = [c for c in self._callbacks(training, False) if not c.needs_validation]
         trainer = self._new_trainer(training, sample.views, callbacks, is_first=first)
         if first:
@@ -355,20 +350,17 @@ class DeepEstimator(MultiViewEstimator):
         return width
 
     def _callbacks(self, training: Training, validated: bool) -> list[Callback]:
-        """Copies of the user's callbacks, and those that parameters and configuration ask for."""
+        """Copies of the user's callbacks, and the one that measures what is monitored."""
         callbacks = deepcopy(list(self.callbacks))
         measured = {c.column for c in callbacks if isinstance(c, ValidationScore)}
         if validated and training.monitor not in measured | {"valid_loss"}:
             callbacks.append(self._score_callback(training.monitor))
-        if training.patience is not None:
-            callbacks.append(EarlyStopping(training.patience))
-        if get_config().progress:
-            callbacks.append(ProgressLines())
         return callbacks
 
     def _score_callback(self, column: str) -> ValidationScore:
         if column == "valid_total_correlation":
-            return TotalCorrelation(self.n_components, self._final_reg())
+            ending = linear_cca(self.n_components, self._final_reg())
+            return ValidationScore("total_correlation", ending)
         if column == "valid_map" and self._labels is None:
             raise ValueError('monitor="valid_map" needs labels: pass y to fit.')
         score = self.monitor if callable(self.monitor) else column.removeprefix("valid_")

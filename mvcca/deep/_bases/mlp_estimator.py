@@ -17,11 +17,11 @@ from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.identity import identity
-from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.start import FEWEST_OBJECTS, held_out
 from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import ValidationScore
 from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Trainer
 from mvcca.views.by_view import value_by_view
 

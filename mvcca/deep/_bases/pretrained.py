@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -12,13 +13,12 @@ from mvcca.base.parameters import at_least, one_of, parameter
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.rbm import RBM
-from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
-from mvcca.deep.callbacks import ProgressLines
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import Standardize
+from mvcca.deep.objectives import BoundLoss
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Objective, encoded
-from mvcca.machine.config import get_config
 from mvcca.views.by_view import value_by_view
 
 
@@ -57,7 +57,8 @@ class Pretrained(DeepEstimator):
 
     def _stage(self, training: Training) -> Training:
         """The training of each stage."""
-        return replace(training, max_epochs=int(self.pretraining_epochs), monitor="valid_loss")
+        n_epochs = int(self.pretraining_epochs)
+        return replace(training, max_epochs=n_epochs, monitor="valid_loss", patience=None)
 
 
 def train_stage(
@@ -71,8 +72,8 @@ def train_stage(
     encoders = Encoders(networks or {name: nn.Identity() for name in rows.train.views.names})
     for name, layer in rows.inputs.items():
         encoders.standardize(name, layer)
-    callbacks = [ProgressLines(title)] if get_config().progress else []
-    stage.trainer(encoders, objective, callbacks).train(rows.train, stage.max_epochs, rows.valid)
+    trainer = replace(stage, title=title).trainer(encoders, objective)
+    trainer.train(rows.train, stage.max_epochs, rows.valid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,17 +109,18 @@ def _represented(sample: Sample, networks: Mapping[str, nn.Module]) -> Sample:
     return replace(sample, views=sample.views.replace(outputs))
 
 
-class ContrastiveDivergence(nn.Module):
-    """Sum of the contrastive divergences of a machine for each view, or of one for all views."""
+def divergence_of(machines: Mapping[str, RBM] | RBM) -> BoundLoss:
+    """The contrastive divergence of a machine for each view, or of one for all views."""
+    parts = machines if isinstance(machines, RBM) else Encoders(machines)
+    return BoundLoss(_divergence, machines=parts)
 
-    def __init__(self, machines: Mapping[str, RBM] | RBM) -> None:
-        super().__init__()
-        self.machines = machines if isinstance(machines, RBM) else Encoders(machines)
 
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch."""
-        if isinstance(self.machines, RBM):
-            return self.machines.contrastive_divergence(torch.cat(list(scores.values()), dim=1))
-        machines = {name: self.machines[name] for name in self.machines.names}
-        losses = [M.contrastive_divergence(scores[name]) for name, M in machines.items()]
-        return summed(losses)
+def _divergence(
+    scores: Mapping[str, Tensor],
+    _: Batch,
+    machines: RBM | Encoders,
+) -> Tensor:
+    if isinstance(machines, RBM):
+        return machines.contrastive_divergence(torch.cat(list(scores.values()), dim=1))
+    of_views = {name: cast("RBM", machines[name]) for name in machines.names}
+    return summed(M.contrastive_divergence(scores[name]) for name, M in of_views.items())

@@ -12,7 +12,6 @@ from torch import Generator, nn
 
 from mvcca.base.parameters import one_of, parameter
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
-from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.start import (
     FEWEST_OBJECTS,
     LINEAR_RATE,
@@ -25,6 +24,7 @@ from mvcca.deep._training.training import Training, history_of
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders, LinearPlus
 from mvcca.deep.endings import STORED_CCA
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Trainer, refuse_without_validation
 from mvcca.linear import MVCCA
 from mvcca.machine.warnings import warn

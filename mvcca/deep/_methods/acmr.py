@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import Ending, as_trained
 from mvcca.deep.functional import cosines, reversal_factor, reverse_gradient, same_label, triplet
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import LabelLoss, targets_of
+from mvcca.deep.objectives import BoundLoss, LabelLoss, targets_of
 from mvcca.deep.trainer import Objective
 
 
@@ -106,76 +106,55 @@ class ACMR(NetworkEstimator):
         targets, k = targets_of(self._labels), common_width(widths)
         sizes = [k, max(k // 2, 2), max(k // 4, 2)]  # 40, 20, 10 in the publication
         adversary = [linear(a, b, generator) for a, b in pairwise(sizes)]
-        return ACMRLoss(
-            targets,
-            linear(k, targets.shape[1], generator),
-            nn.Sequential(*adversary, linear(sizes[-1], len(widths), generator)),
-            (self.triplet_weight, self.label_weight, self.adversary_weight),
-            self.margin,
+        return BoundLoss(
+            acmr_loss,
+            labels=LabelLoss(targets),
+            classifier=linear(k, targets.shape[1], generator),
+            adversary=nn.Sequential(*adversary, linear(sizes[-1], len(widths), generator)),
+            weights=(self.triplet_weight, self.label_weight, self.adversary_weight),
+            margin=self.margin,
         )
 
 
-class ACMRLoss(nn.Module):
-    """Triplets, labels and an adversary behind a gradient reversal, the loss of `mvcca.deep.ACMR`.
+def acmr_loss(
+    scores: Mapping[str, Tensor],
+    batch: Batch,
+    labels: LabelLoss,
+    classifier: nn.Module,
+    adversary: nn.Module,
+    weights: tuple[float, float, float],
+    margin: float,
+) -> dict[str, Tensor]:
+    """Triplets, labels and an adversary behind a gradient reversal; `weights` are α, β and γ."""
+    by_triplets, by_labels, by_adversary = weights
+    codes = next(iter(batch.labels.values()))
+    different = ~same_label(codes)
+    triplets = [
+        _triplets(scores[p], scores[q], batch.views[q], different, margin)
+        for p, q in permutations(scores, 2)
+    ]
+    entropies = [labels.of(classifier(F), codes) for F in scores.values()]
+    factor = reversal_factor(batch.epoch / batch.n_epochs)
+    judged = [adversary(reverse_gradient(F, factor)) for F in scores.values()]
+    views = [torch.full_like(codes, i) for i in range(len(scores))]
+    told_apart = nn.functional.cross_entropy(torch.cat(judged), torch.cat(views))
+    return {
+        "triplet": by_triplets * summed(triplets),
+        "label": by_labels * summed(entropies),
+        "adversary": by_adversary * told_apart,
+    }
 
-    Parameters
-    ----------
-    targets : Tensor, shape (n_codes, n_labels)
-        Label vector of every code of `Batch.labels`.
-    classifier : Module
-        Predicts labels from the scores of any view.
-    adversary : Module
-        Predicts the view from scores.
-    weights : tuple of 3 floats
-        Weights of triplets, labels and adversary.
-    margin : float
-        Margin of the triplets.
-    """
 
-    def __init__(
-        self,
-        targets: Tensor,
-        classifier: nn.Module,
-        adversary: nn.Module,
-        weights: tuple[float, float, float],
-        margin: float,
-    ) -> None:
-        super().__init__()
-        self.labels, self.classifier, self.adversary = LabelLoss(targets), classifier, adversary
-        self.weights, self.margin = weights, margin
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        """The terms of the loss of a batch."""
-        by_triplets, by_labels, by_adversary = self.weights
-        codes = next(iter(batch.labels.values()))
-        different = ~same_label(codes)
-        triplets = [
-            self._triplets(scores[p], scores[q], batch.views[q], different)
-            for p in scores
-            for q in scores
-            if p != q
-        ]
-        labels = [self.labels.of(self.classifier(F), codes) for F in scores.values()]
-        factor = reversal_factor(batch.epoch / batch.n_epochs)
-        judged = [self.adversary(reverse_gradient(F, factor)) for F in scores.values()]
-        views = [torch.full_like(codes, i) for i in range(len(scores))]
-        adversary = nn.functional.cross_entropy(torch.cat(judged), torch.cat(views))
-        return {
-            "triplet": by_triplets * summed(triplets),
-            "label": by_labels * summed(labels),
-            "adversary": by_adversary * adversary,
-        }
-
-    def _triplets(self, F: Tensor, G: Tensor, X: Tensor, different: Tensor) -> Tensor:
-        """Anchors in F, counterparts in G, and the rows of G with the most similar features."""
-        X = X if X.is_floating_point() else _word_counts(X)
-        similarity = cosines(X, X).masked_fill(~different, -torch.inf)
-        hardest = similarity.argmax(dim=1)
-        usable = different.any(dim=1)
-        if not usable.any():
-            return F.new_zeros(())
-        rows = usable.nonzero()[:, 0]
-        return triplet(F[rows], G[rows], G[hardest[rows]], self.margin)
+def _triplets(F: Tensor, G: Tensor, X: Tensor, different: Tensor, margin: float) -> Tensor:
+    """Anchors in F, counterparts in G, and the rows of G with the most similar features."""
+    X = X if X.is_floating_point() else _word_counts(X)
+    similarity = cosines(X, X).masked_fill(~different, -torch.inf)
+    hardest = similarity.argmax(dim=1)
+    usable = different.any(dim=1)
+    if not usable.any():
+        return F.new_zeros(())
+    rows = usable.nonzero()[:, 0]
+    return triplet(F[rows], G[rows], G[hardest[rows]], margin)
 
 
 def _word_counts(X: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import STORED_CCA, Ending
 from mvcca.deep.layers import CCALayer
-from mvcca.deep.objectives import RankingLoss
+from mvcca.deep.objectives import BoundLoss, ranking_loss
 from mvcca.deep.trainer import Objective
 from mvcca.problem import reg_of_names
 
@@ -127,8 +127,12 @@ class CCAL(StartedNetworks, CCAScores):
         k = min(k_f, k_g, self.n_components)
         reg_f, reg_g = reg_of_names(self.reg, encoders.names).values()
         layer = CCALayer((k_f, k_g), k, reg=(reg_f, reg_g), memory=self.memory)
-        return RankingLoss(
-            self.margin, symmetric=self.symmetric, reduction=self.reduction, layer=layer
+        return BoundLoss(
+            ranking_loss,
+            margin=self.margin,
+            symmetric=self.symmetric,
+            reduction=self.reduction,
+            layer=layer,
         )
 
     def _ending(self) -> Ending:

@@ -17,7 +17,7 @@ from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.functional import contrastive, same_label
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import LabelLoss, targets_of
+from mvcca.deep.objectives import BoundLoss, LabelLoss, targets_of
 from mvcca.deep.trainer import Objective
 
 
@@ -122,54 +122,37 @@ class CCL(NetworkEstimator):
         activated = [
             name for name in encoders.names if encoders.trained[name] is not encoders[name]
         ]
-        return CCLLoss(targets, Encoders(classifiers), weights, self.margin, activated)
+        return BoundLoss(
+            ccl_loss,
+            labels=LabelLoss(targets),
+            classifiers=Encoders(classifiers),
+            weights=weights,
+            margin=self.margin,
+            activated=activated,
+        )
 
 
-class CCLLoss(nn.Module):
-    """Contrast of pairs by label and labels of each view, the loss of `mvcca.deep.CCL`.
+def ccl_loss(
+    scores: Mapping[str, Tensor],
+    batch: Batch,
+    labels: LabelLoss,
+    classifiers: Encoders,
+    weights: tuple[float, float],
+    margin: float,
+    activated: Collection[str] = (),
+) -> dict[str, Tensor]:
+    """Contrast of pairs by label and labels of each view; `weights` are α and β.
 
-    Parameters
-    ----------
-    targets : Tensor, shape (n_codes, n_labels)
-        Label vector of every code of `Batch.labels`.
-    classifiers : Encoders
-        Predict the labels from the scores of each view.
-    weights : tuple of 2 floats
-        Weights of the contrast between views and of the labels within views.
-    margin : float
-        Margin of the distance of rows without a common label.
-    activated : collection of str, default=()
-        Views whose scores are contrasted after a sigmoid; classifiers see them before it.
+    Scores of the views `activated` are contrasted after a sigmoid; classifiers see them before it.
     """
-
-    def __init__(
-        self,
-        targets: Tensor,
-        classifiers: nn.Module,
-        weights: tuple[float, float],
-        margin: float,
-        activated: Collection[str] = (),
-    ) -> None:
-        super().__init__()
-        self.labels, self.classifiers = LabelLoss(targets), classifiers
-        self.weights, self.margin, self.activated = weights, margin, frozenset(activated)
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        """The terms of the loss of a batch."""
-        targets, codes = self.labels.targets, batch.labels
-        contrasted = {n: torch.sigmoid(F) if n in self.activated else F for n, F in scores.items()}
-        contrasts = [
-            contrastive(
-                contrasted[p],
-                contrasted[q],
-                same_label(targets[codes[p]], targets[codes[q]]),
-                self.margin,
-            )
-            for p, q in combinations(scores, 2)
-        ]
-        logits = self.classifiers(scores)
-        labels = [self.labels.of(logits[name], codes[name]) for name in scores]
-        return {
-            "inter": self.weights[0] * summed(contrasts),
-            "intra": self.weights[1] * summed(labels),
-        }
+    targets, codes = labels.targets, batch.labels
+    contrasted = {n: torch.sigmoid(F) if n in activated else F for n, F in scores.items()}
+    contrasts = [
+        contrastive(
+            contrasted[p], contrasted[q], same_label(targets[codes[p]], targets[codes[q]]), margin
+        )
+        for p, q in combinations(scores, 2)
+    ]
+    logits = classifiers(scores)
+    entropies = [labels.of(logits[name], codes[name]) for name in scores]
+    return {"inter": weights[0] * summed(contrasts), "intra": weights[1] * summed(entropies)}

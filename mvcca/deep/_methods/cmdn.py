@@ -13,17 +13,17 @@ from torch import Generator, Tensor, nn
 from mvcca.base.parameters import NOT_NEGATIVE, at_least, one_of, parameter
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
-from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
+from mvcca.deep._bases.pretrained import Pretrained, StageRows, divergence_of, train_stage
 from mvcca.deep._losses.batch import Batch, summed
-from mvcca.deep._methods.corr_ae import CorrespondenceLoss
+from mvcca.deep._methods.corr_ae import correspondence_loss
 from mvcca.deep._networks.rbm import RBM, JointInference
 from mvcca.deep._training.host import check_memory
-from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.layers import Standardize, linear
-from mvcca.deep.objectives import LabelLoss, targets_of
+from mvcca.deep.objectives import BoundLoss, LabelLoss, targets_of
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Objective, Trainer
 
 Networks = Mapping[str, Any]  # sequences of layers, by view
@@ -149,13 +149,20 @@ class CMDN(Pretrained):
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         return self._level_loss(encoders, -1, generator)
 
-    def _level_loss(self, encoders: Encoders, position: int, generator: Generator) -> BimodalLoss:
+    def _level_loss(self, encoders: Encoders, position: int, generator: Generator) -> Objective:
         """The loss of the level at a position of the networks."""
         layers = {name: encoders[name][position][0] for name in encoders.names}
         size, targets = next(iter(layers.values())).out_features, targets_of(self._labels)
         decoders = {name: linear(size, L.in_features, generator) for name, L in layers.items()}
         classifier = linear(size, targets.shape[1], generator)
-        return BimodalLoss(targets, layers, Encoders(decoders), classifier, self.label_weight)
+        return BoundLoss(
+            bimodal_loss,
+            labels=LabelLoss(targets),
+            classifier=classifier,
+            decoders=Encoders(decoders),
+            layers=Encoders(layers),
+            weight=self.label_weight,
+        )
 
     def _pretrain(
         self, trainer: Trainer, training: Training, sample: Sample, validation: Sample | None
@@ -168,7 +175,7 @@ class CMDN(Pretrained):
         self._train_beliefs(networks, rows.without_validation(), stage)
         self._train_autoencoders(networks, rows, stage, generator)
         rows = rows.through(_layers(networks, 0)).standardized(_layers(networks, 1))
-        fusion = ContrastiveDivergence(_layers(networks, 2))
+        fusion = divergence_of(_layers(networks, 2))
         train_stage("fusion", fusion, rows.without_validation(), stage)
         rows = rows.through(_layers(networks, 2)).standardized(_layers(networks, 3))
         w, targets = self._setting("width"), targets_of(self._labels)
@@ -189,10 +196,10 @@ class CMDN(Pretrained):
         for depth in range(2):
             machines = {name: parts.machines[depth] for name, parts in separate.items()}
             title = f"machines of layer {depth + 1}"
-            train_stage(title, ContrastiveDivergence(machines), rows, stage)
+            train_stage(title, divergence_of(machines), rows, stage)
             rows = rows.through(machines)
         joint = next(iter(separate.values())).inference.machine
-        train_stage("joint machine", ContrastiveDivergence(joint), rows, stage)
+        train_stage("joint machine", divergence_of(joint), rows, stage)
 
     def _train_autoencoders(
         self, networks: Networks, rows: StageRows, stage: Training, generator: Generator
@@ -205,7 +212,13 @@ class CMDN(Pretrained):
         inner = {name: _relu_layers((w // 2, w), generator) for name in networks}
         for depth in (1, 2):
             layers = {name: encoder[: 2 * depth] for name, encoder in encoders.items()}
-            loss = CorrespondenceLoss({(n, n): D for n, D in decoders.items()}, likelihood, 0.0)
+            loss = BoundLoss(
+                correspondence_loss,
+                ways=[(name, name) for name in decoders],
+                decoders=nn.ModuleList(decoders.values()),
+                likelihood=likelihood,
+                weight=0.0,
+            )
             train_stage(f"autoencoders of depth {depth}", loss, rows, stage, layers)
             decoders = {name: nn.Sequential(inner[name], D) for name, D in decoders.items()}
 
@@ -260,55 +273,32 @@ def _levels(
     return [nn.Sequential(layer, nn.Sigmoid()) for layer in layers]
 
 
-class BimodalLoss(nn.Module):
-    """Reconstructions and labels of codes of all views, the loss of a level of `mvcca.deep.CMDN`.
+def bimodal_loss(
+    scores: Mapping[str, Tensor],
+    batch: Batch,
+    labels: LabelLoss,
+    classifier: nn.Module,
+    decoders: Encoders,
+    layers: Encoders,
+    weight: float,
+) -> dict[str, Tensor]:
+    """Reconstructions and labels of the codes of all views, in a level whose rows are the scores.
 
     The codes of a batch are those of each view alone, σ(W_p z_p + c), and of all of them together,
-    σ(Σ_p W_p z_p + c). From each code, decoders reconstruct all views, and a classifier predicts
-    the labels.
-
-    Parameters
-    ----------
-    targets : Tensor, shape (n_codes, n_labels)
-        Label vector of every code of `Batch.labels`.
-    layers : mapping of str to Linear
-        Layers with weights W_p by view, and one shared bias c.
-    decoders : Encoders
-        Networks from codes to the rows z_p of each view.
-    classifier : Module
-        Predicts labels from codes.
-    label_weight : float, default=1.0
-        Weight of the labels, beside the squared error per feature.
+    σ(Σ_p W_p z_p + c), by linear `layers` with one bias c. From each code, decoders reconstruct all
+    views, and a classifier predicts the labels, with weight γ beside the squared error per feature.
     """
-
-    def __init__(
-        self,
-        targets: Tensor,
-        layers: Mapping[str, nn.Linear],
-        decoders: Encoders,
-        classifier: nn.Module,
-        label_weight: float = 1.0,
-    ) -> None:
-        super().__init__()
-        self.labels, self.classifier, self.decoders = LabelLoss(targets), classifier, decoders
-        self.layers, self.label_weight = Encoders(layers), label_weight
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        """The terms of the loss of a batch, whose scores are the rows z_p: constants."""
-        rows = {name: Z.detach() for name, Z in scores.items()}
-        alone = self.layers(rows)
-        bias = self.layers[self.layers.names[0]].bias
-        together = sum(alone.values()) - (len(alone) - 1) * bias
-        codes = [torch.sigmoid(part) for part in (*alone.values(), together)]
-        n_features = sum(Z.shape[1] for Z in rows.values())
-        errors = [
-            reconstruction_error(rows[name], Z) / n_features
-            for code in codes
-            for name, Z in self.decoders(dict.fromkeys(rows, code)).items()
-        ]
-        y = next(iter(batch.labels.values()))
-        labels = [self.labels.of(self.classifier(code), y) for code in codes]
-        return {
-            "reconstruction": summed(errors),
-            "label": self.label_weight * summed(labels),
-        }
+    rows = {name: Z.detach() for name, Z in scores.items()}
+    alone = layers(rows)
+    bias = layers[layers.names[0]].bias
+    together = sum(alone.values()) - (len(alone) - 1) * bias
+    codes = [torch.sigmoid(part) for part in (*alone.values(), together)]
+    n_features = sum(Z.shape[1] for Z in rows.values())
+    errors = [
+        reconstruction_error(rows[name], Z) / n_features
+        for code in codes
+        for name, Z in decoders(dict.fromkeys(rows, code)).items()
+    ]
+    y = next(iter(batch.labels.values()))
+    entropies = [labels.of(classifier(code), y) for code in codes]
+    return {"reconstruction": summed(errors), "label": weight * summed(entropies)}

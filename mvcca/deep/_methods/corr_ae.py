@@ -13,14 +13,15 @@ from mvcca.base.parameters import SHARE, one_of, parameter
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import SIGMOID, NetworkEstimator
-from mvcca.deep._bases.pretrained import ContrastiveDivergence, Pretrained, StageRows, train_stage
+from mvcca.deep._bases.pretrained import Pretrained, StageRows, divergence_of, train_stage
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.rbm import RBM
-from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.endings import Ending, as_trained
 from mvcca.deep.functional import reconstruction_error
+from mvcca.deep.objectives import BoundLoss
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Objective, Trainer
 
 
@@ -137,16 +138,20 @@ class CorrAE(Pretrained, NetworkEstimator):
             )
             for source, target in self._reconstructed(encoders.names)
         }
-        likelihood = setting_by_view(self, "likelihood", encoders.names)
-        return CorrespondenceLoss(decoders, likelihood, self.correspondence)
+        return BoundLoss(
+            correspondence_loss,
+            ways=tuple(decoders),
+            decoders=nn.ModuleList(decoders.values()),
+            likelihood=setting_by_view(self, "likelihood", encoders.names),
+            weight=self.correspondence,
+        )
 
     def _pretrain(
         self, trainer: Trainer, training: Training, sample: Sample, validation: Sample | None
     ) -> None:
         if self.pretraining is None:
             return
-        loss = trainer.objective
-        assert isinstance(loss, CorrespondenceLoss)
+        loss: Any = trainer.objective
         layers = {name: _linear_layers(trainer.encoders[name]) for name in trainer.encoders.names}
         mirrors: dict[str, list[list[nn.Linear]]] = {name: [] for name in layers}
         for (_, target), decoder in zip(loss.ways, loss.decoders, strict=True):
@@ -161,7 +166,7 @@ class CorrAE(Pretrained, NetworkEstimator):
                     shape = own[depth].in_features, own[depth].out_features
                     machines[name] = RBM(*shape, visible, generator)
             title = f"machines of layer {depth + 1}"
-            train_stage(title, ContrastiveDivergence(machines), rows, stage)
+            train_stage(title, divergence_of(machines), rows, stage)
             for name, machine in machines.items():
                 machine.start(layers[name][depth], [mirror[depth] for mirror in mirrors[name]])
             rows = rows.through({name: machines.get(name, nn.Identity()) for name in layers})
@@ -209,34 +214,27 @@ class CrossCorrAE(CorrAE):
         return [(p, q) for p, q in product(names, names) if self.full or p != q]
 
 
-class CorrespondenceLoss(nn.Module):
-    """Reconstruction of views from codes, and weighted distance of the codes; see `CorrAE`."""
+def correspondence_loss(
+    scores: Mapping[str, Tensor],
+    batch: Batch,
+    ways: Sequence[tuple[str, str]],
+    decoders: nn.ModuleList,
+    likelihood: Mapping[str, str],
+    weight: float,
+) -> dict[str, Tensor]:
+    """Reconstruction of views from codes, and distance of the codes with weight α.
 
-    # Decoders by (p, q) map the codes of view p to rows of view q, and are trained with the
-    # encoders.
-
-    def __init__(
-        self,
-        decoders: Mapping[tuple[str, str], nn.Module],
-        likelihood: Mapping[str, str],
-        weight: float,
-    ) -> None:
-        super().__init__()
-        self.ways = tuple(decoders)
-        self.decoders = nn.ModuleList(decoders.values())
-        self.likelihood, self.weight = dict(likelihood), weight
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        """Weighted terms of the loss of a batch of paired rows."""
-        errors = [
-            _error(self.likelihood[target], batch.views[target].float(), decoder(scores[source]))
-            for (source, target), decoder in zip(self.ways, self.decoders, strict=True)
-        ]
-        distances = [reconstruction_error(F, G) for F, G in combinations(scores.values(), 2)]
-        return {
-            "reconstruction": (1 - self.weight) * summed(errors),
-            "correspondence": self.weight * summed(distances),
-        }
+    Each decoder has a way (p, q): it maps the codes of view p to rows of view q.
+    """
+    errors = [
+        _error(likelihood[target], batch.views[target].float(), decoder(scores[source]))
+        for (source, target), decoder in zip(ways, decoders, strict=True)
+    ]
+    distances = [reconstruction_error(F, G) for F, G in combinations(scores.values(), 2)]
+    return {
+        "reconstruction": (1 - weight) * summed(errors),
+        "correspondence": weight * summed(distances),
+    }
 
 
 def _linear_layers(network: nn.Module) -> list[nn.Linear]:

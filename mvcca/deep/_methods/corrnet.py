@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.functional import coordinate_correlation, reconstruction_error
 from mvcca.deep.layers import linear
+from mvcca.deep.objectives import BoundLoss
 from mvcca.deep.trainer import Objective
 
 
@@ -126,41 +127,35 @@ class CorrNet(CCAScores):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         layers: Mapping[str, nn.Linear] = {name: encoders[name][0] for name in encoders.names}
-        return CorrNetLoss(layers, self._weight(encoders), self.output_activation == "sigmoid")
-
-
-class CorrNetLoss(nn.Module):
-    """Reconstruction error minus correlation, the loss of `mvcca.deep.CorrNet`.
-
-    Parameters
-    ----------
-    layers : mapping of str to Linear
-        Linear layers of the encoders, with weights W_x, W_y and one shared bias b; the decoders use
-        their transposes.
-    weight : float
-        Weight λ of the correlation.
-    sigmoid_output : bool
-        Whether the output activation a is the sigmoid (for features between 0 and 1).
-    """
-
-    def __init__(
-        self, layers: Mapping[str, nn.Linear], weight: float, sigmoid_output: bool
-    ) -> None:
-        super().__init__()
-        self.layers = dict(layers)  # not registered: their parameters belong to the encoders
-        self.weight = weight
-        self.activation = torch.sigmoid if sigmoid_output else nn.Identity()
-        self.offsets = nn.ParameterList(torch.zeros(layer.in_features) for layer in layers.values())
-
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch with scores h(x, 0) and h(0, y)."""
-        linear_parts = [batch.views[name] @ layer.weight.T for name, layer in self.layers.items()]
-        bias = next(iter(self.layers.values())).bias
-        joint = torch.sigmoid(sum(linear_parts) + bias)
-        F, G = scores.values()
-        error = summed(
-            reconstruction_error(batch.views[name], self.activation(hidden @ layer.weight + offset))
-            for hidden in (F, G, joint)
-            for (name, layer), offset in zip(self.layers.items(), self.offsets, strict=True)
+        return BoundLoss(
+            corrnet_loss,
+            layers=layers,  # not registered in a mapping: they belong to the encoders
+            offsets=nn.ParameterList(torch.zeros(layer.in_features) for layer in layers.values()),
+            activation=torch.sigmoid if self.output_activation == "sigmoid" else nn.Identity(),
+            weight=self._weight(encoders),
         )
-        return error - self.weight * coordinate_correlation(F, G)
+
+
+def corrnet_loss(
+    scores: Mapping[str, Tensor],
+    batch: Batch,
+    layers: Mapping[str, nn.Linear],
+    offsets: nn.ParameterList,
+    activation: Callable[[Tensor], Tensor],
+    weight: float,
+) -> Tensor:
+    """Reconstruction error minus correlation of the scores h(x, 0) and h(0, y).
+
+    The linear `layers` of the encoders have weights W_x, W_y and one bias b; the decoders use their
+    transposes, offsets b_x, b_y and the activation a. `weight` is λ.
+    """
+    linear_parts = [batch.views[name] @ layer.weight.T for name, layer in layers.items()]
+    bias = next(iter(layers.values())).bias
+    joint = torch.sigmoid(sum(linear_parts) + bias)
+    F, G = scores.values()
+    error = summed(
+        reconstruction_error(batch.views[name], activation(hidden @ layer.weight + offset))
+        for hidden in (F, G, joint)
+        for (name, layer), offset in zip(layers.items(), offsets, strict=True)
+    )
+    return error - weight * coordinate_correlation(F, G)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, ClassVar, Self
 
 from torch import Generator, Tensor, nn
@@ -16,9 +15,9 @@ from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._networks.weights import drawn_seed
 from mvcca.deep.encoders import Encoders, mlp
-from mvcca.deep.functional import expected_open_gates
+from mvcca.deep.functional import expected_open_gates, reconstruction_error
 from mvcca.deep.layers import StochasticGates
-from mvcca.deep.objectives import ReconstructionLoss, TraceNormLoss, WeightedSum
+from mvcca.deep.objectives import BoundLoss, TraceNormLoss
 from mvcca.deep.trainer import Objective, Trainer
 from mvcca.problem import reg_of_names
 from mvcca.views import Views
@@ -132,7 +131,6 @@ class DCCAE(DCCA):
     _network_parameters = ()  # the decoders use hidden_layer_sizes even if encoders are given
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        correlation = super()._objective(encoders, widths, generator)
         hidden = self._hidden_sizes(encoders.names)
         decoders = {
             name: mlp(
@@ -144,13 +142,26 @@ class DCCAE(DCCA):
             )
             for name, width in widths.items()
         }
-        reconstruction = ReconstructionLoss(Encoders(decoders))
-        return WeightedSum(
-            {
-                "correlation": (1.0, correlation),
-                "reconstruction": (self.reconstruction, reconstruction),
-            }
+        return BoundLoss(
+            dccae_loss,
+            correlation=super()._objective(encoders, widths, generator),
+            decoders=Encoders(decoders),
+            weight=self.reconstruction,
         )
+
+
+def dccae_loss(
+    scores: Mapping[str, Tensor],
+    batch: Batch,
+    correlation: TraceNormLoss,
+    decoders: Encoders,
+    weight: float,
+) -> dict[str, Tensor]:
+    """Negative sum of correlations, and λ Σ_p mean_i ‖x_pi - d_p(f_pi)‖²."""
+    terms = {"correlation": correlation(scores, batch)}
+    decoded = decoders(scores)
+    errors = [reconstruction_error(X, decoded[name]) for name, X in batch.views.items()]
+    return terms | {"reconstruction": weight * summed(errors)}
 
 
 class L0CCA(DCCA):
@@ -222,11 +233,13 @@ class L0CCA(DCCA):
         return Encoders(gated)
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        correlation = super()._objective(encoders, widths, generator)
-        weights = setting_by_view(self, "gate_penalty", encoders.names)
-        gates = {name: encoders[name][0] for name in encoders.names}
-        penalty = partial(_open_gates, gates=gates, weights=weights, reduction=self.gate_reduction)
-        return WeightedSum({"correlation": (1.0, correlation), "gates": (1.0, penalty)})
+        return BoundLoss(
+            l0cca_loss,
+            correlation=super()._objective(encoders, widths, generator),
+            gates={name: encoders[name][0] for name in encoders.names},
+            weights=setting_by_view(self, "gate_penalty", encoders.names),
+            reduction=self.gate_reduction,
+        )
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
         super()._finish(trainer, views)
@@ -237,15 +250,18 @@ class L0CCA(DCCA):
         return self
 
 
-def _open_gates(
-    scores: Mapping[str, Tensor],  # noqa: ARG001, the signature of objectives
-    batch: Batch,  # noqa: ARG001
+def l0cca_loss(
+    scores: Mapping[str, Tensor],
+    batch: Batch,
+    correlation: TraceNormLoss,
     gates: Mapping[str, StochasticGates],
     weights: Mapping[str, float],
     reduction: str,
-) -> Tensor:
-    """Expected number, or share, of open gates, times a weight for each view."""
-    return summed(
+) -> dict[str, Tensor]:
+    """Negative sum of correlations, and the share or number of open gates with weights λ_p."""
+    terms = {"correlation": correlation(scores, batch)}
+    penalties = [
         weights[name] * expected_open_gates(own.means, own.sigma, reduction)
         for name, own in gates.items()
-    )
+    ]
+    return terms | {"gates": summed(penalties)}

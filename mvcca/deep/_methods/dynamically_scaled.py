@@ -15,11 +15,11 @@ from mvcca.base.parameters import at_least, one_of, parameter
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._methods.ccal import CCAL
 from mvcca.deep._methods.dcca import DCCA
-from mvcca.deep._training.rows import Sample
 from mvcca.deep._training.training import Training
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import DynamicEncoder, mlp
 from mvcca.deep.layers import DynamicallyScaledLinear
+from mvcca.deep.samplers import Sample
 from mvcca.deep.trainer import Trainer, encoded
 from mvcca.machine.warnings import warn
 

@@ -65,7 +65,7 @@ class EncoderCCA(CCAScores, StartedNetworks):
             raise ValueError(
                 'ending="cca_layer" takes the projection that a mvcca.deep.layers.CCALayer stored, '
                 f"but {self.objective!r} is not a module that holds one. Use another ending, or "
-                "mvcca.deep.objectives.RankingLoss(margin, layer=CCALayer(n_components))."
+                "mvcca.deep.objectives.BoundLoss(ranking_loss, layer=CCALayer(n_components))."
             )
         return deepcopy(self.objective)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from typing import Any, ClassVar
 
 import torch
@@ -20,12 +22,14 @@ from mvcca.base.parameters import (
 )
 from mvcca.deep._bases.estimator import DeepEstimator, Widths
 from mvcca.deep._bases.started import StartedNetworks
-from mvcca.deep._losses.batch import Batch
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.functional import devise, same_label, structure_preserving
+from mvcca.deep.functional import devise, info_nce, same_label, structure_preserving
 from mvcca.deep.layers import linear
-from mvcca.deep.objectives import CLIPLoss, RankingLoss
+from mvcca.deep.objectives import BoundLoss, ranking_loss
 from mvcca.deep.trainer import Objective
+
+_LARGEST_LOG_SCALE = math.log(100)  # of the cosines, as published
 
 
 class LearnedRanking(StartedNetworks):
@@ -110,7 +114,8 @@ class LearnedRanking(StartedNetworks):
         return nn.Sequential(*network, linear(n_out, n_out, generator))
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        return RankingLoss(self.margin, symmetric=self.symmetric, reduction=self.reduction)
+        symmetric, reduction = self.symmetric, self.reduction
+        return partial(ranking_loss, margin=self.margin, symmetric=symmetric, reduction=reduction)
 
 
 class CLIP(StartedNetworks):
@@ -183,7 +188,18 @@ class CLIP(StartedNetworks):
         return {"dropout": self.dropout, "normalize_output": False}
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        return CLIPLoss(self.temperature)
+        log_scale = torch.tensor(-math.log(self.temperature))
+        return BoundLoss(clip_loss, log_scale=nn.Parameter(log_scale))
+
+
+def clip_loss(
+    scores: Mapping[str, Tensor],
+    _: Batch,
+    log_scale: Tensor,
+) -> Tensor:
+    """InfoNCE loss over all pairs of views, whose temperature is trained on a logarithmic scale."""
+    temperature = log_scale.clamp(max=_LARGEST_LOG_SCALE).neg().exp()
+    return summed(info_nce(F, G, temperature) for F, G in combinations(scores.values(), 2))
 
 
 class TwoBranch(StartedNetworks):

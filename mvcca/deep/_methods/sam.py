@@ -289,7 +289,7 @@ class Centroids(Callback):
         if loss.margins == "fixed" or not loss.sample_share:
             return
         for number, name in enumerate(loss.names):
-            n_rows = trainer.rows.objects.sizes[name]
+            n_rows = trainer.rows.sample.sizes[name]
             chosen = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(int)
             X = trainer.rows.take({name: chosen})[name].float()
             largest = squared_distances(X, X).max().sqrt()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 
-from torch import Generator
+from torch import Generator, Tensor, nn
 
 from mvcca.base.parameters import BELOW_1, NOT_NEGATIVE, one_of, parameter
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths, common_width
 from mvcca.deep._bases.started import StartedNetworks
+from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.objectives import SoftCCALoss, SoftHGRLoss
+from mvcca.deep.functional import off_diagonal, soft_hgr, squared_distance
+from mvcca.deep.layers import RunningCovariance
+from mvcca.deep.objectives import BoundLoss
 from mvcca.deep.trainer import Objective
 
 
@@ -70,7 +74,32 @@ class SoftCCA(CCAScores, StartedNetworks):
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         common_width(widths)
         decay = setting_by_view(self, "decay", encoders.names)
-        return SoftCCALoss(widths, self._setting("decorrelation"), decay, self.sdl_reduction)
+        covariances = [RunningCovariance(width, decay[name]) for name, width in widths.items()]
+        return BoundLoss(
+            soft_cca_loss,
+            covariances=nn.ModuleList(covariances),
+            weight=self._setting("decorrelation"),
+            reduction=self.sdl_reduction,
+        )
+
+
+def soft_cca_loss(
+    scores: Mapping[str, Tensor],
+    _: Batch,
+    covariances: nn.ModuleList,
+    weight: float,
+    reduction: str,
+) -> Tensor:
+    """Distance of paired scores plus λ times the decorrelation of each view.
+
+    In training mode the covariances of the batch update the running ones.
+    """
+    tensors = list(scores.values())
+    distance = summed(squared_distance(F, G) for F, G in combinations(tensors, 2))
+    correlation = summed(
+        off_diagonal(running(F), reduction) for running, F in zip(covariances, tensors, strict=True)
+    )
+    return distance + weight * correlation
 
 
 class SoftHGR(CCAScores, StartedNetworks):
@@ -112,4 +141,9 @@ class SoftHGR(CCAScores, StartedNetworks):
     max_epochs: int | str = 100
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        return SoftHGRLoss()
+        return soft_hgr_loss
+
+
+def soft_hgr_loss(scores: Mapping[str, Tensor], _: Batch) -> Tensor:
+    """Negative sum of the objective over all pairs of views."""
+    return -summed(soft_hgr(F, G) for F, G in combinations(scores.values(), 2))

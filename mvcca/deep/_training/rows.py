@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from torch import Tensor
 from mvcca.blocks import as_block
 from mvcca.deep._losses.batch import Batch
 from mvcca.deep.encoders import Encoders, row_dtype
-from mvcca.deep.samplers import Objects, pairs_by_label
+from mvcca.deep.samplers import Sample, pairs_by_label
 from mvcca.machine.config import block_slices
 from mvcca.views import Views
 from mvcca.views.labels import rows_by_code
@@ -28,36 +27,14 @@ _FEW = 8
 _MOST_POSITIONS = 2**22  # copied to the device at once
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Rows to train or validate on."""
-
-    views: Views  # dense, sparse or in files
-    # By view, (n_rows,): the code of each row's label set, and its position among the user's rows;
-    # without labels, and where positions are 0, 1, 2, ..., empty.
-    labels: Mapping[str, np.ndarray] = field(default_factory=dict)
-    positions: Mapping[str, np.ndarray] = field(default_factory=dict)
-    objects: np.ndarray | None = None  # (n_objects,): equal for copies; None without copies
-
-    def take(self, objects: np.ndarray) -> Sample:
-        """The rows of some objects."""
-        kept = self.views.rows_of(objects)
-        return Sample(
-            self.views[objects],
-            {name: codes[kept[name]] for name, codes in self.labels.items()},
-            {n: self.positions[n][rows] if self.positions else rows for n, rows in kept.items()},
-        )
-
-
 class Batches:
     """A sample as batches of tensors, standardized and typed as the networks need them."""
 
     def __init__(self, sample: Sample | Views, device: torch.device, encoders: Encoders) -> None:
         sample = sample if isinstance(sample, Sample) else Sample(sample)
-        self.views, self.labels, self.device = sample.views, dict(sample.labels), device
-        sizes = {name: block.shape[0] for name, block in self.views.items()}
+        self.sample, self.views, self.labels = sample, sample.views, sample.labels
+        self.device, sizes = device, sample.sizes
         self.positions = {n: np.arange(size) for n, size in sizes.items()} | dict(sample.positions)
-        self.objects = Objects(sizes, self.labels, self.views.is_paired)
         self._dtypes = {n: row_dtype(encoders.whole[n]) for n in encoders.names}
         # On the CPU, where all devices have float64.
         self._inputs = {n: deepcopy(layer).cpu() for n, layer in encoders.inputs.items()}
@@ -90,11 +67,11 @@ class Batches:
 
     def all(self) -> dict[str, np.ndarray]:
         """Positions of all rows of each view; with labels, unpaired rows make the same pairs."""
-        if self.objects.paired:
+        if self.views.is_paired:
             return dict.fromkeys(self.views.names, np.arange(len(self)))
         if self.labels:
             return pairs_by_label(self.labels, np.random.default_rng(0))
-        return {name: np.arange(size) for name, size in self.objects.sizes.items()}
+        return {name: np.arange(size) for name, size in self.sample.sizes.items()}
 
     def batch(
         self,
@@ -112,7 +89,7 @@ class Batches:
                 for name, codes in self.labels.items()
             }
         first, *others = chosen.values()
-        if self.objects.paired and all(rows is first for rows in others):
+        if self.views.is_paired and all(rows is first for rows in others):
             return Batch(taken, self.positions[next(iter(chosen))][first], epoch, n_epochs, labels)
         positions = {name: self.positions[name][rows] for name, rows in chosen.items()}
         return Batch(taken, positions, epoch, n_epochs, labels)

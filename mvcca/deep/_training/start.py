@@ -9,8 +9,9 @@ import warnings
 
 import numpy as np
 
-from mvcca.deep._training.rows import Sample, split
+from mvcca.deep._training.rows import split
 from mvcca.deep._training.training import Training
+from mvcca.deep.samplers import Sample
 from mvcca.linear import CCA, MVCCA
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups

@@ -53,7 +53,7 @@ class Training:
     mixed_precision: bool
     device: torch.device
     seeds: list[int]  # of initial weights, batches, torch's global generator, validation split
-    title: str = ""  # which of several trainings of a fit
+    title: str = ""  # what is trained, if a fit has several trainings
 
     @classmethod
     def of(cls, estimator: Any, seeds: list[int] | None = None) -> Self:
@@ -93,7 +93,7 @@ class Training:
         callbacks: Sequence[Callback] = (),
     ) -> Trainer:
         """A trainer of networks."""
-        trainer = Trainer(
+        return Trainer(
             encoders,
             objective,
             self.optimizer,
@@ -105,10 +105,10 @@ class Training:
             torch_seed=self.seeds[2],
             mixed_precision=self.mixed_precision,
             monitor=self.monitor,
+            patience=self.patience,
             n_epochs=self.max_epochs,
+            title=self.title,
         )
-        trainer.title = self.title
-        return trainer
 
 
 @dataclass(frozen=True, eq=False)
