@@ -197,7 +197,10 @@ class SparseCCA(BlockEstimator):
     def _held_out(self, posed: Posed, rows: Rows, statistic: Any) -> Covariances:
         """Covariances of held-out rows, in the units and given the confounds of training rows."""
         if statistic is None:
-            return CovarianceProducts(centred_rows(rows), posed.factors)
+            own = centred_rows(rows)
+            return CovarianceProducts(
+                {name: own[name].in_units(f) for name, f in posed.factors.items()}
+            )
         about = Estimate.of(statistic, columns=self._column_names)
         assert about.covariance is not None
         S, z = np.asarray(about.covariance[0]), posed.about.regression

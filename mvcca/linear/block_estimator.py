@@ -84,7 +84,8 @@ class Posed:
             about = Estimate({name: X.mean for name, X in own.items()})
             variances = {name: X.variances for name, X in own.items()}
             factors = model._factors(variances)
-            base = CovarianceProducts(own, factors, superblock)
+            units = {name: own[name].in_units(f) for name, f in factors.items()}
+            base = CovarianceProducts(units, superblock)
             n_objects = min(X.count for X in own.values())
         else:
             columns = model._column_names

@@ -463,11 +463,11 @@ class Ascent:
         from mvcca.problem.least_angles import fill_best_of_few
 
         W, tau, row = np.empty_like(Z), self.limits[name].tau, 0
-        held, place = self.covariances.held_columns(name)
+        wanted = np.flatnonzero(np.any(largest(Z, 2 * counts), axis=0))
         while row >= 0:
+            held, place = self.covariances.held_columns(name, name, wanted)
             row, missing = fill_best_of_few(Z, counts, old, fixed, tau, held, place, row, W)
-            if row >= 0:
-                held, place = self.covariances.held_columns(name, missing)
+            wanted = np.array([missing])
         return W
 
     # ---- all blocks ------------------------------------------------------------------------------
