@@ -41,6 +41,7 @@ class CovarianceMatrix:
 
     matrix: np.ndarray
     places: Mapping[str, slice]
+    n_rows = 0  # products are taken of none
 
     @classmethod
     def of(cls, S: np.ndarray, factors: Vectors, superblock: str | None = None) -> Self:
@@ -89,6 +90,13 @@ class CovarianceProducts:
     rows: Mapping[str, CentredRows]
     superblock: str | None = None
 
+    @classmethod
+    def of(
+        cls, rows: Mapping[str, CentredRows], factors: Vectors, superblock: str | None = None
+    ) -> Self:
+        """Covariances of columns that are multiplied by factors, of the views that have some."""
+        return cls({name: rows[name].in_units(f) for name, f in factors.items()}, superblock)
+
     @property
     def sizes(self) -> dict[str, int]:
         """Number of features of each block."""
@@ -129,11 +137,9 @@ class CovarianceProducts:
         return [*self.rows.values()] if block == self.superblock else [self.rows[block]]
 
     def _scores(self, k: str, v: np.ndarray) -> np.ndarray:
-        start, scores = 0, 0.0
-        for own in self._rows_of(k):
-            scores = scores + own.of_few(v[..., start : start + own.n_features].T)
-            start += own.n_features
-        return np.asarray(scores)
+        rows = self._rows_of(k)
+        parts = np.split(v, np.cumsum([own.n_features for own in rows[:-1]]), axis=-1)
+        return np.asarray(sum(own.of_few(w.T) for own, w in zip(rows, parts, strict=True)))
 
     def _back(self, j: str, scores: np.ndarray) -> np.ndarray:
         found = [own.backward(scores).T for own in self._rows_of(j)]
@@ -167,8 +173,7 @@ class BlockCovariances:
         The columns of few features of k are held, which is less to read than the rows of j.
         """
         used = np.flatnonzero(v if v.ndim == 1 else v.any(axis=0))
-        by_rows = isinstance(self.base, CovarianceProducts) and j != k
-        if by_rows and 2 * len(used) < self.base.n_rows:
+        if j != k and 2 * len(used) < self.base.n_rows:
             held, place = self.held_columns(j, k, used)
             return np.asarray(v[..., used] @ held[place[used]])
         return self._image(j, k, v)
