@@ -64,6 +64,19 @@ def test_products_are_those_of_centred_rows(storage, weights, center, tmp_path):
         assert (rows.n_rows, rows.n_features) == X.shape
 
 
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize(
+    "matrix", [X, csr_array(X), X.astype(np.float32)], ids=["dense", "CSR", "float32"]
+)
+def test_columns_in_other_units_are_multiplied(matrix, weights):
+    factors = np.linspace(0.5, 3, X.shape[1])
+    rows = CentredRows.of(as_block(matrix), weights).in_units(factors)
+    centred, _ = expected(np.asarray(as_block(matrix).dense().matrix, dtype=float), weights)
+    assert_allclose(rows.variances, factors**2 * (centred**2).sum(axis=0), atol=1e-13)
+    assert_allclose(rows.forward(V), centred * factors @ V, atol=1e-12)
+    assert_allclose(rows.backward(U), (centred * factors).T @ U, atol=1e-12)
+
+
 @pytest.mark.parametrize("storage", STORED)
 def test_means_far_above_deviations_cost_no_digits(storage, tmp_path):
     far = X + 1e7

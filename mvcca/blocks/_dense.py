@@ -74,7 +74,7 @@ class DenseBlock(Block):
         return self.matrix @ V
 
     def cross(self, U: np.ndarray) -> np.ndarray:
-        return np.asarray(self.matrix.T @ U)
+        return np.asarray((U.T @ self.matrix).T)  # the rows of UᵀX are contiguous
 
     def column_sums(self, weights: np.ndarray | None = None) -> np.ndarray:
         if weights is None:

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
-from mvcca.linear.block_estimator import BlockEstimator, Component, Posed, centred_rows
+from mvcca.linear.block_estimator import BlockEstimator, Posed, centred_rows
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import SEARCHED, Trials, searched
-from mvcca.model_selection.feature_counts import (
-    FromCovariances,
-    LeftOutFold,
-    Part,
-    choose_counts,
-    over_folds,
-)
+from mvcca.model_selection import SEARCHED, Trials, search_folds, searched
+from mvcca.model_selection.feature_counts import Part, choose_counts, over_folds
 from mvcca.model_selection.fold_statistics import InnerFolds
+from mvcca.model_selection.goals import Value
+from mvcca.model_selection.search import Setting
 from mvcca.problem import Estimate, Rows
-from mvcca.problem.block_covariances import CovarianceMatrix, CovarianceProducts, Covariances
+from mvcca.problem.ascent import NothingShared, Solution
+from mvcca.problem.block_covariances import (
+    BlockCovariances,
+    CovarianceMatrix,
+    CovarianceProducts,
+    Covariances,
+)
 from mvcca.statistics import OF_HOLES, column_slices
 from mvcca.views import Views
 
 _LEAST_CORRELATION = 4.0  # of held-out rows, times the root of their number
 _MOST_COMPONENTS = 10
+# Covariances of the other folds, without the components before, and of the held-out one.
+Fold: TypeAlias = tuple[BlockCovariances, Covariances]
 _SEARCH_TOL = 1e-18  # squared relative change, which moves held-out correlations by about 1e-9
 
 
@@ -148,25 +155,24 @@ class SparseCCA(BlockEstimator):
             rows.views.without(self.confounds), None, seed=self.random_state or 0, few=False
         )
 
-        def of_fold(train: Part, test: Part) -> LeftOutFold:
+        def of_fold(train: Part, test: Part) -> Fold:
             posed = self.posed_of(*train)
-            return LeftOutFold(posed.covariances, self._held_out(posed, *test))
+            return posed.covariances, self._held_out(posed, *test)
 
         of_folds, whole = over_folds(self, rows, folds, of_fold)
         self._learn_searched(self.posed_of(*whole), of_folds)
 
-    def _learn_searched(self, posed: Posed, of_folds: Sequence[LeftOutFold]) -> None:
+    def _learn_searched(self, posed: Posed, folds: Sequence[Fold]) -> None:
         """Let folds choose the settings of each component, and learn from all rows with these."""
-        method = replace(self._method(posed), tol=_SEARCH_TOL)
-        source = FromCovariances(of_folds, method, lambda own: self._limits(posed, own))
         widths = {name: int(np.count_nonzero(f)) for name, f in posed.factors.items()}
         trials: list[Trials] = []
         stops = self.n_components == SEARCHED
         least = _LEAST_CORRELATION / np.sqrt(posed.n_objects)
         for number in range(_MOST_COMPONENTS if stops else int(self.n_components)):
             if number:
-                source = source.without(trials[-1].chosen)
-            found = choose_counts(source, widths, self._given(posed, number))
+                folds = [self._without(posed, own, trials[-1].chosen, number - 1) for own in folds]
+            attempt = partial(self._tried, posed, folds, number)
+            found = choose_counts(attempt, widths, self._given(posed, number))
             is_noise = found.value <= least
             if is_noise and stops and number:
                 break
@@ -183,9 +189,49 @@ class SparseCCA(BlockEstimator):
         self.held_out_correlations_ = np.array([own.value for own in kept])
         self.cv_results_ = Trials.together(kept, "component").cv_results()
 
+    def _tried(
+        self, posed: Posed, folds: Sequence[Fold], number: int, settings: Sequence[Setting]
+    ) -> Trials:
+        """Mean correlations of the held-out scores of linked views, by setting of a component."""
+
+        def models(fold: int, settings: Sequence[Setting]) -> Iterator[Solution | None]:
+            left, _ = folds[fold]
+            for _, same in groupby(settings, itemgetter("tau")):
+                yield from self._best(posed, left, [*same], number)
+            left.forget()
+
+        def value(model: Solution | None, fold: int) -> Value:
+            if model is None:
+                return Value(0.0, 0.0)
+            left, held_out = folds[fold]
+            rotated = {name: left.rotated(name, w) for name, w in model.weights.items()}
+            R, place = held_out.correlations(rotated), list(rotated).index
+            pairs = model.covariances.items()  # with the signs that training rows gave them
+            signed = [np.copysign(1, c) * R[place(j), place(k)] for (j, k), c in pairs]
+            return Value(float(np.mean(signed)), float(np.mean(signed)))
+
+        return search_folds(len(folds), settings, models, value)
+
+    def _best(
+        self, posed: Posed, left: BlockCovariances, settings: Sequence[Setting], number: int
+    ) -> list[Solution | None]:
+        """The best solution of each setting; None if views have nothing more in common."""
+        method = replace(self._method(posed), tol=_SEARCH_TOL)
+        try:
+            found = method.solve(left, [self._limits(posed, own) for own in settings], number)
+        except NothingShared:
+            return [None] * len(settings)
+        return [own[0] if own else None for own in found]
+
+    def _without(self, posed: Posed, fold: Fold, setting: Setting, number: int) -> Fold:
+        """A fold without a component."""
+        left, held_out = fold
+        (found,) = self._best(posed, left, [setting], number)
+        return (left if found is None else self._method(posed).without(left, found)), held_out
+
     def _learn_settings(
         self, posed: Posed, settings: Sequence[Mapping[str, Any]]
-    ) -> list[Component]:
+    ) -> list[Solution]:
         found = super()._learn_settings(posed, settings)
         kept = settings[: len(found)]
         self.tau_ = np.array([own["tau"] for own in kept], dtype=float)
@@ -197,7 +243,7 @@ class SparseCCA(BlockEstimator):
     def _held_out(self, posed: Posed, rows: Rows, statistic: Any) -> Covariances:
         """Covariances of held-out rows, in the units and given the confounds of training rows."""
         if statistic is None:
-            return CovarianceProducts(centred_rows(rows), posed.factors)
+            return CovarianceProducts.of(centred_rows(rows), posed.factors)
         about = Estimate.of(statistic, columns=self._column_names)
         assert about.covariance is not None
         S, z = np.asarray(about.covariance[0]), posed.about.regression

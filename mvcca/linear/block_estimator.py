@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, dataclass_transform
+from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class Posed:
             about = Estimate({name: X.mean for name, X in own.items()})
             variances = {name: X.variances for name, X in own.items()}
             factors = model._factors(variances)
-            base = CovarianceProducts(own, factors, superblock)
+            base = CovarianceProducts.of(own, factors, superblock)
             n_objects = min(X.count for X in own.values())
         else:
             columns = model._column_names
@@ -113,7 +113,7 @@ class Posed:
         n, most = max(self.n_objects, 2 + 1e-9), max(sizes[j] * sizes[k] for j, k in pairs)
         return float(np.sqrt(1 - float(most) ** (-2 / (n - 2))))
 
-    def maps(self, components: Sequence[Component]) -> Maps:
+    def maps(self, components: Sequence[Solution]) -> Maps:
         """Maps of rows to scores."""
         weights = {
             name: f[:, None] * np.column_stack([own.rotated[name] for own in components])
@@ -130,29 +130,6 @@ class Posed:
             if recovered
             else None,
         )
-
-
-class Component(NamedTuple):
-    """A component, and its scores.
-
-    Attributes
-    ----------
-    solution : Solution
-        Weights of what the components before leave.
-    rotated : dict of str to ndarray, shape (n_features,)
-        Weights of scaled rows that give the scores.
-    deviations : dict of str to float
-        Standard deviations of the scores, of what the components before leave.
-    """
-
-    solution: Solution
-    rotated: Vectors
-    deviations: Mapping[str, float]
-
-    def correlation(self, j: str, k: str) -> float:
-        """Correlation of the scores of two linked blocks; 0 if one does not vary."""
-        size = self.deviations[j] * self.deviations[k]
-        return self.solution.covariances[j, k] / size if size else 0.0
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field, parameter))
@@ -192,7 +169,7 @@ class BlockEstimator(RescaledEstimator):
         """Find one component after the other, and set the fitted attributes."""
         self._learn_posed(rows, self.posed_of(rows, statistic))
 
-    def _learn_posed(self, rows: Rows, posed: Posed) -> list[Component]:
+    def _learn_posed(self, rows: Rows, posed: Posed) -> list[Solution]:
         settings = [self._given(posed, number) for number in range(self.n_components)]
         if self.tau == "auto":
             settings = [{**own, "tau": self._shrinkages(rows, posed)} for own in settings]
@@ -224,7 +201,7 @@ class BlockEstimator(RescaledEstimator):
 
     def _learn_settings(
         self, posed: Posed, settings: Sequence[Mapping[str, Any]]
-    ) -> list[Component]:
+    ) -> list[Solution]:
         """Find components under settings of each, and set the fitted attributes."""
         sizes, limits = posed.covariances.base.sizes, self._limits(posed, settings[0])
         selects = any(not own.dense(sizes[name]) for name, own in limits.items())
@@ -240,11 +217,10 @@ class BlockEstimator(RescaledEstimator):
             warn(note)
         self._keep(posed.maps(found).checked(len(settings), signs=False))
         self.sparse_weights_ = {
-            name: np.column_stack([own.solution.weights[name] for own in found])
-            for name in posed.factors
+            name: np.column_stack([own.weights[name] for own in found]) for name in posed.factors
         }
-        self.objective_ = np.array([own.solution.value for own in found])
-        self.n_iter_ = np.array([len(own.solution.values) for own in found])
+        self.objective_ = np.array([own.value for own in found])
+        self.n_iter_ = np.array([len(own.values) for own in found])
         self.selected_ = {
             name: [self._names_of(name, np.flatnonzero(w)) for w in W.T]
             for name, W in self.sparse_weights_.items()
@@ -256,16 +232,10 @@ class BlockEstimator(RescaledEstimator):
         columns = self._column_names[name]
         return chosen if columns is None else np.asarray(columns, dtype=object)[chosen]
 
-    def _components(self, posed: Posed, settings: Sequence[Mapping[str, Any]]) -> list[Component]:
+    def _components(self, posed: Posed, settings: Sequence[Mapping[str, Any]]) -> list[Solution]:
         limits = [self._limits(posed, own) for own in settings]
-        found, method = [], self._method(posed)
-        for solution, left in method.components(posed.covariances, limits, self._starts(posed)):
-            weights = solution.weights.items()
-            rotated = {name: left.rotated(name, w) for name, w in weights}
-            squares = {name: float(w @ left.image(name, name, w)) for name, w in weights}
-            sizes = {name: float(np.sqrt(max(own, 0))) for name, own in squares.items()}
-            found.append(Component(solution, rotated, sizes))
-        return found
+        method = self._method(posed)
+        return list(method.components(posed.covariances, limits, self._starts(posed)))
 
     # ---- the problem -----------------------------------------------------------------------------
 

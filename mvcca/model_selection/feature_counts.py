@@ -6,126 +6,28 @@ of any weights: rows are read once, whatever is tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from mvcca.model_selection.fold_statistics import (
-    InnerFolds,
-    Models,
-    Parts,
-    naming_folds,
-    one_left_out,
-)
-from mvcca.model_selection.goals import Goal, Value
-from mvcca.model_selection.search import Setting, Trials, search
+from mvcca.model_selection.fold_statistics import InnerFolds, Parts, naming_folds
+from mvcca.model_selection.search import Setting, Trials
 from mvcca.problem import Rows
-from mvcca.problem.ascent import BlockMethod, Limit, NothingShared, Solution
-from mvcca.problem.block_covariances import BlockCovariances, Covariances
 
 TAUS = (1.0, 0.5, 0.1)
 _COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80)  # then each about 1.7 times the one before
 _MOST = 1000  # features that are no longer few; all are tried besides
 _MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
 
-LimitsOf = Callable[[Setting], dict[str, Limit]]
 Part = tuple[Rows, Any]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False)
-class LeftOutFold:
-    """What a model of one fold learns from, and what it is measured on.
-
-    Attributes
-    ----------
-    covariances : BlockCovariances
-        Of the rows of all other folds, without the components before.
-    held_out : Covariances
-        Of held-out rows, of the same features in the same units.
-    """
-
-    covariances: BlockCovariances
-    held_out: Covariances
-
-
-@dataclass(frozen=True, eq=False)
-class FromCovariances:
-    """Models of one component for any numbers of features, from covariances of training parts.
-
-    Attributes
-    ----------
-    parts : sequence of LeftOutFold
-        One for each fold that is left out.
-    method : BlockMethod
-        What the models maximize.
-    limits_of : callable
-        Constraints of a setting.
-    number : int
-        Number of the component, from 0.
-    """
-
-    parts: Sequence[LeftOutFold]
-    method: BlockMethod
-    limits_of: LimitsOf
-    number: int = 0
-    goal: Goal = "correlation"
-
-    def models(self) -> Models:
-        """One for each fold."""
-        return one_left_out(len(self.parts))
-
-    def solved(
-        self, left_out: tuple[int, ...], settings: Sequence[Setting]
-    ) -> Iterator[tuple[int, Solution | None]]:
-        """The best solution of each setting; None if views have nothing more in common."""
-        part = self.parts[left_out[0]]
-        for tau in sorted({own["tau"] for own in settings}, reverse=True):
-            numbers = [number for number, own in enumerate(settings) if own["tau"] == tau]
-            yield from zip(
-                numbers, self.solutions(part, [settings[i] for i in numbers]), strict=True
-            )
-        part.covariances.forget()
-
-    def solutions(self, part: LeftOutFold, settings: Sequence[Setting]) -> list[Solution | None]:
-        """Those of settings of one τ, as `BlockMethod.solve` finds them."""
-        problems = [self.limits_of(own) for own in settings]
-        try:
-            found = self.method.solve(part.covariances, problems, self.number)
-        except NothingShared:
-            return [None] * len(problems)
-        return [own[0] if own else None for own in found]
-
-    def values(
-        self, model: Solution | None, fold: int
-    ) -> Iterator[tuple[str | None, int | None, Value]]:
-        """Mean correlation of the scores of linked views on the fold."""
-        value = 0.0
-        if model is not None:
-            part = self.parts[fold]
-            rotated = {n: part.covariances.rotated(n, w) for n, w in model.weights.items()}
-            R, place = part.held_out.correlations(rotated), list(rotated).index
-            pairs = model.covariances.items()  # with the signs that training rows gave them
-            signed = [np.copysign(1, c) * R[place(j), place(k)] for (j, k), c in pairs]
-            value = float(np.mean(signed))
-        yield None, None, Value(value, value)
-
-    def without(self, setting: Setting) -> FromCovariances:
-        """Models of the next component, of what one with this setting leaves."""
-        parts = []
-        for part in self.parts:
-            (found,) = self.solutions(part, [setting])
-            left = part.covariances
-            if found is not None:
-                left = self.method.without(left, found)
-            parts.append(LeftOutFold(left, part.held_out))
-        return replace(self, parts=parts, number=self.number + 1)
-
-
 def choose_counts(
-    source: FromCovariances, widths: Mapping[str, int], fixed: Mapping[str, Any]
+    attempt: Callable[[Sequence[Setting]], Trials],
+    widths: Mapping[str, int],
+    fixed: Mapping[str, Any],
 ) -> Trials:
     """Try numbers of features and τ, of which those with the largest mean correlation are best.
 
@@ -134,8 +36,8 @@ def choose_counts(
 
     Parameters
     ----------
-    source : FromCovariances
-        Models of one component.
+    attempt : callable
+        Values of settings of one component on all folds; those of equal τ follow each other.
     widths : mapping of str to int
         Number of features of each view that vary.
     fixed : mapping of str to object
@@ -143,20 +45,19 @@ def choose_counts(
     """
     taus = TAUS if "tau" not in fixed else (fixed["tau"],)
     if "n_features" in fixed:
-        return search(source, [{**fixed, "tau": tau} for tau in sorted(taus)])
+        return attempt([{**fixed, "tau": tau} for tau in sorted(taus)])
     settings = [
         {"n_features": {name: min(count, width) for name, width in widths.items()}, "tau": tau}
         for tau in taus
         for count in counts_to_try(max(widths.values()), tau)
     ]
-    trials = search(source, sorted(settings, key=_order))
+    trials = attempt(settings).extended([], _order)
     for name in [*widths] * 2 if len(widths) > 1 else ():
         best, tau = trials.chosen["n_features"], trials.chosen["tau"]
         others = [{**best, name: count} for count in counts_to_try(widths[name], tau)]
         new = [{"n_features": counts, "tau": tau} for counts in others]
-        new = [own for own in new if own not in trials.settings]
-        if new:
-            trials = trials.extended([search(source, new)], _order)
+        if new := [own for own in new if own not in trials.settings]:
+            trials = trials.extended([attempt(new)], _order)
     return trials
 
 

@@ -93,6 +93,14 @@ class CentredRows:
         """Rows less a known mean, of which `forward` takes products X - 1 mᵀ without a factor."""
         return cls(block, mean, np.ones(len(mean)), None, block.shape[0], 1.0, None)
 
+    def in_units(self, factors: np.ndarray) -> Self:
+        """The same rows in memory, their columns multiplied by factors; dense ones are centred."""
+        X, left = self.block.promoted(_FLOAT64).centred(self.mean)
+        X, left = X.scaled(factors), left * factors
+        return replace(
+            self, block=X, mean=left, variances=factors**2 * self.variances, parts=(X, left)
+        )
+
     def in_float32(self) -> Self:
         """The same for float32 products of sparse rows in memory, which share their indices."""
         if self.parts is None or not self.parts[0].is_sparse:
@@ -119,7 +127,8 @@ class CentredRows:
         if self.parts is not None:
             X, left = self.parts
             scores = np.asarray(X @ V)
-            scores -= left @ V
+            if left.any():
+                scores -= left @ V
         else:
             scores = np.empty((self.n_rows, *V.shape[1:]))
             for own, rows in _float64_blocks(self.block):
@@ -145,7 +154,8 @@ class CentredRows:
         if self.parts is not None:
             X, left = self.parts
             image = np.asarray(X.cross(U))
-            image -= np.multiply.outer(left, U.sum(axis=0))
+            if left.any():
+                image -= np.multiply.outer(U.sum(axis=0), left).T
         else:
             image = np.zeros((self.n_features, *U.shape[1:]))
             for own, rows in _float64_blocks(self.block):

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mvcca.machine import lapack
-from mvcca.problem.block_covariances import BlockCovariances, CovarianceProducts, Vectors
+from mvcca.problem.block_covariances import BlockCovariances, Vectors
 from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import RowSpace, Scaling, Whitener
 
@@ -144,21 +144,32 @@ class Solution(NamedTuple):
     Attributes
     ----------
     weights : dict of str to ndarray, shape (n_features,)
-        w_j of each block.
+        w_j of each block, of what the components before leave.
     values : tuple of float
         The objective after every step.
     covariances : dict of (str, str) to float
         w_jᵀ S_jk w_k of linked blocks.
+    rotated : dict of str to ndarray, shape (n_features,)
+        Weights of the rows that give the scores; of `BlockMethod.components` only.
+    variances : dict of str to float
+        w_jᵀ S_jj w_j of each block; of `BlockMethod.components` only.
     """
 
     weights: dict[str, np.ndarray]
-    values: tuple[float, ...]
-    covariances: dict[tuple[str, str], float]
+    values: tuple[float, ...] = ()
+    covariances: Mapping[tuple[str, str], float] = {}
+    rotated: Mapping[str, np.ndarray] = {}
+    variances: Mapping[str, float] = {}
 
     @property
     def value(self) -> float:
         """The objective."""
         return self.values[-1]
+
+    def correlation(self, j: str, k: str) -> float:
+        """Correlation of the scores of two linked blocks; 0 if one does not vary."""
+        size = np.sqrt(max(self.variances[j], 0) * max(self.variances[k], 0))
+        return self.covariances[j, k] / size if size else 0.0
 
     def is_near(self, other: Solution) -> bool:
         """Whether the features with weights are the same, and the objective nearly so."""
@@ -263,29 +274,28 @@ class BlockMethod:
         is_covariance = all(own.tau == 1 for own in keys[0])
         ends = covariances.known.setdefault(("ends",), {}) if is_covariance else {}
         new = {key: own for key, own in zip(keys, problems, strict=True) if key not in ends}
-        starts: dict[Any, Sequence[Vectors]] = {}
-        if not is_covariance:  # the largest covariances say little of correlations
-            relaxed = {
-                key: {j: replace(limit, tau=1.0) for j, limit in own.items()}
-                for key, own in new.items()
-                if any(limit.tau < 1 and not limit.dense(sizes[j]) for j, limit in own.items())
-            }
-            best = self.solve(covariances, [*relaxed.values()], number) if relaxed else []
-            starts = {
-                key: [own.weights for own in ends_of]
-                for key, ends_of in zip(relaxed, best, strict=True)
-            }
         few_first = sorted(new, key=lambda key: sum(_counts(key, sizes)))
         is_large = is_covariance and np.prod(sorted(sizes.values())[-2:]) > _SMALL
         for batch in [[key] for key in few_first] if is_large else [few_first] if new else []:
-            for key in batch:
-                near = _nearest(key, ends, sizes) if is_large else ()
-                ascent = Ascent(covariances, [new[key]], self)
-                starts.setdefault(key, near or [*ascent.starts(number)])
-            limits = [new[key] for key in batch]
-            climbed = self._climbed(covariances, limits, [starts[key] for key in batch])
+            starts = [
+                (_nearest(key, ends, sizes) if is_large else [])
+                or self._starts(covariances, new[key], number)
+                for key in batch
+            ]
+            climbed = self._climbed(covariances, [new[key] for key in batch], starts)
             ends |= dict(zip(batch, climbed, strict=True))
         return [ends[key] for key in keys]
+
+    def _starts(self, covariances: BlockCovariances, problem: Limits, number: int) -> list[Vectors]:
+        """Starts of one problem; of few features with τ < 1, where those with τ = 1 ended.
+
+        The largest covariances say little of correlations.
+        """
+        sizes = covariances.base.sizes
+        if not any(own.tau < 1 and not own.dense(sizes[j]) for j, own in problem.items()):
+            return list(Ascent(covariances, [problem], self).starts(number))
+        relaxed = {j: replace(own, tau=1.0) for j, own in problem.items()}
+        return [own.weights for own in self.solve(covariances, [relaxed], number)[0]]
 
     def _climbed(
         self,
@@ -303,8 +313,8 @@ class BlockMethod:
         covariances: BlockCovariances,
         limits: Sequence[Limits],
         known: Sequence[Vectors] = (),
-    ) -> Iterator[tuple[Solution, BlockCovariances]]:
-        """One component after the other, with what those before left of the covariances.
+    ) -> Iterator[Solution]:
+        """One component after the other.
 
         Ends when views share nothing any more. `limits` are the constraints of each component;
         `known` are weights to start each from.
@@ -320,7 +330,13 @@ class BlockMethod:
             if found.least() <= least:
                 return  # of a block, only rounding is left
             least = least or _LEAST_SHARE * float(np.linalg.norm([*found.covariances.values()]))
-            yield found, covariances
+            weights = found.weights.items()
+            yield found._replace(
+                rotated={name: covariances.rotated(name, w) for name, w in weights},
+                variances={
+                    name: float(w @ covariances.image(name, name, w)) for name, w in weights
+                },
+            )
             covariances = self.without(covariances, found)
 
     def without(self, covariances: BlockCovariances, solution: Solution) -> BlockCovariances:
@@ -345,10 +361,10 @@ class BlockMethod:
         largest_of = {n: signs[n] * w[np.argmax(np.abs(w))] for n, w in solution.weights.items()}
         if max(largest_of.values(), key=abs) < 0:
             signs = {name: -sign for name, sign in signs.items()}
-        return Solution(
-            {name: signs[name] * w for name, w in solution.weights.items()},
-            solution.values,
-            {(j, k): signs[j] * signs[k] * x for (j, k), x in solution.covariances.items()},
+        shared = solution.covariances.items()
+        return solution._replace(
+            weights={name: signs[name] * w for name, w in solution.weights.items()},
+            covariances={(j, k): signs[j] * signs[k] * x for (j, k), x in shared},
         )
 
 
@@ -443,7 +459,7 @@ class Ascent:
         return known["whitener", name, tau]
 
     def _whitened(self, name: str, tau: float) -> Any:
-        if isinstance(self.covariances.base, CovarianceProducts):  # rows span what z can be
+        if self.covariances.base.n_rows:  # these span what z can be
             own = self.covariances.row_space(name)
             if not own.rank:
                 raise NothingShared(name)
@@ -463,11 +479,11 @@ class Ascent:
         from mvcca.problem.least_angles import fill_best_of_few
 
         W, tau, row = np.empty_like(Z), self.limits[name].tau, 0
-        held, place = self.covariances.held_columns(name)
+        wanted = np.flatnonzero(np.any(largest(Z, 2 * counts), axis=0))
         while row >= 0:
+            held, place = self.covariances.held_columns(name, name, wanted)
             row, missing = fill_best_of_few(Z, counts, old, fixed, tau, held, place, row, W)
-            if row >= 0:
-                held, place = self.covariances.held_columns(name, missing)
+            wanted = np.array([missing])
         return W
 
     # ---- all blocks ------------------------------------------------------------------------------
@@ -488,8 +504,7 @@ class Ascent:
         together: dict[tuple[str, ...], list[tuple[int, Solution]]] = {}
         for problem, own in enumerate(starts):
             for weights in own:
-                one = problem, Solution(dict(weights), (), {})
-                together.setdefault(tuple(weights), []).append(one)
+                together.setdefault(tuple(weights), []).append((problem, Solution({**weights})))
         runs, failure = [], None
         for batch in together.values():
             try:
@@ -620,30 +635,30 @@ class Ascent:
         singular vectors of the covariance between blocks, and "own" first principal components.
         """
         start, sizes = self.method.start, self.covariances.base.sizes
-        if start == "own":
-            within = {j: self.covariances.matrix(j, j) for j in self.limits}
-            yield {j: lapack.top_eigenpairs(S, 1)[1][:, 0] for j, S in within.items()}
-            return
         dense = all(own.dense(sizes[j]) and not own.positive for j, own in self.limits.items())
-        if start == "svd" or dense:
-            yield from self._directions(number, 1.0 if start == "svd" else None)
-        if start == "svd" or (dense and len(self.limits) == 2):
+        of_whole = self._first_components() if start == "own" else ()
+        if start == "svd" or (start == "columns" and dense):
+            of_whole = self._directions(number, 1.0 if start == "svd" else None)
+        # Which of a vector and its opposite is found is chance, and signs matter to some blocks.
+        signs = (1.0, -1.0) if any(own.positive for own in self.limits.values()) else (1.0,)
+        for weights in of_whole:
+            yield from ({j: sign * w for j, w in weights.items()} for sign in signs)
+        if start != "columns" or (dense and len(self.limits) == 2):
             return
         for j, k in combinations(self.limits, 2):
             if (j, k) not in self.method.links:
                 continue
-            count = self.limits[j].features(sizes[j])
+            count, most = self.limits[j].features(sizes[j]), self.method.n_starts
             # The more features, the fewer ends there are.
-            n_starts = max(
-                min(3, self.method.n_starts), self.method.n_starts * min(1, _MANY / count)
-            )
+            n_starts = max(min(3, most), most * min(1, _MANY / count))
             both_signs = self.limits[j].positive and not self.limits[k].positive
             for i in self.covariances.largest_columns(j, k, count, round(n_starts)):
-                own = np.zeros(sizes[k])
-                own[i] = 1.0
-                yield {k: own}
-                if both_signs:
-                    yield {k: -own}
+                for sign in signs if both_signs else (1.0,):
+                    yield {k: sign * np.eye(1, sizes[k], i)[0]}
+
+    def _first_components(self) -> Iterator[dict[str, np.ndarray]]:
+        within = {j: self.covariances.matrix(j, j) for j in self.limits}
+        yield {j: lapack.top_eigenpairs(S, 1)[1][:, 0] for j, S in within.items()}
 
     def _directions(self, number: int, tau: float | None) -> Iterator[dict[str, np.ndarray]]:
         """The solution of the problem with g(x) = x and one constraint on all blocks together."""

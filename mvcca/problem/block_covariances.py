@@ -20,7 +20,8 @@ from mvcca.statistics import column_slices
 
 Vectors = Mapping[str, np.ndarray]  # (n_features,) by block, or many as rows, (n, n_features)
 _LEFT = 1e-12  # share of a variance below which components have left rounding of it
-_MOST_BYTES = 2**28  # of covariances between two blocks that are held
+_WELL_CONDITIONED = 1e-4  # variances of principal axes, which a Gram matrix tells to 12 digits
+_CACHED_BYTES = 2**23  # of covariances that are looked at together
 _LADDER = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 260, 440, 750, 1280)
 Factors = tuple[tuple[np.ndarray, np.ndarray], ...]  # of matrices of rank one, a bᵀ
 Covariances: TypeAlias = "CovarianceMatrix | CovarianceProducts"  # in the units of the columns
@@ -40,6 +41,7 @@ class CovarianceMatrix:
 
     matrix: np.ndarray
     places: Mapping[str, slice]
+    n_rows = 0  # products are taken of none
 
     @classmethod
     def of(cls, S: np.ndarray, factors: Vectors, superblock: str | None = None) -> Self:
@@ -77,29 +79,28 @@ class CovarianceMatrix:
 class CovarianceProducts:
     """Covariances as products of the rows, for blocks too wide for a matrix over all features.
 
-    Covariances between two blocks are held while they are asked for, if they take few bytes.
-
     Attributes
     ----------
     rows : mapping of str to CentredRows
-        Of every view, paired.
-    factors : mapping of str to ndarray, shape (n_features,)
-        What the columns of each view are multiplied by.
+        Of every view, paired and in the units of the covariances.
     superblock : str or None
         Name of the block of all features.
-    held : dict
-        Covariances between blocks.
     """
 
     rows: Mapping[str, CentredRows]
-    factors: Mapping[str, np.ndarray]
     superblock: str | None = None
-    held: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, rows: Mapping[str, CentredRows], factors: Vectors, superblock: str | None = None
+    ) -> Self:
+        """Covariances of columns that are multiplied by factors, of the views that have some."""
+        return cls({name: rows[name].in_units(f) for name, f in factors.items()}, superblock)
 
     @property
     def sizes(self) -> dict[str, int]:
         """Number of features of each block."""
-        sizes = {name: len(f) for name, f in self.factors.items()}
+        sizes = {name: own.n_features for name, own in self.rows.items()}
         return sizes if self.superblock is None else sizes | {self.superblock: sum(sizes.values())}
 
     @property
@@ -108,32 +109,14 @@ class CovarianceProducts:
         return next(iter(self.rows.values())).n_rows
 
     def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
-        """S_jk v, from covariances that are held, or from the rows if these are fewer."""
-        are_few = np.count_nonzero(v if v.ndim == 1 else v.any(axis=0)) < self.n_rows
-        for pair in ((j, k), (k, j)) if j != k and are_few else ():
-            if pair in self.held:
-                return _image(self.held[pair].T if pair == (j, k) else self.held[pair], v)
+        """S_jk v."""
         return self._back(j, self._scores(k, v))
 
     def columns(self, j: str, k: str) -> Iterator[np.ndarray]:
-        """S_jk, as many columns at a time as take few bytes."""
-        sizes = self.sizes
-        if (j, k) in self.held:
-            yield self.held[j, k]
-            return
-        width, held = max(1, _MOST_BYTES // (16 * sizes[j])), None
-        if j != k and 8 * sizes[j] * sizes[k] <= _MOST_BYTES:
-            # Few features of the shorter block have weights: their covariances are contiguous.
-            held = np.empty((sizes[j], sizes[k]), order="F" if sizes[j] > sizes[k] else "C")
-        for start in range(0, sizes[k], width):
-            own = slice(start, min(start + width, sizes[k]))
-            chosen = np.eye(own.stop - start, sizes[k], start)
-            part = self._back(j, self._scores(k, chosen)).T
-            if held is not None:
-                held[:, own] = part
-            yield part
-        if held is not None:
-            self.held[j, k] = held
+        """S_jk, as many columns at a time as stay in the cache."""
+        size, width = self.sizes[k], max(1, _CACHED_BYTES // (8 * self.sizes[j]))
+        for start in range(0, size, width):
+            yield self.image(j, k, np.eye(min(width, size - start), size, start)).T
 
     def root(self, j: str) -> np.ndarray:
         """F with S_jj = FᵀF, (n_rows, n_features)."""
@@ -150,22 +133,17 @@ class CovarianceProducts:
         scores = np.column_stack([self._scores(k, v) for k, v in weights.items()])
         return _correlations(scores.T @ scores)
 
-    def _views_of(self, block: str) -> Iterator[tuple[str, slice]]:
-        """Views of a block, and where their features are in it."""
-        start = 0
-        for name in self.factors if block == self.superblock else [block]:
-            yield name, slice(start, start := start + len(self.factors[name]))
+    def _rows_of(self, block: str) -> list[CentredRows]:
+        return [*self.rows.values()] if block == self.superblock else [self.rows[block]]
 
     def _scores(self, k: str, v: np.ndarray) -> np.ndarray:
-        found = []
-        for name, own in self._views_of(k):
-            found.append(self.rows[name].of_few((self.factors[name] * v[..., own]).T))
-        return np.asarray(sum(found))
+        rows = self._rows_of(k)
+        parts = np.split(v, np.cumsum([own.n_features for own in rows[:-1]]), axis=-1)
+        return np.asarray(sum(own.of_few(w.T) for own, w in zip(rows, parts, strict=True)))
 
     def _back(self, j: str, scores: np.ndarray) -> np.ndarray:
-        views = [name for name, _ in self._views_of(j)]
-        found = [self.factors[n] * self.rows[n].backward(scores).T for n in views]
-        return np.concatenate(found, axis=-1)
+        found = [own.backward(scores).T for own in self._rows_of(j)]
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +168,17 @@ class BlockCovariances:
     known: dict[Any, Any] = field(default_factory=dict)
 
     def image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
-        """S_jk v, (n_features of j,), of one vector or many as rows."""
+        """S_jk v, (n_features of j,), of one vector or many as rows.
+
+        The columns of few features of k are held, which is less to read than the rows of j.
+        """
+        used = np.flatnonzero(v if v.ndim == 1 else v.any(axis=0))
+        if j != k and 2 * len(used) < self.base.n_rows:
+            held, place = self.held_columns(j, k, used)
+            return np.asarray(v[..., used] @ held[place[used]])
+        return self._image(j, k, v)
+
+    def _image(self, j: str, k: str, v: np.ndarray) -> np.ndarray:
         u = self.base.image(j, k, self.rotated(k, v))
         for w, p in self.removed.get(j, ()):
             u = u - np.multiply.outer(u @ w, p)
@@ -203,8 +191,6 @@ class BlockCovariances:
         kept = {key: own for key, own in self.known.items() if key[0] in ("sums", "ends")}
         self.known.clear()
         self.known.update(kept)
-        if isinstance(self.base, CovarianceProducts):
-            self.base.held.clear()
 
     def rotated(self, j: str, w: np.ndarray) -> np.ndarray:
         """Weights of the rows that give the scores of w on what is left of them, A_1 A_2 … w."""
@@ -255,28 +241,35 @@ class BlockCovariances:
         before = np.sum(F**2, axis=0)
         for w, p in self.removed.get(j, ()):
             F = F - np.outer(F @ w, p)
-        F = np.where(np.sum(F**2, axis=0) > _LEFT * before, F, 0)
+        F[:, np.sum(F**2, axis=0) <= _LEFT * before] = 0
+        own = Whitened.of_covariance(F @ F.T)
+        if own.values[-1:] ** 2 > _WELL_CONDITIONED * own.values[:1] ** 2:
+            axes = F.T @ own.weights
+            return Whitened(own.values, axes, axes / own.values, len(axes.T), own.axes)
         return Whitened.of_rows(F, equilibrate=False, center=False)
 
-    def held_columns(self, j: str, i: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Columns of S_jj that were asked for, and now that of feature i.
+    def held_columns(self, j: str, k: str, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Columns of S_jk that were asked for, and now those of the features `wanted` of k.
 
         Returns
         -------
-        held : ndarray, shape (n, n_features)
+        held : ndarray, shape (n, n_features of j)
             The columns, as rows.
-        place : ndarray, shape (n_features,)
+        place : ndarray, shape (n_features of k,)
             Which of them is that of each feature; -1 for none.
         """
-        size = self.base.sizes[j]
-        empty = np.empty((8, size)), np.full(size, -1)
-        held, place = self.known.setdefault(("columns", j), empty)
-        if i is not None:
-            n = place.max() + 1
-            if n == len(held):
-                held = np.concatenate([held, np.empty_like(held)])
-                self.known["columns", j] = held, place
-            held[n], place[i] = self.image(j, j, np.eye(1, size, i)[0]), n
+        sizes = self.base.sizes
+        empty = np.empty((0, sizes[j])), np.full(sizes[k], -1)
+        held, place = self.known.get(("columns", j, k), empty)
+        new, n = wanted[place[wanted] < 0], place.max() + 1
+        if len(new):
+            chosen = np.zeros((len(new), sizes[k]))
+            chosen[np.arange(len(new)), new] = 1
+            if n + len(new) > len(held):
+                held = np.concatenate([held, np.empty((max(n, len(new)), sizes[j]))])
+            held[n : n + len(new)] = self._image(j, k, chosen)
+            place[new] = np.arange(n, n + len(new))
+            self.known["columns", j, k] = held, place
         return held, place
 
     def largest_columns(self, j: str, k: str, count: int, n_columns: int) -> np.ndarray:
@@ -285,16 +278,17 @@ class BlockCovariances:
         Counts are those of a ladder, the nearest below, so that columns are sorted once.
         """
         size = self.base.sizes[j]
-        ladder = [n for n in _LADDER if n < size] + [size]
+        ladder = [n for n in _LADDER if n < size]
         if ("sums", j, k) not in self.known:
-            sums, edges = [], [size - n for n in reversed(ladder)]
+            sums, least = [], size - ladder[-1] if ladder else 0
             for part in self.columns(j, k):
                 squares = np.ascontiguousarray(part.T) ** 2
-                squares.partition(edges, axis=1)
-                between = np.add.reduceat(squares, edges, axis=1)
-                sums.append(np.cumsum(between[:, ::-1], axis=1))
+                squares.partition(least, axis=1)
+                largest = np.sort(squares[:, least:])[:, ::-1].cumsum(axis=1)
+                every = largest[:, -1] + squares[:, :least].sum(axis=1)
+                sums.append(np.column_stack([largest[:, [n - 1 for n in ladder]], every]))
             self.known["sums", j, k] = np.vstack(sums).T
-        step = int(np.searchsorted(ladder, count, side="right")) - 1
+        step = int(np.searchsorted(ladder, count, side="right")) - (count < size)
         return np.argsort(-self.known["sums", j, k][step], kind="stable")[:n_columns]
 
     def without(self, weights: Vectors, deflation: str, response: str | None = None) -> Self:
