@@ -168,9 +168,8 @@ def embedding(result: Measurements, shown: Shown) -> Picture:
     groups = None if labels is None else [labels[i] or "no label" for i in objects[few]]
 
     def draw(ax: Any) -> None:
-        EmbeddingDisplay.from_scores(
-            rows[few], groups, method="tsne", random_state=seed, ax=ax, s=14, alpha=1.0
-        )
+        display = EmbeddingDisplay(rows[few], groups, method="tsne", random_state=seed)
+        display.plot(ax, s=14, alpha=1.0)
 
     with threadpool_limits(1):  # threads do not help with so few points
         return Picture.of(draw, 4.1, 3.4)

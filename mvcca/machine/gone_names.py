@@ -37,6 +37,9 @@ INSTEAD = {
     "mvcca.deep.samplers.LabelPairs": "deep.samplers.ShuffledBatches",
     "mvcca.deep.steps.AdversarialStep": "deep.functional.reverse_gradient",
     "mvcca.deep.steps.Step": "Trainer(encoders, objective, optimizer, learning_rates=)",
+    "mvcca.inspection.pairwise_associations": "inspection.associations",
+    "mvcca.inspection.pairwise_correlations": "inspection.component_correlations",
+    "mvcca.inspection.variable_correlations": "inspection.loadings",
     "mvcca.interop.alignment.Step": "AlignmentStep",
     "mvcca.interop.views_of_table": 'Views({"image": table.select(["image"])})',
     "mvcca.linear.CovarianceCCA": "a StatisticEstimator with your problem",
@@ -70,8 +73,8 @@ INSTEAD = {
     "mvcca.plotting.LearningCurveDisplay": (
         'pandas.DataFrame(model.history_).plot("epoch", ["loss", "valid_loss"])'
     ),
-    "mvcca.plotting.ScalesDisplay": "plt.imshow(model.scales(rows)[view].std(axis=0))",
     "mvcca.plotting.NetworkDisplay": "plotting.AssociationsDisplay",
+    "mvcca.plotting.ScalesDisplay": "plt.imshow(model.scales(rows)[view].std(axis=0))",
     "mvcca.plotting.ScoresDisplay": "plotting.Display",
     "mvcca.plotting.ScreeDisplay": 'permutation_test(views).plot(figure="Components")',
     "mvcca.plotting.ValidationCurveDisplay": "sklearn.model_selection.ValidationCurveDisplay",
