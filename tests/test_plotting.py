@@ -32,7 +32,7 @@ from mvcca.plotting import (  # noqa: E402
     RecallCurveDisplay,
 )
 from mvcca.plotting.style import COLORS  # noqa: E402
-from mvcca.retrieval import recall_curve  # noqa: E402
+from mvcca.retrieval import recall_curve, retrieval_vectors  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -157,7 +157,7 @@ def recall_by_hand(queries, gallery, k, scale=normalize):
 
 
 def test_recall_curves_are_recall_counted_query_by_query(cca, views):
-    scores = cca.retrieval_scores(views[80:])
+    scores = retrieval_vectors(cca, views[80:])
     forth, back = RecallCurveDisplay.from_estimator(cca, views[80:], k=20).ax_.lines
     for line, query, target in ((forth, "view0", "view1"), (back, "view1", "view0")):
         expected = [

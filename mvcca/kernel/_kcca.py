@@ -235,7 +235,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         "random_state": ["random_state"],
         "cv_goal": StatisticEstimator._parameter_constraints["cv_goal"],
     }
-    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+    retrieval_ranking = ("transform", "profile-likelihood")
 
     sums: ClassVar = ()  # features are drawn from rows
     draws_from_rows = True  # landmarks and the median

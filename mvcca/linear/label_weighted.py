@@ -25,7 +25,7 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
     Views that share objects tell how their scores correlate, which is what rankings weight by.
     """
 
-    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+    retrieval_ranking = ("transform", "profile-likelihood")
 
     requires = Requirements(views=(1, None), labels=True, many_rows=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
