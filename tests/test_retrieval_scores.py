@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from mvcca import CCA, KCCA, MLCCA, MVCCA, PerView, Views, retrieval_scorer
 from mvcca.datasets import load_digits_views, make_gaussian_views
 from mvcca.measures import unit_rows
-from mvcca.problem import SampleBias
+from mvcca.problem.bias import SampleBias
 from mvcca.problem.expected import expected_correlation, expected_covariances
 from mvcca.retrieval import (
     RetrievalIndex,

@@ -18,7 +18,8 @@ from mvcca.comparison.examples import Item, Shown
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.wording import pretty
 from mvcca.machine.pictures import Picture, pixels_of
-from mvcca.model_selection import Choice, Goal
+from mvcca.model_selection import Choice
+from mvcca.model_selection.goals import Goal
 from mvcca.plotting import EmbeddingDisplay, RecallCurveDisplay
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
 

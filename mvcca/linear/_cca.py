@@ -14,8 +14,9 @@ from mvcca.base.standardizing import STANDARDIZED
 from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
-from mvcca.model_selection import SEARCHED, Goal
-from mvcca.problem import SHRINKAGES
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import SEARCHED
+from mvcca.problem.shrinkage import SHRINKAGES
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
 

@@ -11,7 +11,7 @@ import numpy as np
 from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
 from mvcca.linear.block_estimator import BlockEstimator, Component, Posed, centred_rows
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import SEARCHED, Trials, searched
+from mvcca.model_selection import Trials, searched
 from mvcca.model_selection.feature_counts import (
     FromCovariances,
     LeftOutFold,
@@ -20,6 +20,7 @@ from mvcca.model_selection.feature_counts import (
     over_folds,
 )
 from mvcca.model_selection.fold_statistics import InnerFolds
+from mvcca.model_selection.spaces import SEARCHED
 from mvcca.problem import Estimate, Rows
 from mvcca.problem.block_covariances import CovarianceMatrix, CovarianceProducts, Covariances
 from mvcca.statistics import OF_HOLES, column_slices

@@ -14,9 +14,12 @@ from mvcca.base.standardizing import STANDARDIZED
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.label_features import DrawnLabelFeatures, draw_label_features
 from mvcca.linear.label_space import label_counts, label_space_is_small
-from mvcca.problem import KnownRank, Rows
+from mvcca.problem import Rows
+from mvcca.problem.precision import KnownRank
 from mvcca.similarity import LabelKernel, Similarity
-from mvcca.statistics import DigitsLost, LabelFeatureSums, LabelSums
+from mvcca.statistics import LabelSums
+from mvcca.statistics.digits_lost import DigitsLost
+from mvcca.statistics.label_sums_by_feature import LabelFeatureSums
 
 
 class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):

@@ -20,7 +20,7 @@ from mvcca.deep.functional import expected_open_gates
 from mvcca.deep.layers import StochasticGates
 from mvcca.deep.objectives import ReconstructionLoss, TraceNormLoss, WeightedSum
 from mvcca.deep.trainer import Objective, Trainer
-from mvcca.problem import reg_of_names
+from mvcca.problem.ridge import reg_of_names
 from mvcca.views import Views
 
 
