@@ -133,7 +133,7 @@ def write_results(_app):
 
 
 CALLED = {"fit", "transform", "partial_fit", "fit_transform", "score", "predict", "predictor"}
-CALLED |= {"inverse_transform", "retrieval_scores", "get_feature_names_out"}
+CALLED |= {"inverse_transform", "get_feature_names_out"}
 CALLED |= {"fit_statistic"}
 
 

@@ -49,7 +49,6 @@ class Case(NamedTuple):
     needs_labels: bool = False
     n_components: int = 2  # the least number
     n_rows: int | None = None  # of the frame
-    scores_need_rows: bool = False
 
     def draw(self, model: Any, *views: Any, n_objects: int = 20, **given: Any) -> Any:
         """Draw the display of a fitted model."""
@@ -140,7 +139,6 @@ OF_ROWS = [
         lambda model, X: BiplotDisplay.from_estimator(model, X, components=(0,)),
         r"Expected two components, got \(0,\)",
         n_rows=20 + 6,
-        scores_need_rows=True,
     ),
     Case(
         AssociationsDisplay,
@@ -152,7 +150,6 @@ OF_ROWS = [
         {"kind": "circos"},
         n_components=1,
         n_rows=3 * 3,
-        scores_need_rows=True,
     ),
     Case(
         AssociationsDisplay,
@@ -167,7 +164,6 @@ OF_ROWS = [
         HEAT,
         n_components=1,
         n_rows=3 * 3,
-        scores_need_rows=True,
     ),
     Case(
         CorrelationDisplay,
@@ -198,7 +194,6 @@ OF_ROWS = [
         r"No variable reaches cutoff=1.5; the largest length is 0\.\d\d",
         n_components=1,
         n_rows=6 * 2,
-        scores_need_rows=True,
     ),
     Case(
         LoadingsDisplay,
@@ -209,7 +204,6 @@ OF_ROWS = [
         r"needs 2 component\(s\), got 0",
         {"kind": "circle"},
         n_rows=6 * 2,
-        scores_need_rows=True,
     ),
     Case(
         LoadingsDisplay,
@@ -222,7 +216,6 @@ OF_ROWS = [
         HEAT,
         n_components=1,
         n_rows=6 * 2,
-        scores_need_rows=True,
     ),
     Case(
         AssociationsDisplay,
@@ -233,7 +226,6 @@ OF_ROWS = [
         r"numbered from 0 to 1, got \[2\]",
         n_components=1,
         n_rows=3 * 3,
-        scores_need_rows=True,
     ),
     Case(
         RecallCurveDisplay,

@@ -14,8 +14,10 @@ from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
 
 from mvcca import CCA, MVCCA, Views, config_context, open_matrix
 from mvcca.blocks import as_block
-from mvcca.problem import Rows, _dual, _lobpcg, by_products, shrinkages
+from mvcca.problem import Rows, _dual, _lobpcg
 from mvcca.problem import _route as routing
+from mvcca.problem.route import by_products
+from mvcca.problem.shrinkage import shrinkages
 from mvcca.statistics.passes import _checkpoint
 
 N, K = 150, 4
@@ -304,8 +306,8 @@ def test_pairs_of_scores_correlate_at_their_eigenvalues():
 def test_shrinkage_of_large_views_takes_products(method, center, weights, monkeypatch):
     views = Views({"x": sparse_views(["x"])["x"]})
     exact = shrinkages(views, weights, method, center=center)["x"]
-    monkeypatch.setattr("mvcca.problem._shrinkage._LARGE", 0)
-    monkeypatch.setattr("mvcca.problem._shrinkage._PROBES", 16)
+    monkeypatch.setattr("mvcca.problem.shrinkage._LARGE", 0)
+    monkeypatch.setattr("mvcca.problem.shrinkage._PROBES", 16)
     rows = Views({"x": csr_array(views["x"])})
     assert shrinkages(rows, weights, method, center=center)["x"] == pytest.approx(exact, rel=0.02)
 

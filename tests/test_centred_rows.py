@@ -7,7 +7,7 @@ from scipy.sparse import csr_array, save_npz
 
 from mvcca import config_context, open_matrix
 from mvcca.blocks import as_block
-from mvcca.problem import CentredRows
+from mvcca.problem.centred_rows import CentredRows
 
 N, D, K = 40, 7, 3
 RNG = np.random.default_rng(0)

@@ -23,6 +23,7 @@ import mvcca  # noqa: E402
 from mvcca import Views, deep  # noqa: E402
 from mvcca.comparison.registry import GROUPS, METHODS  # noqa: E402
 from mvcca.deep.trainer import Trainer  # noqa: E402
+from mvcca.retrieval import retrieval_vectors  # noqa: E402
 
 N = 80
 VIEWS = ("--view", "image=image.npy", "--view", "text=text.npy")
@@ -115,7 +116,7 @@ def test_transform_search_and_info_take_the_model(capsys):
         np.testing.assert_allclose(np.load(f"{name}-scores.npy"), scores[name], atol=1e-6)
     between = ["--gallery", "image=image.npy", "--query", "text=text.npy"]
     succeed(capsys, "search", "model.mvcca", *between, "-k", 1, "-o", "hits.npy")
-    vectors = deep.DCCA(2, **NETS, start="random").fit(views()).retrieval_scores(views())
+    vectors = retrieval_vectors(deep.DCCA(2, **NETS, start="random").fit(views()), views())
     best = (vectors["text"] @ vectors["image"].T).argmax(axis=1)
     assert (np.load("hits.npy")[:, 0] == best).all()
     found = json.loads(succeed(capsys, "info", "model.mvcca", "--json"))

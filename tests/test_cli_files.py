@@ -33,7 +33,7 @@ from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.blocks.sources import read_whole
 from mvcca.comparison.registry import METHODS
 from mvcca.machine.archive import read_archive, write_archive
-from mvcca.retrieval import top_k
+from mvcca.retrieval import retrieval_vectors, top_k
 from mvcca.statistics.passes import ProjectedRows, _checkpoint
 from mvcca.views.files import read_ids, read_labels
 
@@ -793,7 +793,7 @@ def queries(model):
 @pytest.fixture
 def weighted(model, queries):
     """Queries and gallery as the model ranks them if no similarity is named."""
-    scores = model.retrieval_scores(arrays())
+    scores = retrieval_vectors(model, arrays())
     return scores["text"][: len(queries[0])], scores["image"]
 
 
@@ -850,7 +850,7 @@ def test_rows_of_several_galleries_are_items_of_their_own(capsys, weighted):
 def test_hits_are_corrected_for_hubs_with_a_bank_of_each_view(capsys, weighted):
     queries, images = weighted
     bank = ["--bank", "text=text.npy", "--bank", "image=image.npy"]
-    banks = mvcca.load("model.mvcca").retrieval_scores(arrays())
+    banks = retrieval_vectors(mvcca.load("model.mvcca"), arrays())
     command = [*SEARCH, "--hubness", "csls", *bank, "--block-rows", 4, "-k", 5]
     succeed(capsys, *command, "-o", "hits.npz")
     expected = [
@@ -1405,26 +1405,26 @@ def test_scores_go_to_csv_too(capsys, model):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "method", "similarity"),
+    ("estimator", "vectors_of"),
     [
-        (mvcca.JRL(n_neighbors=10), "propagate", "inner"),
-        (mvcca.CMOLRS(3, random_state=0), "transform", "inner"),
-        (mvcca.MLCCA(3), "retrieval_scores", "inner"),
+        (mvcca.JRL(n_neighbors=10), mvcca.JRL.propagate),
+        (mvcca.CMOLRS(3, random_state=0), mvcca.CMOLRS.transform),
+        (mvcca.MLCCA(3), retrieval_vectors),
     ],
     ids=["jrl", "cmolrs", "mlcca"],
 )
 @pytest.mark.parametrize("piped", [False, True], ids=["alone", "in a pipeline"])
-def test_search_ranks_by_the_similarity_of_the_model(capsys, estimator, method, similarity, piped):
+def test_search_ranks_by_the_similarity_of_the_model(capsys, estimator, vectors_of, piped):
     fitted = estimator.fit(arrays(), CLASSES)
     saved = Pipeline([("rows", PerView("passthrough").fit(arrays())), ("model", fitted)])
     mvcca.save(saved if piped else fitted, "model.mvcca")
     search = ("search", "model.mvcca", "--gallery", "image=image.npy", "--query", "text=text.npy")
     for chosen, rows in (
-        ((), getattr(fitted, method)(arrays())),
+        ((), vectors_of(fitted, arrays())),
         (("--similarity", "euclidean"), fitted.transform(arrays())),
     ):
         succeed(capsys, *search, "-k", 5, *chosen, "-o", "hits.npz")
-        by = chosen[-1] if chosen else similarity
+        by = chosen[-1] if chosen else "inner"
         scores, items = top_k(rows["text"], rows["image"], 5, by)
         with np.load("hits.npz") as hits:
             np.testing.assert_array_equal(hits["items"], items)

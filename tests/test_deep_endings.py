@@ -20,6 +20,7 @@ from mvcca.deep.layers import CCALayer  # noqa: E402
 from mvcca.deep.objectives import BoundLoss, ranking_loss  # noqa: E402
 from mvcca.deep.samplers import ShuffledBatches  # noqa: E402
 from mvcca.deep.trainer import Trainer  # noqa: E402
+from mvcca.retrieval import retrieval_vectors  # noqa: E402
 
 VIEWS = make_gaussian_views(600, n_features=(8, 7), random_state=0).views
 TRAIN, TEST = VIEWS[:400], VIEWS[400:]
@@ -125,7 +126,7 @@ def test_whatever_ends_in_cca_declares_what_cca_declares(estimator):
         np.testing.assert_allclose(found, scores.std(axis=0, ddof=1), rtol=1e-2)
     options = {"estimator": model, "measures": "mrr"}
     by_default = evaluate_retrieval(TEST, **options).mean()
-    vectors = model.retrieval_scores(TEST)
+    vectors = retrieval_vectors(model, TEST)
     assert by_default == evaluate_retrieval(vectors, measures="mrr", similarity="inner").mean()
     for weighting in ("profile-likelihood", "likelihood", "likelihood-cosine", "correlation^2"):
         assert weighting in str(evaluate_retrieval(TEST, weighting=weighting, **options))

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 import mvcca.plotting
 from mvcca import CCA, MLCCA, MVCCA
 from mvcca.datasets import load_digits_views, make_gaussian_views
-from mvcca.inspection import component_correlations, loadings
+from mvcca.inspection import associations, component_correlations, label_auroc, loadings
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -30,6 +30,7 @@ from matplotlib.text import Text  # noqa: E402
 from mvcca.plotting import (  # noqa: E402
     ArrowsDisplay,
     AssociationsDisplay,
+    AurocDisplay,
     BiplotDisplay,
     CorrelationDisplay,
     Display,
@@ -40,6 +41,7 @@ from mvcca.plotting import (  # noqa: E402
     SamplesDisplay,
 )
 from mvcca.plotting.style import COLORS, tidy_axes  # noqa: E402
+from mvcca.retrieval import recall_curve  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Few rows")  # Linnerud's are 20
 
@@ -236,7 +238,7 @@ def test_long_names_in_a_crowd_are_inside_and_apart(kind, size):
     if kind == "circle":
         drawn = LoadingsDisplay(values, names).plot(ax, kind="circle", n_top=20)
     elif kind == "biplot":
-        drawn = BiplotDisplay(rng.normal(size=(30, 2)), values, names).plot(ax, n_top=20)
+        drawn = BiplotDisplay({"a": rng.normal(size=(30, 2))}, values, names).plot(ax, n_top=20)
     else:
         of_views = {"a": names["a"][:10], "b": names["a"][10:]}
         found = {("a", "b"): rng.normal(size=(10, 10))}
@@ -281,22 +283,40 @@ def test_a_reader_who_zooms_in_keeps_the_limits_and_the_names_inside(n_names):
         assert text.get_visible() == (left <= x <= right and low <= y <= high)
 
 
+def of_projected_rows(case, scores, frames):
+    """The display of a case, from scores and rows in place of an estimator."""
+    options = {**case.options, **case.labels()}
+    if case.display is RecallCurveDisplay:
+        return RecallCurveDisplay({"": recall_curve(scores)}).plot(**options)
+    if case.display is CorrelationDisplay:
+        return CorrelationDisplay({"training": component_correlations(scores, frames)}).plot()
+    if case.display is AurocDisplay:
+        return AurocDisplay(label_auroc(scores, options["y"])).plot()
+    names = {name: [*frame] for name, frame in frames.items()}
+    if case.display is AssociationsDisplay:
+        return AssociationsDisplay(associations(scores, frames), names).plot(**options)
+    if case.display is LoadingsDisplay:
+        return LoadingsDisplay(loadings(scores, frames), names).plot(**options)
+    if case.display is BiplotDisplay:
+        return BiplotDisplay(scores, loadings(scores, frames), names).plot(**options)
+    return case.display(scores).plot(**options)
+
+
 @pytest.mark.parametrize(
-    "case", [c for c in OF_ROWS if hasattr(c.display, "from_scores")], ids=name_of
+    "case", [c for c in OF_ROWS if c.display is not RetrievedDisplay], ids=name_of
 )
 def test_projected_rows_draw_the_same(case, model, frames):
-    options = dict(case.options) | case.labels()
-    if case.display in (RecallCurveDisplay, RetrievedDisplay):
-        options["similarity"] = "cosine"
-    rows = {"X": frames} if case.scores_need_rows else {}
-    one = case.display.from_estimator(model, frames, **options)
-    other = case.display.from_scores(model.transform(frames), **rows, **options)
+    one = case.draw(model, frames)
+    if case.display is RecallCurveDisplay:
+        curves = recall_curve(frames, similarity="cosine", estimator=model)
+        one = RecallCurveDisplay({"": curves}).plot()
+    other = of_projected_rows(case, model.transform(frames), frames)
     pairs = zip(*(artists(getattr(display, case.artist)) for display in (one, other)), strict=True)
     for first, second in pairs:
         for read in ("get_xydata", "get_offsets", "get_width", "get_array"):
             if hasattr(first, read) and getattr(first, read)() is not None:
                 np.testing.assert_allclose(getattr(first, read)(), getattr(second, read)())
-        if hasattr(first, "get_text") and case.display is not RetrievedDisplay:
+        if hasattr(first, "get_text"):
             assert first.get_text() == second.get_text()
 
 
@@ -357,7 +377,7 @@ def test_bad_input_says_what_is_wrong(display, options, message, frames):
 def test_groups_have_colours_and_the_others_are_counted():
     scores = {name: np.random.default_rng(0).normal(size=(40, 2)) for name in "ab"}
     groups = np.repeat(np.arange(12), [9, *[3] * 9, 2, 2])
-    drawn = SamplesDisplay.from_scores(scores, groups=groups, level=None)
+    drawn = SamplesDisplay(scores, groups).plot(level=None)
     parts = drawn.scatter_["a"]
     tones = {name: to_hex(part.get_facecolor()[0]) for name, part in parts.items()}
     assert len(set(tones.values())) == 11
@@ -490,7 +510,10 @@ def test_methods_are_compared_on_one_set_of_rows(frames):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: BiplotDisplay(np.ones((5, 3)), {"a": np.ones((2, 2))}), "two components"),
+        (
+            lambda: BiplotDisplay([np.ones((5, 3))], {"a": np.ones((2, 2))}, components=(0, 2)),
+            "from 0 to 1, got 2",
+        ),
         (lambda: RetrievedDisplay(["a"], [["b", "c"]], [[True]]), "list of items for each query"),
     ],
 )
@@ -531,16 +554,19 @@ def test_only_the_strongest_associations_are_named(kind, frames):
     assert [text.get_text() for text in few.text_] == names[:2]
 
 
-def test_from_estimator_names_all_options():
-    options = inspect.signature(BiplotDisplay.from_estimator).parameters
-    assert [*options] == ["estimator", "X", "y", "ax", "groups", "components", "feature_names",
-                          "n_top", "options"]  # fmt: skip
-    assert options["n_top"].default == 12
-    for display in (BiplotDisplay, LoadingsDisplay, RetrievedDisplay, SamplesDisplay):
-        listed = inspect.signature(display.from_estimator).parameters.keys()
-        hidden = inspect.signature(display.from_scores).parameters.keys()
-        hidden |= inspect.signature(display.plot).parameters.keys()
-        assert hidden - {"scores", "kwargs", "self"} <= listed
+def options_of(function):
+    """Defaults of the options of a function by name."""
+    found = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in found if one.kind is one.KEYWORD_ONLY}
+
+
+@of_rows
+def test_from_estimator_has_all_options_of_plot_with_their_defaults(case):
+    taken = options_of(case.display.from_estimator)
+    assert options_of(case.display.plot).items() <= taken.items()
+    of_class = inspect.signature(case.display).parameters.values()
+    optional = {one.name: one.default for one in of_class if one.default is not one.empty}
+    assert optional.items() <= taken.items()
 
 
 @pytest.mark.parametrize(
@@ -575,13 +601,8 @@ def test_columns_of_files_name_the_variables(tmp_path, frames):
 class Lengths(Display):
     """A display of one's own, made of public names only."""
 
-    def __init__(self, lengths):
-        self.lengths = lengths
-
-    @classmethod
-    def from_scores(cls, scores, *, ax=None, **kwargs):
-        lengths = {name: np.linalg.norm(rows, axis=1) for name, rows in scores.items()}
-        return cls(lengths).plot(ax, **kwargs)
+    def __init__(self, scores):
+        self.lengths = {name: np.linalg.norm(rows, axis=1) for name, rows in scores.items()}
 
     def plot(self, ax=None, **kwargs):
         self.ax_ = tidy_axes(ax)

@@ -44,6 +44,7 @@ from mvcca.retrieval import (
     per_query,
     ranks,
     recall_curve,
+    retrieval_vectors,
     score_blocks,
     top_k,
 )
@@ -498,13 +499,17 @@ def test_memory_is_bounded_by_blocks():
 # ---- every estimator with a ranking -------------------------------------------------------------
 
 
+def transform(model, rows):
+    return model.transform(rows)
+
+
 def estimators():
-    """Estimators, the method and the similarity by which they rank, and whether they weight."""
-    weighted, cosine = ("retrieval_scores", "inner", True), ("transform", "cosine", False)
+    """Estimators, the rows and the similarity by which they rank, and whether they weight."""
+    weighted, cosine = (retrieval_vectors, "inner", True), (transform, "cosine", False)
     table = [
         (CCA(3, reg=0.1), *weighted),
         (MVCCA(3, reg=0.1), *weighted),
-        (MVCCA(3, reg=0.1, power=1), "transform", "cosine", True),
+        (MVCCA(3, reg=0.1, power=1), transform, "cosine", True),
         (KCCA(3, reg=0.1), *weighted),
         (NCCA(3), *cosine),
         (PLS(3), *cosine),
@@ -513,8 +518,8 @@ def estimators():
         (MLCCA(3), *weighted),
         (MVMLCCA(3, reg=1, within="label"), *weighted),
         (LGCFL(), *cosine),
-        (JRL(n_neighbors=5), "propagate", "inner", False),
-        (CMOLRS(3), "transform", "inner", False),
+        (JRL(n_neighbors=5), JRL.propagate, "inner", False),
+        (CMOLRS(3), transform, "inner", False),
     ]
     if find_spec("torch"):
         from mvcca import deep
@@ -523,7 +528,7 @@ def estimators():
         table += [
             (deep.DCCA(3, hidden_layer_sizes=(8,), **short, start="random"), *weighted),
             (deep.CCAL(3, hidden_layer_sizes=(8,), **short, start="random"), *weighted),
-            (deep.ACMR(3, **short), "transform", "euclidean", False),
+            (deep.ACMR(3, **short), transform, "euclidean", False),
         ]
     return [pytest.param(*row, id=repr(row[0])[:40]) for row in table]
 
@@ -541,14 +546,14 @@ def fitted(estimator, train, labels):
         return estimator.fit(train, labels) if takes_labels else estimator.fit(train)
 
 
-@pytest.mark.parametrize(("estimator", "method", "similarity", "is_weighted"), estimators())
+@pytest.mark.parametrize(("estimator", "compared", "similarity", "is_weighted"), estimators())
 def test_every_estimator_with_a_ranking_takes_corrections_and_weightings(
-    estimator, method, similarity, is_weighted, digits
+    estimator, compared, similarity, is_weighted, digits
 ):
     train, labels, test = digits
     model, few = fitted(estimator, train, labels), train[:40]
     bank, rows = (
-        {name: np.asarray(block, float) for name, block in getattr(model, method)(part).items()}
+        {name: np.asarray(block, float) for name, block in compared(model, part).items()}
         for part in (few, test)
     )
     for correction in (CSLS(), CSLS(3)):

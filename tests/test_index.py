@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mvcca import CCA, MVCCA, PerView, Views, config_context
-from mvcca.retrieval import RetrievalIndex, top_k
+from mvcca.retrieval import RetrievalIndex, retrieval_vectors, top_k
 
 SIMILARITIES = ("cosine", "euclidean", "inner")
 needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="needs faiss")
@@ -85,8 +85,8 @@ def test_over_all_views_an_object_counts_once_with_its_best_view(model, k):
     gallery, queries = objects(), objects(6, seed=2)
     index = RetrievalIndex(model).add(gallery)
     scores, ids = index.search({"text": queries["text"]}, k=k)
-    projected = model.retrieval_scores(gallery)
-    q = model.retrieval_scores({"text": queries["text"]})["text"]
+    projected = retrieval_vectors(model, gallery)
+    q = retrieval_vectors(model, {"text": queries["text"]})["text"]
     best = np.max([q @ p.T for p in projected.values()], axis=0)
     order = np.argsort(-best, axis=1)[:, :k]
     assert_array_equal(ids, order)

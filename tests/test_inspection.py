@@ -20,9 +20,7 @@ from mvcca.inspection import (
     explained_variance,
     label_auroc,
     loadings,
-    pairwise_associations,
     permutation_test,
-    variable_correlations,
 )
 from mvcca.linear import CCA, MLCCA, MVCCA, PLS
 from mvcca.machine.config import config_context
@@ -95,8 +93,8 @@ def test_the_loading_of_a_constant_variable_is_zero():
 def test_loadings_do_not_depend_on_offset_and_scale_of_a_variable(cca, views):
     moved = views.replace({name: 1e-3 * block + 1e5 for name, block in views.items()})
     scores = cca.transform(views)
-    for name, expected in variable_correlations(views, scores).items():
-        found = variable_correlations(moved, scores)[name]
+    for name, expected in loadings(scores, views).items():
+        found = loadings(scores, moved)[name]
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
@@ -219,7 +217,7 @@ def test_associations_do_not_depend_on_the_units_of_scores(views):
     scores = model.transform(views)
     larger = {"view0": 100 * scores["view0"] + 3, "view1": scores["view1"]}
     expected = associations(model, views)["view0", "view1"]
-    found = pairwise_associations(views, larger)["view0", "view1"]
+    found = associations(larger, views)["view0", "view1"]
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -335,7 +333,7 @@ FLAT = {"X": X, "y": np.full((40, 3), 0.1)}
         (lambda: associations(OF_PAIR, PAIR, components=[3]), r"numbered from 0 to 2, got \[3\]"),
         (lambda: associations(OF_PAIR, PAIR, components=[]), r"numbered from 0 to 2, got \[\]"),
         (
-            lambda: pairwise_associations(ALONE, OF_PAIR.transform(ALONE)),
+            lambda: associations(OF_PAIR, ALONE),
             r"two views, got \['view0",
         ),
         (
@@ -365,6 +363,7 @@ def test_an_estimator_comes_first_and_scores_are_of_the_same_objects(views, cca)
     with pytest.raises(TypeError, match=f"{expected} ndarray"):
         RetrievalIndex(views["view0"])
     scores = cca.transform(views)
-    for call in (variable_correlations, pairwise_associations):
+    for call in (loadings, explained_variance, associations, component_correlations):
         with pytest.raises(ValueError, match="Expected scores of the 300 objects of X, got 5"):
-            call(views, scores[:5])
+            call(scores[:5], views)
+        np.testing.assert_equal(call(scores, views), call(cca, views))

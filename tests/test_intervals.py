@@ -23,8 +23,8 @@ from mvcca.datasets import make_gaussian_views
 from mvcca.inspection import (
     correlation_intervals,
     loading_intervals,
+    loadings,
     stability,
-    variable_correlations,
     weight_intervals,
 )
 
@@ -248,7 +248,7 @@ def test_loadings_and_weights_are_those_of_cca():
     X, Y = planted(0, 200, 5, [0.8, 0.6], 4)
     model = CCA(4).fit(X, Y)
     scores = model.transform(Views({"X": X, "y": Y}))
-    expected = variable_correlations({"X": X, "y": Y}, scores)
+    expected = loadings(scores, {"X": X, "y": Y})
     found = loading_intervals(X, Y, n_resamples=2, random_state=0)
     weights = weight_intervals(X, Y, n_resamples=2, random_state=0)
     for name in "Xy":
@@ -272,7 +272,7 @@ def test_corrected_intervals_are_the_bootstrap_deviation_over_the_shrinkage():
         rows = rng.integers(n, size=n)
         model = CCA(1).fit(X[rows], Y[rows])
         views = Views({"X": X[rows], "y": Y[rows]})
-        loading = variable_correlations(views, model.transform(views))["X"][:, 0]
+        loading = loadings(model, views)["X"][:, 0]
         drawn.append(np.arctanh(loading * np.sign(loading @ sample)))
     half = 1.6448536 * np.std(drawn, axis=0, ddof=1)
     low, high = (
@@ -483,14 +483,14 @@ def test_loadings_of_the_first_mode_are_the_published_ones():
     model = CCA(1).fit(Views({"brain": reduced, "toolbox": toolbox}))
     scores = model.transform(Views({"brain": reduced, "toolbox": toolbox}))
     views = Views({"brain": thickness, "toolbox": toolbox})
-    cross = variable_correlations(views, scores, variates="brain")["toolbox"][:, 0]
+    cross = loadings(scores, views, variates="brain")["toolbox"][:, 0]
     sign = np.sign(cross @ published)
     np.testing.assert_allclose(
         sign * cross,
         [0.092256956519, -0.417808673477, -0.140285798218, 0.244774941756],
         rtol=1e-9,
     )
-    of_brain = sign * variable_correlations(views, scores)["brain"][:, 0]
+    of_brain = sign * loadings(scores, views)["brain"][:, 0]
     of_regions = dict(zip(thickness, of_brain, strict=True))
     assert of_regions["lh_transversetemporal_thickness"] == pytest.approx(-0.517478870947)
     assert of_regions["rh_pericalcarine_thickness"] == pytest.approx(-0.384666042824)

@@ -24,7 +24,7 @@ from mvcca.kernel.kernels import Kernel, features_at, greedy_landmarks, median_g
 from mvcca.linear.features import FourierFeatures
 from mvcca.machine import memory as _memory
 from mvcca.measures import column_correlations
-from mvcca.statistics import moments_of_block
+from mvcca.statistics.moments import moments_of_block
 
 GAMMA = 0.05
 

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from mvcca import MLCCA, MVMLCCA, Labels, Views, config_context
 from mvcca.linear.label_features import fourier_features, landmark_features
 from mvcca.similarity import LabelKernel, squared_exponential
-from mvcca.statistics import LabelFeatureSums
+from mvcca.statistics.label_sums_by_feature import LabelFeatureSums
 
 ORACLES = {
     "sqexp": lambda A, B, sigma: np.exp(-cdist(A, B, "sqeuclidean") / (2 * sigma)),

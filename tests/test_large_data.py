@@ -17,7 +17,7 @@ import zarr
 from sklearn.base import clone
 
 import mvcca.base.statistic_estimator as base
-import mvcca.problem._route as routing
+import mvcca.problem.route as routing
 from mvcca import (
     CCA,
     CFA,
@@ -39,7 +39,8 @@ from mvcca import (
 from mvcca.blocks._checked_rows import CheckedRows
 from mvcca.machine import config
 from mvcca.problem import Rows
-from mvcca.statistics import LabelSums, Moments, moments_of_block
+from mvcca.statistics import LabelSums, Moments
+from mvcca.statistics.moments import moments_of_block
 from mvcca.statistics.passes import _accumulate, _blocks, _checkpoint
 
 N_ROWS = 1000

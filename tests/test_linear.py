@@ -21,7 +21,7 @@ from mvcca import CCA, KCCA, MLCCA, MVCCA, MVMLCCA, Views
 from mvcca.datasets import load_digits_views, make_gaussian_views
 from mvcca.linear import with_labels_as_view
 from mvcca.measures import total_correlation
-from mvcca.problem import shrinkages
+from mvcca.problem.shrinkage import shrinkages
 
 
 def correlations_by_scipy(X: np.ndarray, Y: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from mvcca import (
     retrieval_scorer,
 )
 from mvcca.compose import RankGaussian
-from mvcca.inspection import variable_correlations
+from mvcca.inspection import loadings
 from mvcca.statistics import OF_HOLES, CellMoments, PatternMoments, column_slices
 
 N, WIDTHS = 240, {"a": 4, "b": 3, "c": 2}
@@ -598,7 +598,7 @@ def test_a_study_with_missing_cells_runs_from_ranks_to_loadings_inside_folds(mis
         assert np.corrcoef(scores[:, 0], other[:, 0])[0, 1] > 0.75
     # Loadings on the original variables, of the rows that have them.
     scores = found.transform(holes)
-    of_variables = variable_correlations(holes.select(scores.names), scores)
+    of_variables = loadings(scores, holes.select(scores.names))
     table = pd.DataFrame(holes["brain"]).corrwith(pd.Series(scores["brain"][:, 0]))
     np.testing.assert_allclose(of_variables["brain"][:, 0], table, rtol=1e-10)
 

@@ -33,7 +33,7 @@ from mvcca import (
 from mvcca.base import MultiViewEstimator
 from mvcca.cli import main
 from mvcca.datasets import load_digits_views
-from mvcca.inspection import pairwise_correlations
+from mvcca.inspection import component_correlations
 
 QUICK: dict[type, dict[str, Any]] = {
     CMOLRS: {"n_epochs": 2, "random_state": 0},
@@ -159,7 +159,7 @@ def test_paired_views_have_one_figure(estimator, tmp_path, monkeypatch):
 
     if is_classifier(estimator):  # whose score is the share of right predictions
         return
-    [rho] = pairwise_correlations(model.transform(held_out)).values()  # pairs have correlations
+    [rho] = component_correlations(model, held_out).values()  # pairs have correlations
     assert model.score(held_out, y[test] if estimator.requires.labels else None) == pytest.approx(
         rho.mean()
     )

@@ -200,7 +200,7 @@ def test_an_ellipse_holds_its_share_of_a_normal_distribution():
 def test_views_without_common_objects_have_labels_of_their_own():
     views = Views.unpaired({"sound": np.eye(4)[:, :2], "image": np.ones((3, 2))})
     labels = {"sound": list("abab"), "image": list("bbc")}
-    drawn = SamplesDisplay.from_scores(views, groups=labels)
+    drawn = SamplesDisplay(views, labels).plot()
     counts = {
         view: {group: len(s.get_offsets()) for group, s in of_view.items()}
         for view, of_view in drawn.scatter_.items()
@@ -212,10 +212,10 @@ def test_arrows_go_from_view_to_view_or_from_the_mean_to_each():
     rng = np.random.default_rng(0)
     scores = {name: rng.normal(size=(30, 2)) * [1, 50] for name in "abc"}
     standard = {n: (rows - rows.mean(axis=0)) / rows.std(axis=0) for n, rows in scores.items()}
-    (arrows,) = ArrowsDisplay.from_scores({n: scores[n] for n in "ab"}).arrow_.values()
+    (arrows,) = ArrowsDisplay({n: scores[n] for n in "ab"}).plot().arrow_.values()
     np.testing.assert_allclose(arrows.XY, standard["a"])
     np.testing.assert_allclose(np.c_[arrows.U, arrows.V], standard["b"] - standard["a"])
-    three = ArrowsDisplay.from_scores(scores).arrow_
+    three = ArrowsDisplay(scores).plot().arrow_
     middle = np.mean(list(standard.values()), axis=0)
     assert list(three) == list("abc")
     for name, arrows in three.items():
@@ -227,10 +227,12 @@ def test_arrows_are_those_of_objects_that_all_views_have():
     index = np.array([[0, 0], [1, -1], [2, 1], [-1, 2], [3, 3]])
     rng = np.random.default_rng(0)
     views = Views({"a": rng.normal(size=(4, 2)), "b": rng.normal(size=(4, 2))}, index)
-    drawn = ArrowsDisplay.from_scores(views, groups=list("uvwxy"))
+    drawn = ArrowsDisplay(views, list("uvwxy"))
     assert drawn.groups == ["u", "w", "y"]
     with pytest.raises(ValueError, match="at least two objects that are seen in all views"):
-        ArrowsDisplay.from_scores(Views.unpaired({"a": np.eye(3), "b": np.eye(3)}))
+        ArrowsDisplay(Views.unpaired({"a": np.eye(3), "b": np.eye(3)}))
+    with pytest.raises(ValueError, match="at least two views, got \\['a'\\]"):
+        ArrowsDisplay({"a": np.eye(3)})
 
 
 @pytest.mark.parametrize("n_views", [2, 3, 5])
@@ -238,7 +240,7 @@ def test_no_group_of_a_biplot_has_the_colour_of_a_view_or_the_mark_of_another_gr
     rng = np.random.default_rng(0)
     loadings = {f"view {i}": rng.uniform(-1, 1, (4, 2)) for i in range(n_views)}
     groups = np.resize([f"group {i}" for i in range(10)], 40)
-    drawn = BiplotDisplay(rng.normal(size=(40, 2)), loadings, groups=groups).plot(n_top=20)
+    drawn = BiplotDisplay({"a": rng.normal(size=(40, 2))}, loadings, groups=groups).plot(n_top=20)
     of_views = {to_hex(arrows.get_facecolor()[0]) for arrows in drawn.arrow_.values()}
     assert of_views == set(COLORS[:n_views])
     marks = {
@@ -251,7 +253,7 @@ def test_no_group_of_a_biplot_has_the_colour_of_a_view_or_the_mark_of_another_gr
 
 def test_groups_that_are_numbers_are_in_their_order():
     points = {"a": np.random.default_rng(0).normal(size=(8, 2))}
-    drawn = SamplesDisplay.from_scores(points, groups=[1500, 50, 150, 2000] * 2)
+    drawn = SamplesDisplay(points, [1500, 50, 150, 2000] * 2).plot()
     texts = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
     assert texts == ["50", "150", "1500", "2000"]  # too few objects for ellipses
 

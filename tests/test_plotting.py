@@ -32,6 +32,7 @@ from mvcca.plotting import (  # noqa: E402
     RecallCurveDisplay,
 )
 from mvcca.plotting.style import COLORS  # noqa: E402
+from mvcca.retrieval import recall_curve, retrieval_vectors  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -156,7 +157,7 @@ def recall_by_hand(queries, gallery, k, scale=normalize):
 
 
 def test_recall_curves_are_recall_counted_query_by_query(cca, views):
-    scores = cca.retrieval_scores(views[80:])
+    scores = retrieval_vectors(cca, views[80:])
     forth, back = RecallCurveDisplay.from_estimator(cca, views[80:], k=20).ax_.lines
     for line, query, target in ((forth, "view0", "view1"), (back, "view1", "view0")):
         expected = [
@@ -180,7 +181,7 @@ def test_methods_are_told_by_colour_and_directions_by_dashes(cca, views):
 def test_of_many_views_the_mean_over_directions_is_drawn():
     views = make_gaussian_views(60, n_features=(4, 3, 3), random_state=0).views
     scores = MVCCA(2).fit(views).transform(views)
-    (line,) = RecallCurveDisplay.from_scores(scores, k=3).ax_.lines
+    (line,) = RecallCurveDisplay({"": recall_curve(scores, k=3)}).plot().ax_.lines
     expected = [
         [recall_by_hand(scores[p], scores[q], k) for k in (1, 2, 3)]
         for p in scores.names
@@ -204,7 +205,7 @@ def test_the_plane_is_that_of_the_principal_components_of_all_views_together(cca
 
 def test_euclidean_keeps_the_length_of_rows(cca, views):
     scores = cca.transform(views)
-    ax = EmbeddingDisplay.from_scores(scores, similarity="euclidean").ax_
+    ax = EmbeddingDisplay(scores, similarity="euclidean").plot().ax_
     drawn = np.concatenate([np.asarray(part.get_offsets()) for part in scatters(ax)])
     expected = PCA(2).fit_transform(np.concatenate([scores["view0"], scores["view1"]]))
     np.testing.assert_allclose(np.abs(drawn), np.abs(expected), atol=1e-8)
@@ -228,7 +229,7 @@ def test_views_have_markers_and_labels_have_colours():
 def test_the_ten_most_frequent_labels_have_colours_and_the_rest_is_counted():
     labels = np.repeat(np.arange(12), [9, 8, 8, 8, 8, 8, 8, 8, 8, 8, 2, 1])
     points = {"one": np.random.default_rng(0).normal(size=(len(labels), 2))}
-    ax = EmbeddingDisplay.from_scores(points, labels).ax_
+    ax = EmbeddingDisplay(points, labels).plot().ax_
     assert legend_texts(ax)[-1] == "2 others"
     (part,) = scatters(ax)
     tones = [to_hex(tone) for tone in part.get_facecolors()]
@@ -238,7 +239,7 @@ def test_the_ten_most_frequent_labels_have_colours_and_the_rest_is_counted():
 
 def test_label_sets_are_named_by_their_labels():
     points = {"one": np.eye(4)}
-    ax = EmbeddingDisplay.from_scores(points, [{"b", "a"}, {"a"}, set(), {"a"}]).ax_
+    ax = EmbeddingDisplay(points, [{"b", "a"}, {"a"}, set(), {"a"}]).plot().ax_
     assert legend_texts(ax) == ["one", "a", "a + b", "no label"]
 
 
@@ -256,7 +257,7 @@ def test_neighbours_of_tsne_are_of_the_same_cluster():
     rng = np.random.default_rng(0)
     centres = 10 * np.eye(4)[np.repeat([0, 1, 2], 15)]
     points = Views({name: centres + rng.normal(size=centres.shape) for name in ("a", "b")})
-    display = EmbeddingDisplay.from_scores(points, method="tsne", random_state=0)
+    display = EmbeddingDisplay(points, method="tsne", random_state=0)
     plane = np.concatenate([display.points["a"], display.points["b"]])
     cluster = np.tile(np.repeat([0, 1, 2], 15), 2)
     distances = np.linalg.norm(plane[:, None] - plane, axis=2)
@@ -266,7 +267,7 @@ def test_neighbours_of_tsne_are_of_the_same_cluster():
 
 def test_tsne_draws_few_rows():
     points = {"a": np.random.default_rng(0).normal(size=(12, 3))}
-    display = EmbeddingDisplay.from_scores(points, method="tsne", random_state=0)
+    display = EmbeddingDisplay(points, method="tsne", random_state=0)
     assert display.points["a"].shape == (12, 2)
 
 
@@ -281,7 +282,7 @@ def test_tsne_draws_few_rows():
 )
 def test_what_cannot_be_drawn_in_the_plane_says_why(scores, options, message):
     with pytest.raises(ValueError, match=message):
-        EmbeddingDisplay.from_scores(scores, **options)
+        EmbeddingDisplay(scores, **options)
 
 
 # ---- loadings -----------------------------------------------------------------------------------
@@ -357,16 +358,22 @@ def test_panels_of_correlations_show_all_components_of_each_method():
     scores = {n: planted_scores(n) for n in (3, 8, 2)}
     figure, axes = plt.subplots(1, 3, sharex=True, sharey=True)
     for ax, of_method in zip(axes, scores.values(), strict=True):
-        CorrelationDisplay.from_scores(of_method, ax=ax)
-    alone = CorrelationDisplay.from_scores(scores[8], scores_test=scores[3])
+        CorrelationDisplay({"training": correlations(of_method)}).plot(ax)
+    alone = CorrelationDisplay(
+        {"training": correlations(scores[8]), "held-out": correlations(scores[3])}
+    ).plot()
     for ax in (*axes, alone.ax_):
         assert ax.get_xlim() == (0.5, 8.5)
     for ax in axes:
         for line in ax.lines:
             assert line.get_ydata().min() >= ax.get_ylim()[0]
-    twice = CorrelationDisplay.from_scores(scores[3], ax=alone.ax_)
+    twice = CorrelationDisplay({"training": correlations(scores[3])}).plot(alone.ax_)
     assert twice.ax_.get_xlim() == (0.5, 8.5)
     plt.close(figure)
+
+
+def correlations(scores):
+    return component_correlations(scores, scores)
 
 
 def planted_scores(n_components):
@@ -391,9 +398,9 @@ def test_names_with_dollars_are_drawn_as_they_are(name):
     model = CCA(2).fit(scores)
     displays = [
         CorrelationDisplay({name: {("a", "b"): np.ones(3)}}).plot(),
-        RecallCurveDisplay.from_scores({name: scores}, k=3),
-        RecallCurveDisplay.from_scores(scores, k=3),
-        EmbeddingDisplay.from_scores(scores, [name] * 50, method="pca"),
+        RecallCurveDisplay({name: recall_curve(scores, k=3)}).plot(),
+        RecallCurveDisplay({"": recall_curve(scores, k=3)}).plot(),
+        EmbeddingDisplay(scores, [name] * 50, method="pca").plot(),
         *(
             LoadingsDisplay.from_estimator(
                 model,

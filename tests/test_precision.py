@@ -34,7 +34,8 @@ from mvcca.problem import _precision, _rows
 from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import Whitener
-from mvcca.statistics import DigitsLost, Moments
+from mvcca.statistics import Moments
+from mvcca.statistics.digits_lost import DigitsLost
 
 
 def correlated(n, widths, condition=1.0, seed=17):

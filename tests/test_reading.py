@@ -31,12 +31,12 @@ READ = {
     "base/standardizing.py",
     "problem/directions.py",
     "problem/whitener.py",
-    "problem/_maps.py",
-    "problem/_precision.py",
+    "problem/maps.py",
+    "problem/precision.py",
     "problem/_problem.py",
-    "problem/_rows.py",
+    "problem/rows.py",
     "problem/expected.py",
-    "statistics/_moments.py",
+    "statistics/moments.py",
 }
 
 

@@ -12,9 +12,16 @@ from sklearn.preprocessing import StandardScaler
 
 from mvcca import CCA, KCCA, MLCCA, MVCCA, PerView, Views, retrieval_scorer
 from mvcca.datasets import load_digits_views, make_gaussian_views
-from mvcca.problem import SampleBias
+from mvcca.measures import unit_rows
+from mvcca.problem.bias import SampleBias
 from mvcca.problem.expected import expected_correlation, expected_covariances
-from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, recall_curve, top_k
+from mvcca.retrieval import (
+    RetrievalIndex,
+    evaluate_retrieval,
+    recall_curve,
+    retrieval_vectors,
+    top_k,
+)
 from mvcca.retrieval.ranking import Ranking
 
 
@@ -304,7 +311,7 @@ def test_with_the_planted_correlations_no_power_ranks_better(seed):
 def test_vectors_are_those_of_the_profile_likelihood():
     rho = np.array([0.9, 0.6, 0.3])
     rows = gaussian_views(5, rho, 3, seed=1)
-    vectors = planted(rho, 3).retrieval_scores(rows)
+    vectors = retrieval_vectors(planted(rho, 3), rows)
 
     def ratio(a, b, scale):
         w, v = rho / (1 - rho**2), rho**2 / (1 - rho**2)
@@ -371,7 +378,7 @@ def test_joint_queries_find_more_than_sums_of_vectors_and_than_any_cosine(seed):
         return evaluate_retrieval(views, **options, **ranking).mean()["r@1"]
 
     default = recall(rows, estimator=model)
-    assert default > recall(model.retrieval_scores(rows), similarity="inner") + 0.01
+    assert default > recall(retrieval_vectors(model, rows), similarity="inner") + 0.01
     for weighting in (None, "correlation", "correlation^4", "likelihood-cosine"):
         assert default > recall(rows, estimator=model, weighting=weighting) + 0.01
 
@@ -485,10 +492,11 @@ def test_power_takes_the_place_of_the_weights():
     data = load_digits_views()
     model = MVCCA(5, power=4).fit(data.views)
     np.testing.assert_array_equal(
-        model.retrieval_scores(data.views)["left"], model.transform(data.views)["left"]
+        retrieval_vectors(model, data.views)["left"],
+        unit_rows(model.transform(data.views)["left"]),
     )
 
 
 def test_models_that_are_not_fitted_say_so():
     with pytest.raises(NotFittedError, match="CCA"):
-        CCA().retrieval_scores({"x": np.ones((2, 2))})
+        retrieval_vectors(CCA(), {"x": np.ones((2, 2))})

@@ -7,7 +7,6 @@ from functools import cache
 from importlib import import_module
 from numbers import Number
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -214,15 +213,11 @@ CASES = ESTIMATORS | {
         inspection.weight_intervals(d, n_resamples=20, random_state=0)
     ),
     "loadings": lambda d: inspection.loadings(MODEL, d),
-    "pairwise_associations": lambda d: inspection.pairwise_associations(d, SCORES),
-    "pairwise_associations of scores": lambda d: inspection.pairwise_associations(
-        FLOATS, {"a": d["a"], "b": d["a"]}
+    "associations of scores": lambda d: inspection.associations(
+        {"a": d["a"], "b": d["a"]}, FLOATS
     ),
-    "pairwise_correlations": lambda d: inspection.pairwise_correlations(twice(d)),
-    "variable_correlations": lambda d: inspection.variable_correlations(d, SCORES),
-    "variable_correlations of scores": lambda d: inspection.variable_correlations(
-        FLOATS, {"a": d["a"], "b": d["a"]}
-    ),
+    "component_correlations of scores": lambda d: inspection.component_correlations(twice(d), d),
+    "loadings of scores": lambda d: inspection.loadings({"a": d["a"], "b": d["a"]}, FLOATS),
     "parametric_tests": lambda d: numbers(inspection.parametric_tests(d)),
     "permutation_test": lambda d: numbers(
         inspection.permutation_test(d, n_permutations=19, random_state=0)
@@ -295,30 +290,14 @@ def test_the_type_of_the_rows_changes_nothing(case, kind):
     np.testing.assert_allclose(flat(CASES[case](given)), expected, rtol=tolerance, atol=tolerance)
 
 
-# Displays of scores, and their data.
+# The data of displays of scores.
 SHOWN = {
-    "ArrowsDisplay": "points",
-    "AssociationsDisplay": "associations",
-    "AurocDisplay": "auroc",
-    "BiplotDisplay": "loadings",
-    "CorrelationDisplay": "correlations",
-    "Display": None,  # several displays
-    "EmbeddingDisplay": None,  # a random projection
-    "LoadingsDisplay": "loadings",
-    "RecallCurveDisplay": None,  # curves of objects
-    "RetrievedDisplay": None,  # pictures
-    "SamplesDisplay": "points",
+    "ArrowsDisplay": lambda scores, _: plotting.ArrowsDisplay(scores).points,
+    "BiplotDisplay": lambda scores, d: {
+        "": plotting.BiplotDisplay(scores, inspection.loadings(scores, d)).points
+    },
+    "SamplesDisplay": lambda scores, _: plotting.SamplesDisplay(scores).points,
 }
-
-
-def of_scores(name, d):
-    """The data of a display of scores."""
-    draw = getattr(plotting, name).from_scores
-    inputs = {"scores": {"a": d["a"][:, :3], "b": d["b"]}, "X": d, "y": LABELS}
-    required = [p.name for p in inspect.signature(draw).parameters.values() if p.default is p.empty]
-    display = draw(*(inputs[name] for name in required if name in inputs))
-    plt.close("all")
-    return getattr(display, SHOWN[name]) if SHOWN[name] else 0.0
 
 
 @pytest.mark.parametrize("kind", ["float32", "int8", "bool", "torch bfloat16"])
@@ -326,9 +305,9 @@ def of_scores(name, d):
 def test_displays_take_every_type(name, kind):
     exact = {view: as_floats(kind, X) for view, X in integers().items()}
     given = {view: TYPES[kind](X) for view, X in integers().items()}
-    shown, expected = (of_scores(name, d) for d in (given, exact))
-    if not isinstance(expected, Views):
-        np.testing.assert_allclose(flat(shown), flat(expected), rtol=2e-3, atol=2e-3)
+    shown, expected = (SHOWN[name]({"a": d["a"][:, :3], "b": d["b"]}, d) for d in (given, exact))
+    for view, own in expected.items():
+        np.testing.assert_allclose(flat(shown[view]), flat(own), rtol=2e-3, atol=2e-3)
 
 
 # Public functions that take no rows, or rows that are ranked lists already.
@@ -350,8 +329,6 @@ def test_no_public_function_is_forgotten():
         module = import_module(f"mvcca{room}")
         public |= {name for name in module.__all__ if inspect.isfunction(getattr(module, name))}
     assert public - WITHOUT_ROWS - CASES.keys() == set()
-    displays = {name for name in plotting.__all__ if "from_scores" in vars(getattr(plotting, name))}
-    assert displays - SHOWN.keys() == set()
 
 
 def test_masks_are_not_dropped_in_silence():

@@ -11,7 +11,7 @@ from mvcca.model_selection import (
     sample_size,
     spectrum_decay,
 )
-from mvcca.problem import SampleBias
+from mvcca.problem.bias import SampleBias
 
 # cca_sample_size and pls_sample_size of gemmr, December 2023
 CCA = {"n_features": (5, 10), "decay": (-0.8, -1.2)}

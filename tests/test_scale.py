@@ -347,7 +347,7 @@ def test_wide_views_are_standardized(method, reg):
 
 
 def test_products_standardize_wide_sparse_rows(monkeypatch):
-    monkeypatch.setattr("mvcca.problem._route.cheapest", lambda found: found["operator"])
+    monkeypatch.setattr("mvcca.problem.route.cheapest", lambda found: found["operator"])
     rng = np.random.default_rng(1)
     X, Y = (sp.random_array((400, 1500), density=0.03, rng=rng).tocsr() for _ in range(2))
     varies = np.arange(1500) % 4 > 0  # columns that do not are not counted by a relative ridge

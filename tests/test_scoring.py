@@ -42,7 +42,13 @@ from mvcca import (
     save,
 )
 from mvcca.base import MultiViewEstimator
-from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, recall_curve, top_k
+from mvcca.retrieval import (
+    RetrievalIndex,
+    evaluate_retrieval,
+    recall_curve,
+    retrieval_vectors,
+    top_k,
+)
 
 
 def views(n=90, names=("image", "text"), seed=0):
@@ -73,7 +79,7 @@ DIRECTIONS = {
 def test_the_score_is_the_mean_over_directions_and_larger_is_better(measure):
     y = classes()
     model = MVCCA(2).fit(THREE)
-    scores = model.retrieval_scores(THREE)
+    scores = retrieval_vectors(model, THREE)
     table = evaluate_retrieval(scores, y, measures=measure, similarity="inner")
     expected = table.mean()[measure] * (-1 if measure in SMALLER else 1)
     assert retrieval_scorer(measure)(model, THREE, y) == expected
@@ -83,7 +89,7 @@ def test_the_score_is_the_mean_over_directions_and_larger_is_better(measure):
 @pytest.mark.parametrize(("chosen", "pairs"), DIRECTIONS.items())
 def test_a_direction_can_be_chosen(chosen, pairs):
     model, how = MVCCA(2).fit(THREE), {"directions": "all", "similarity": "inner"}
-    table = evaluate_retrieval(model.retrieval_scores(THREE), classes(), measures="map", **how)
+    table = evaluate_retrieval(retrieval_vectors(model, THREE), classes(), measures="map", **how)
     expected = np.mean([table[pair]["map"] for pair in pairs])
     assert retrieval_scorer("map", *chosen)(model, THREE, classes()) == expected
 
@@ -103,11 +109,11 @@ ESTIMATORS = [
     for cls in (getattr(module, name) for name in module.__all__)
     if isinstance(cls, type) and issubclass(cls, MultiViewEstimator)
 ]
-SIMILARITIES = {  # of JRL and CMOLRS the papers'; see tests/test_retrieval_scores.py of the others
-    JRL: ("propagate", "inner"),
-    CMOLRS: ("transform", "inner"),
-    SemanticMatching: ("transform", "inner"),
-    **dict.fromkeys((CCA, MVCCA, GCCA, KCCA, MLCCA, MVMLCCA), ("retrieval_scores", "inner")),
+COMPARED = {  # of JRL and CMOLRS the papers'; see tests/test_retrieval_scores.py of the others
+    JRL: (JRL.propagate, "inner"),
+    CMOLRS: (CMOLRS.transform, "inner"),
+    SemanticMatching: (SemanticMatching.transform, "inner"),
+    **dict.fromkeys((CCA, MVCCA, GCCA, KCCA, MLCCA, MVMLCCA), (retrieval_vectors, "inner")),
 }
 
 
@@ -121,8 +127,8 @@ def fitted(cls, X, y):
 def test_every_ranking_goes_by_the_similarity_that_the_estimator_declares(cls):
     X, y = Views(views()), classes()
     model = fitted(cls, X, y)
-    method, similarity = SIMILARITIES.get(cls, ("transform", "cosine"))
-    rows = getattr(model, method)(X)
+    rows_of, similarity = COMPARED.get(cls, (cls.transform, "cosine"))
+    rows = rows_of(model, X)
     table = evaluate_retrieval(rows, y, measures=["map@10", "mrr"], similarity=similarity)
     assert (
         evaluate_retrieval(X, y, measures=["map@10", "mrr"], estimator=model).mean() == table.mean()
@@ -141,8 +147,8 @@ def test_pipelines_and_searches_rank_as_their_last_step_does(cls):
     X, y = Views(views()), classes()
     scale = PerView(StandardScaler()).fit(X)
     model = fitted(cls, scale.transform(X), y)
-    method, similarity = SIMILARITIES[cls]
-    rows = getattr(model, method)(scale.transform(X))
+    rows_of, similarity = COMPARED[cls]
+    rows = rows_of(model, scale.transform(X))
     expected = evaluate_retrieval(rows, y, measures="map", similarity=similarity).mean()["map"]
     pipeline = make_pipeline(PerView(StandardScaler()), "passthrough", clone(model)).fit(X, y)
     assert retrieval_scorer("map")(pipeline, X, y) == expected
@@ -194,10 +200,9 @@ def test_unpaired_lists_are_scored_by_their_labels():
 def test_two_lone_matrices_are_two_views(estimator):
     X, Y = views().values()
     model = clone(estimator).fit(X, Y)
-    is_weighted = hasattr(model, "retrieval_scores")
-    project = model.retrieval_scores if is_weighted else model.transform
-    scores = dict(zip("ab", project(X, Y), strict=True))
-    similarity = "inner" if is_weighted else "cosine"
+    scores, similarity = dict(zip("Xy", model.transform(X, Y), strict=True)), "cosine"
+    if isinstance(model, CCA):
+        scores, similarity = retrieval_vectors(model, {"X": X, "y": Y}), "inner"
     expected = evaluate_retrieval(scores, measures="mrr", similarity=similarity).mean()["mrr"]
     assert retrieval_scorer("mrr")(model, X, Y) == expected
     values = cross_val_score(clone(estimator), X, Y, scoring=retrieval_scorer("mrr"), cv=3)

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from mvcca import MLCCA, MVMLCCA, Views
-from mvcca.problem import SharedRows
+from mvcca.problem.shared_rows import SharedRows
 
 RNG = np.random.default_rng(0)
 LABELS = (RNG.random((90, 7)) < 0.3).astype(int)

@@ -55,6 +55,7 @@ from mvcca import (
     evaluate_retrieval,
     retrieval_scorer,
 )
+from mvcca.retrieval import retrieval_vectors
 
 N = 120
 CLASSES = np.arange(N) % 8
@@ -296,10 +297,9 @@ def test_a_retrieval_measure_scores_a_search(estimator):
         values = []
         for train, test in folds(X):
             model = clone(estimator).set_params(reg=reg).fit(X[train], CLASSES[train])
-            scores = getattr(model, model.retrieval_ranking[0])(X[test])
-            similarity = "inner" if hasattr(model, "retrieval_scores") else "cosine"
+            vectors = retrieval_vectors(model, X[test])
             table = evaluate_retrieval(
-                scores, CLASSES[test], measures=["map@50"], similarity=similarity
+                vectors, CLASSES[test], measures=["map@50"], similarity="inner"
             )
             values.append(table["image", "text"]["map@50"])
         expected.append(np.mean(values))

@@ -21,7 +21,7 @@ from mvcca.cli import main
 from mvcca.datasets import make_gaussian_views
 from mvcca.inspection import permutation_test, study
 from mvcca.model_selection import required_correlation
-from mvcca.problem import SampleBias
+from mvcca.problem.bias import SampleBias
 
 
 def _cohort(n_rows: int = 300, effect: float = 0.0, seed: int = 0, curved: float = 0.0):

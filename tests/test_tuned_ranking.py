@@ -362,7 +362,8 @@ def test_joint_queries_without_a_common_bank_are_ranked_without_it():
     assert_array_equal(found[1], expected[1])
     assert_allclose(found[0], expected[0])
     image = test.select(["image"])  # single views have their bank
-    scores = model.retrieval_scores(test), model.retrieval_scores(train)
+    how = {"weighting": "profile-likelihood"}
+    scores = [retrieval_vectors(model, rows, **how) for rows in (test, train)]
     _, items = top_k(
         scores[0]["image"],
         scores[0]["text"],

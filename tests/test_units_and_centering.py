@@ -17,7 +17,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, PLS, Views
 from mvcca.model_selection import FoldSearchCV
-from mvcca.problem import SHRINKAGES, Rows, Shrunk, shrinkages
+from mvcca.problem import Rows
+from mvcca.problem.shrinkage import SHRINKAGES, Shrunk, shrinkages
 
 SHAPES = {"tall": (100, 6, 4), "wide": (12, 30, 4), "both wide": (12, 30, 25)}
 of_shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from mvcca import CCA
-from mvcca.problem import Absolute, Whitened, canonical, canonical_of_covariances
+from mvcca.problem import Whitened
+from mvcca.problem.ridge import Absolute
+from mvcca.problem.whitened import canonical, canonical_of_covariances
 
 CASES = {
     "tall": (60, 5),

@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mvcca import CFA, PLS, Views, config_context, open_matrix
 from mvcca.linear import _pls
-from mvcca.problem import CentredRows, _cross_covariance
+from mvcca.problem import _cross_covariance
 from mvcca.problem._krylov import Krylov
+from mvcca.problem.centred_rows import CentredRows
 
 
 def sparse_views(n=150, widths=(90, 70, 50), seed=3):

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from mvcca.problem.expected import LARGEST_CORRELATION, Spectrum, expected_moments
-from mvcca.statistics import PairCovariance
+from mvcca.statistics.pair_covariance import PairCovariance
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 LEAST = 1e-8  # singular values below this part of the first one are left out

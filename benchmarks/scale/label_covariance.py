@@ -45,7 +45,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._measure import in_turns, machine, peak_memory, ratio
 from benchmarks.real import fetch_coco_labels
 from mvcca import MLCCA, MVMLCCA, Views
-from mvcca.problem import SharedRows
+from mvcca.problem.shared_rows import SharedRows
 from mvcca.similarity import LabelGram
 from mvcca.similarity._shared_subsets import SharedSubsets
 from mvcca.statistics import LabelSums

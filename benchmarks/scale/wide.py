@@ -51,7 +51,8 @@ from scipy.sparse.linalg import LinearOperator, lobpcg
 from benchmarks._measure import machine, peak_memory
 from benchmarks._text_like import text_like
 from mvcca import CCA, MVCCA, open_matrix
-from mvcca.problem import CentredRows, _lobpcg, _pencil, _products, _route
+from mvcca.problem import _lobpcg, _pencil, _products, _route
+from mvcca.problem.centred_rows import CentredRows
 
 
 def exact(X: list[sp.csr_array], reg: float) -> np.ndarray:

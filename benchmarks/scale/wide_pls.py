@@ -41,7 +41,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 from benchmarks._measure import in_turns, machine, peak_memory, ratio
 from benchmarks._text_like import text_like
 from mvcca import PLS, Views, open_matrix
-from mvcca.problem import CentredRows
+from mvcca.problem.centred_rows import CentredRows
 
 
 def dense_views(n_rows: int, n_features: int) -> list[np.ndarray]:

@@ -22,7 +22,7 @@ from mvcca.base.scores import score_of
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
 from mvcca.machine.documentation import Documented
-from mvcca.model_selection import Goal
+from mvcca.model_selection.goals import Goal
 from mvcca.problem import Maps
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, holds_views

@@ -15,8 +15,10 @@ import numpy as np
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.base.unit_checks import takes_scale
 from mvcca.machine.memory import WIDE
-from mvcca.model_selection import AUTOMATIC, SEARCHED, searched
-from mvcca.problem import SHRINKAGES, Rows
+from mvcca.model_selection import searched
+from mvcca.model_selection.spaces import AUTOMATIC, SEARCHED
+from mvcca.problem import Rows
+from mvcca.problem.shrinkage import SHRINKAGES
 from mvcca.problem.units import (
     Asked,
     Standardized,

@@ -24,26 +24,16 @@ from mvcca.base.sums import (
 from mvcca.base.tuned_fits import fit_searched, keep_bank
 from mvcca.base.unit_checks import warn_of_unlike_lazy_views
 from mvcca.machine.memory import WIDE, available_bytes
-from mvcca.model_selection import SEARCHED, Goal, searched
+from mvcca.model_selection import searched
+from mvcca.model_selection.goals import Goal
 from mvcca.model_selection.questions import keep_questions
-from mvcca.model_selection.spaces import RIDGES
+from mvcca.model_selection.spaces import RIDGES, SEARCHED
 from mvcca.model_selection.tuning import tune, tune_by_products
-from mvcca.problem import (
-    SHRINKAGES,
-    Estimate,
-    KnownRank,
-    Problem,
-    Reading,
-    Reg,
-    Rows,
-    Shrunk,
-    by_products,
-    bytes_of_matrices,
-    climb,
-    reg_of_names,
-    shrinkages,
-    suits_float32,
-)
+from mvcca.problem import Estimate, Problem, Reading, Rows, climb
+from mvcca.problem.precision import KnownRank, suits_float32
+from mvcca.problem.ridge import Reg, reg_of_names
+from mvcca.problem.route import by_products, bytes_of_matrices
+from mvcca.problem.shrinkage import SHRINKAGES, Shrunk, shrinkages
 from mvcca.statistics import OF_HOLES, Moments, PairMoments
 from mvcca.views import Views
 

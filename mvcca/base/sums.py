@@ -14,8 +14,9 @@ from mvcca.base.fitted_views import check_names_of_confounds
 from mvcca.base.inputs import NOTES, check_number_of_views, forget, note_views
 from mvcca.base.standardizing import open_units
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import SEARCHED
-from mvcca.problem import SHRINKAGES, Reading, Rows, Shrunk
+from mvcca.model_selection.spaces import SEARCHED
+from mvcca.problem import Reading, Rows
+from mvcca.problem.shrinkage import SHRINKAGES, Shrunk
 from mvcca.statistics import OF_HOLES, Moments, PairMoments
 from mvcca.views import Views
 

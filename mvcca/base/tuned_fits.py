@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import make_constraint
 
 from mvcca.base.inputs import open_again, open_fit
-from mvcca.model_selection import SEARCHED, searched
-from mvcca.model_selection.spaces import plain_value
+from mvcca.model_selection import searched
+from mvcca.model_selection.spaces import SEARCHED, plain_value
 from mvcca.model_selection.tuning import chosen
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED

@@ -13,7 +13,7 @@ import numpy as np
 
 from mvcca.blocks import Block, as_block
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import AUTOMATIC
+from mvcca.model_selection.spaces import AUTOMATIC
 from mvcca.problem import Problem, Rows
 from mvcca.problem.units import are_unlike, correlations_in
 

@@ -18,8 +18,7 @@ from mvcca.base import Requirements
 from mvcca.comparison.data import Data
 from mvcca.comparison.registry import METHODS, LearnsFrom, Method, did_you_mean, selected
 from mvcca.machine.deadline import seconds_of
-from mvcca.model_selection import Goal
-from mvcca.model_selection.goals import Asked
+from mvcca.model_selection.goals import Asked, Goal
 from mvcca.model_selection.tuning import tunable
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions

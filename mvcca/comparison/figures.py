@@ -18,7 +18,8 @@ from mvcca.comparison.examples import Item, Shown
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.wording import pretty
 from mvcca.machine.pictures import Picture, pixels_of
-from mvcca.model_selection import Choice, Goal
+from mvcca.model_selection import Choice
+from mvcca.model_selection.goals import Goal
 from mvcca.plotting import EmbeddingDisplay, RecallCurveDisplay
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
 
@@ -168,9 +169,8 @@ def embedding(result: Measurements, shown: Shown) -> Picture:
     groups = None if labels is None else [labels[i] or "no label" for i in objects[few]]
 
     def draw(ax: Any) -> None:
-        EmbeddingDisplay.from_scores(
-            rows[few], groups, method="tsne", random_state=seed, ax=ax, s=14, alpha=1.0
-        )
+        display = EmbeddingDisplay(rows[few], groups, method="tsne", random_state=seed)
+        display.plot(ax, s=14, alpha=1.0)
 
     with threadpool_limits(1):  # threads do not help with so few points
         return Picture.of(draw, 4.1, 3.4)

@@ -29,9 +29,9 @@ from mvcca.comparison.protocol import Standing
 from mvcca.comparison.texts import text_step
 from mvcca.machine.deadline import NO_DEADLINE, Deadline, OutOfTime
 from mvcca.machine.memory import PeakMemory
-from mvcca.model_selection import Choice, Goal, Trials
+from mvcca.model_selection import Choice, Trials
 from mvcca.model_selection.folds import Fold
-from mvcca.model_selection.goals import Asked, RankedSample, Value
+from mvcca.model_selection.goals import Asked, Goal, RankedSample, Value
 from mvcca.model_selection.questions import asks_questions
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.tuning import fit_chosen

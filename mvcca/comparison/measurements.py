@@ -16,8 +16,9 @@ from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data, Presentation
 from mvcca.comparison.fits import Conditions, MethodRun, by_chance, value_of_table
 from mvcca.comparison.protocol import Standing, chance_precision
-from mvcca.model_selection import Choice, Goal
+from mvcca.model_selection import Choice
 from mvcca.model_selection.folds import Fold
+from mvcca.model_selection.goals import Goal
 from mvcca.retrieval import RetrievalTable
 from mvcca.retrieval.ranking import Ranking
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from mvcca.comparison.registry import Method
 from mvcca.comparison.result import ComparisonResult
-from mvcca.model_selection import Goal
+from mvcca.model_selection.goals import Goal
 from mvcca.model_selection.tuning import tunable
 
 

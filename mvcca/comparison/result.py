@@ -22,7 +22,7 @@ from mvcca.comparison.wording import listed
 from mvcca.machine.optional import optional
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table
-from mvcca.model_selection import Goal
+from mvcca.model_selection.goals import Goal
 from mvcca.retrieval import Measure
 
 if TYPE_CHECKING:

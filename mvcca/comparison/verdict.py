@@ -15,7 +15,8 @@ from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.wording import listed, pretty, signed, with_error, written
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.tables import Cell, Line, Table
-from mvcca.model_selection import Choice, Goal
+from mvcca.model_selection import Choice
+from mvcca.model_selection.goals import Goal
 from mvcca.retrieval import Measure
 
 CAPTION = "How well methods find items of held-out objects"

@@ -15,7 +15,8 @@ from mvcca.machine import lapack
 from mvcca.machine.documentation import Documented
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
-from mvcca.statistics import OF_HOLES, ROUNDING
+from mvcca.statistics import OF_HOLES
+from mvcca.statistics.moments import ROUNDING
 from mvcca.views import Views
 
 

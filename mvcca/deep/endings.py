@@ -18,16 +18,10 @@ from torch import Tensor, nn
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
 from mvcca.machine.on_access import on_access
-from mvcca.problem import (
-    Estimate,
-    Maps,
-    Problem,
-    Reading,
-    Rows,
-    reg_of_names,
-    warn_of_fewer_components,
-)
+from mvcca.problem import Estimate, Maps, Problem, Reading, Rows
 from mvcca.problem.expected import expected_moments
+from mvcca.problem.maps import warn_of_fewer_components
+from mvcca.problem.ridge import reg_of_names
 from mvcca.statistics import Moments
 from mvcca.statistics.passes import not_kept
 from mvcca.views import Views

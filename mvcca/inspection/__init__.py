@@ -1,21 +1,20 @@
 """Inspect fitted models and test correlations: loadings, associations, tests, intervals.
 
 Loadings, associations and correlations only need a model's `transform`, so they also work with
-pipelines and searches, on training or held-out rows. Tests take rows. Plots are in
+pipelines and searches, on training or held-out rows; or scores in place of the model. Tests take
+rows. Plots are in
 `mvcca.plotting`, retrieval measures in `mvcca.measures`.
 """
 
-from mvcca.inspection._associations import associations, pairwise_associations
+from typing import TYPE_CHECKING
+
+from mvcca.inspection._associations import associations
 from mvcca.inspection._correlations import (
     component_correlations,
     explained_variance,
     loadings,
-    pairwise_correlations,
-    variable_correlations,
 )
-from mvcca.inspection._correlations import (
-    projected as projected,
-)
+from mvcca.inspection._correlations import projected as projected
 from mvcca.inspection._intervals import CorrelationIntervals, correlation_intervals
 from mvcca.inspection._parametric import ParametricTest, ParametricTests, parametric_tests
 from mvcca.inspection._projection import vip
@@ -34,6 +33,7 @@ from mvcca.inspection._variable_intervals import (
 )
 from mvcca.inspection.permutation import PermutationTest, permutation_test
 from mvcca.inspection.study import Study, study
+from mvcca.machine.on_access import on_access
 
 __all__ = [
     "CorrelationIntervals",
@@ -52,14 +52,14 @@ __all__ = [
     "label_auroc",
     "loading_intervals",
     "loadings",
-    "pairwise_associations",
-    "pairwise_correlations",
     "parametric_tests",
     "permutation_test",
     "selection_stability",
     "stability",
     "study",
-    "variable_correlations",
     "vip",
     "weight_intervals",
 ]
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)

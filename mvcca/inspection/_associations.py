@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks.checks import to_array
-from mvcca.inspection._correlations import projected, rows_and_scores, variable_correlations
+from mvcca.inspection._correlations import loadings, projected
 from mvcca.measures.correlation import standard_columns
 from mvcca.views import Views
 from mvcca.views.typing import MatrixLike, ViewsLike
@@ -39,8 +39,9 @@ def associations(
 
     Parameters
     ----------
-    estimator : fitted estimator
-        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
+    estimator : fitted estimator, or Views, mapping or list of matrices
+        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`; or the scores of X, where
+        they were computed otherwise.
     X : Views, mapping, list of matrices, or matrix
         Rows of the fitted views. Held-out rows show whether an association is more than chance.
     y : matrix, optional
@@ -79,35 +80,7 @@ def associations(
     >>> found.shape
     (3, 3)
     """
-    return pairwise_associations(*projected(estimator, X, y), components=components)
-
-
-def pairwise_associations(
-    X: ViewsLike, scores: ViewsLike, *, components: Sequence[int] | None = None
-) -> dict[tuple[str, str], np.ndarray]:
-    """Associations of variables through projected rows: `associations` without an estimator.
-
-    Parameters
-    ----------
-    X : Views, mapping or list of matrices
-        Rows of at least two views.
-    scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-        The same rows, projected.
-    components : sequence of int, optional
-        Components to add up, from 0; by default all.
-
-    Returns
-    -------
-    dict of (str, str) to ndarray, shape (n_features_p, n_features_q)
-        As for `associations`.
-
-    Raises
-    ------
-    ValueError
-        If the scores are of other objects or views, a component does not exist, or two views have
-        fewer than two common objects.
-    """
-    views, scores = rows_and_scores(X, scores)
+    views, scores = projected(estimator, X, y)
     views = views.select(scores.names)
     if len(scores.names) < 2:
         raise ValueError(f"Associations need at least two views, got {list(scores.names)}.")
@@ -128,5 +101,5 @@ def _association(views: Views, scores: Views, components: list[int]) -> np.ndarr
         first, second = scores.names
         raise ValueError(f"Views {first!r} and {second!r} have fewer than two common objects.")
     halfway = sum(standard_columns(to_array(Z)[:, components]) for _, Z in scores[common].items())
-    of_p, of_q = variable_correlations(views[common], dict.fromkeys(scores.names, halfway)).values()
+    of_p, of_q = loadings(dict.fromkeys(scores.names, halfway), views[common]).values()
     return of_p @ of_q.T

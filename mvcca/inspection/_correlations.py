@@ -13,7 +13,7 @@ from mvcca.inspection._rows import views_of
 from mvcca.machine.config import block_slices
 from mvcca.measures import column_correlations
 from mvcca.retrieval.ranking import fitted_steps
-from mvcca.views import Views, as_views
+from mvcca.views import Views, as_views, holds_views
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 _ROUNDING = 32 * np.finfo(float).eps  # relative deviation from the mean of a constant column
@@ -29,8 +29,9 @@ def component_correlations(
 
     Parameters
     ----------
-    estimator : fitted estimator
-        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
+    estimator : fitted estimator, or Views, mapping or list of matrices
+        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`; or the scores of X, where
+        they were computed otherwise.
     X : Views, mapping, list of matrices, or matrix
         Rows of the fitted views, at least two of them.
     y : matrix, optional
@@ -58,28 +59,6 @@ def component_correlations(
     (3,)
     """
     _, scores = projected(estimator, X, y)
-    return pairwise_correlations(scores)
-
-
-def pairwise_correlations(scores: ViewsLike) -> dict[tuple[str, str], np.ndarray]:
-    """Correlation of each component between every pair of projected views.
-
-    Parameters
-    ----------
-    scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-        Projected rows, at least two views of them.
-
-    Returns
-    -------
-    dict of (str, str) to ndarray, shape (n_components,)
-        As for `component_correlations`.
-
-    Raises
-    ------
-    ValueError
-        If no two views have two common objects.
-    """
-    scores = as_views(scores).in_memory()
     correlations = {}
     for p, q in combinations(scores.names, 2):
         of_p, of_q = _shared_rows(scores, p, q)
@@ -113,8 +92,9 @@ def loadings(
 
     Parameters
     ----------
-    estimator : fitted estimator
-        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
+    estimator : fitted estimator, or Views, mapping or list of matrices
+        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`; or the scores of X, where
+        they were computed otherwise.
     X : Views, mapping, list of matrices, or matrix
         Rows of the fitted views. Sparse views stay sparse.
     y : matrix, optional
@@ -137,35 +117,7 @@ def loadings(
     .. [1] Sherry and Henson, "Conducting and interpreting canonical correlation analysis in
        personality research: a user-friendly primer", J. Personality Assessment 84(1), 2005.
     """
-    return variable_correlations(*projected(estimator, X, y), variates=variates)
-
-
-def variable_correlations(
-    X: ViewsLike, scores: ViewsLike, *, variates: str | None = None
-) -> dict[str, np.ndarray]:
-    """Correlations of the variables with projected rows: `loadings` without an estimator.
-
-    Parameters
-    ----------
-    X : Views, mapping or list of matrices
-        Rows of the views.
-    scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-        The same rows, projected.
-    variates : str, optional
-        The view whose scores are used for all views; by default each view's own.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (n_features, n_components)
-        By view name; 0 for constant variables and components.
-
-    Raises
-    ------
-    ValueError
-        If the scores are of other objects or views, `variates` is not a view of X, or has fewer
-        than two objects in common with a view.
-    """
-    found = _correlated(*rows_and_scores(X, scores), variates)
+    found = _correlated(*projected(estimator, X, y), variates)
     return {name: correlations for name, (correlations, _) in found.items()}
 
 
@@ -190,8 +142,9 @@ def explained_variance(
 
     Parameters
     ----------
-    estimator : fitted estimator
-        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
+    estimator : fitted estimator, or Views, mapping or list of matrices
+        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`; or the scores of X, where
+        they were computed otherwise.
     X : Views, mapping, list of matrices, or matrix
         Rows of the fitted views.
     y : matrix, optional
@@ -226,18 +179,17 @@ def explained_variance(
     return found
 
 
-def rows_and_scores(X: Any, scores: Any) -> tuple[Views, Views]:
-    """Rows of views and scores of the same objects, in memory."""
-    scores = as_views(scores).in_memory()
-    views = as_views(X, scores.names).in_memory()
-    if len(views) != len(scores):
-        raise ValueError(f"Expected scores of the {len(views)} objects of X, got {len(scores)}.")
-    check_same_rows("the scores", scores.ids, "the views", views.ids)
-    return views, scores
-
-
-def projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:
-    """Rows as Views, and their scores."""
+def projected(estimator: Any, X: Any, y: Any = None) -> tuple[Views, Views]:
+    """Rows as Views in memory, and their scores, which may be given in place of the estimator."""
+    if holds_views(estimator) and not hasattr(X, "transform"):
+        scores = as_views(estimator).in_memory()
+        views = views_of(X, y, scores.names)
+        if len(views) != len(scores):
+            raise ValueError(
+                f"Expected scores of the {len(views)} objects of X, got {len(scores)}."
+            )
+        check_same_rows("the scores", scores.ids, "the views", views.ids)
+        return views, scores
     fitted_steps(estimator)
     views = views_of(X, y, getattr(estimator, "view_names_", None))
     scores = estimator.transform(views)

@@ -18,7 +18,7 @@ from mvcca.machine.tables import Table
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
 from mvcca.model_selection.folds import splits_by_object
-from mvcca.problem import SampleBias
+from mvcca.problem.bias import SampleBias
 from mvcca.views.typing import MatrixLike, TableLike, ViewsLike
 
 if TYPE_CHECKING:

@@ -24,7 +24,9 @@ from mvcca.inspection._rows import (
     residuals,
 )
 from mvcca.machine.warnings import warn
-from mvcca.problem import SampleBias, Whitened, canonical, canonical_of_covariances
+from mvcca.problem import Whitened
+from mvcca.problem.bias import SampleBias
+from mvcca.problem.whitened import canonical, canonical_of_covariances
 from mvcca.views.validation import named_columns
 
 _FEWEST_GROUPS = 3  # of two, means are all there is to correlate between groups

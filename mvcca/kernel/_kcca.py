@@ -34,8 +34,11 @@ from mvcca.kernel.kernels import (
 )
 from mvcca.linear.features import FeatureMap, FourierFeatures
 from mvcca.machine.memory import available_bytes
-from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
-from mvcca.problem import Exactness, KnownRank, Maps, Problem, Rows
+from mvcca.model_selection import Space, searched
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import AUTOMATIC, SEARCHED
+from mvcca.problem import Maps, Problem, Rows
+from mvcca.problem.precision import Exactness, KnownRank
 from mvcca.statistics import Moments, PairMoments
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
@@ -235,7 +238,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         "random_state": ["random_state"],
         "cv_goal": StatisticEstimator._parameter_constraints["cv_goal"],
     }
-    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+    retrieval_ranking = ("transform", "profile-likelihood")
 
     sums: ClassVar = ()  # features are drawn from rows
     draws_from_rows = True  # landmarks and the median

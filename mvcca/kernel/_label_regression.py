@@ -12,7 +12,9 @@ from scipy.linalg import LinAlgWarning
 from sklearn.linear_model import Ridge
 
 from mvcca.kernel.label_space import AffineModel, LabelSpaceEstimator, TrainingRows, label_matrix
-from mvcca.model_selection import AUTOMATIC, Goal, Space
+from mvcca.model_selection import Space
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import AUTOMATIC
 from mvcca.problem import Rows
 from mvcca.views.labels_by_view import LabelsByView
 

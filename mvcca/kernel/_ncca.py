@@ -18,9 +18,12 @@ from mvcca.base.standardizing import STANDARDIZED, column_factors
 from mvcca.base.tuned_fits import fit_searched, setting_by_view
 from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
-from mvcca.problem import Maps, Rows, warn_of_fewer_components
+from mvcca.model_selection import Space, searched
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import AUTOMATIC, SEARCHED
+from mvcca.problem import Maps, Rows
 from mvcca.problem.directions import fixed_signs
+from mvcca.problem.maps import warn_of_fewer_components
 
 # Lanczos works on MᵀM, so that singular values are precise to half the digits only.
 _ROUNDING = 1e-7

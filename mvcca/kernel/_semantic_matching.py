@@ -11,7 +11,9 @@ from sklearn.utils._param_validation import HasMethods
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.kernel.classifiers import GivenClassifiers, LogisticModel, Targets
 from mvcca.kernel.label_space import LabelSpaceEstimator, TrainingRows, label_matrix
-from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, searched
+from mvcca.model_selection import searched
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import AUTOMATIC, SEARCHED
 from mvcca.views.labels_by_view import LabelsByView
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from mvcca.kernel.held_out import expected_of_scores, fold_of, keys_of
 from mvcca.kernel.kernels import is_symmetric
 from mvcca.linear.features import FeatureMap, LandmarkFeatures, sizes_in_any_order
-from mvcca.problem import Maps, Rows, in_dual_of_kernels
+from mvcca.problem import Maps, Rows
+from mvcca.problem.dual import in_dual_of_kernels
 from mvcca.views import Views
 
 

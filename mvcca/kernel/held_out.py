@@ -20,13 +20,10 @@ from mvcca.blocks.row_hashes import scrambled
 from mvcca.linear.features import FeatureMap, LandmarkFeatures
 from mvcca.problem import Maps, Problem
 from mvcca.problem.expected import Expected, expected_moments
-from mvcca.statistics import (
-    DigitsLost,
-    Moments,
-    PairCovariance,
-    PairMoments,
-    moments_of_block,
-)
+from mvcca.statistics import Moments, PairMoments
+from mvcca.statistics.digits_lost import DigitsLost
+from mvcca.statistics.moments import moments_of_block
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views
 
 _FOLDS = 5  # at most; each holds out a fifth of the objects at most

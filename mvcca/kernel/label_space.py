@@ -24,8 +24,10 @@ from mvcca.blocks import as_block
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.kernels import Kernel, features_at, median_gamma, seed_of_views
 from mvcca.linear.features import LandmarkFeatures
-from mvcca.model_selection import AUTOMATIC, SEARCHED, Space, searched
-from mvcca.problem import Maps, Rows, reg_of_names
+from mvcca.model_selection import Space, searched
+from mvcca.model_selection.spaces import AUTOMATIC, SEARCHED
+from mvcca.problem import Maps, Rows
+from mvcca.problem.ridge import reg_of_names
 from mvcca.problem.units import units_of_rows
 from mvcca.views import Labels
 from mvcca.views.labels_by_view import LabelsByView

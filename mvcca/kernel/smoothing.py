@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import of_view
 from mvcca.machine import lapack
-from mvcca.problem import mean_and_variance
+from mvcca.problem.rows import mean_and_variance
 from mvcca.views import Views
 from mvcca.views.powers_of_two import exponents_of
 

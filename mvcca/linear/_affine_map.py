@@ -14,8 +14,13 @@ from mvcca.base.standardizing import STANDARDIZED, in_told_units, with_units
 from mvcca.blocks import as_block
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.linear.ridges import Ridges
-from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space
-from mvcca.problem import Estimate, Exactness, Problem, Rows, check_variance, reg_of_names
+from mvcca.model_selection import Space
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import AUTOMATIC, SEARCHED
+from mvcca.problem import Estimate, Problem, Rows
+from mvcca.problem.precision import Exactness
+from mvcca.problem.ridge import reg_of_names
+from mvcca.problem.rows import check_variance
 from mvcca.problem.units import Standardized
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views

@@ -14,8 +14,9 @@ from mvcca.base.standardizing import STANDARDIZED
 from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear._two_matrices import TwoMatrixEstimator
-from mvcca.model_selection import SEARCHED, Goal
-from mvcca.problem import SHRINKAGES
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import SEARCHED
+from mvcca.problem.shrinkage import SHRINKAGES
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
 
@@ -161,7 +162,7 @@ class CCA(RankedByCorrelation, TwoMatrixEstimator, RescaledEstimator):
     (30, 0.01)
     """
 
-    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+    retrieval_ranking = ("transform", "profile-likelihood")
     requires = Requirements(views=(2, 2), many_rows=True)
     automatic: ClassVar = STANDARDIZED
     _if_too_large = _IF_TOO_LARGE
@@ -381,8 +382,8 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     all components of it, w_i = ρ_i / (1 - ρ_i²), and v_i = ρ_i w_i. One query view is `CCA` of the
     two. With ``reg="cv"``, the folds also try the sum of the ratios of single query views, each
     with its own ridge, which is right if query views are independent given the target; the ridge;
-    the likelihood and the profile likelihood of `retrieval_scores`, corrected for hubs or not; and
-    for "auto" the shared space. They leave out query views: first those that are correlated with no
+    the likelihood and the profile likelihood, corrected for hubs or not; and for "auto" the shared
+    space. They leave out query views: first those that are correlated with no
     other view beyond chance, unless that takes .005 from the mean reciprocal rank; then one after
     another, while the mean is at most half a percent further from 1 than the best one. A number as
     `reg` is the ridge of CCA, and rows are ranked by the profile likelihood. Several target views
@@ -412,7 +413,7 @@ class MVCCA(RankedByCorrelation, RescaledEstimator):
     array([2.92, 2.56, 2.4 ])
     """
 
-    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+    retrieval_ranking = ("transform", "profile-likelihood")
     requires = Requirements(many_rows=True)
     automatic: ClassVar = STANDARDIZED
     _if_too_large = _IF_TOO_LARGE

@@ -15,8 +15,8 @@ from mvcca.blocks import Block, as_block
 from mvcca.blocks.checks import few
 from mvcca.linear.cell_rows import PreparedRows, StandardizedRows
 from mvcca.machine import lapack
-from mvcca.problem import warn_of_fewer_components
 from mvcca.problem.directions import fixed_signs
+from mvcca.problem.maps import warn_of_fewer_components
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views.typing import MatrixLike
 from mvcca.views.validation import column_names

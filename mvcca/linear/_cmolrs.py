@@ -22,9 +22,11 @@ from mvcca.base.tuned_fits import fit_searched
 from mvcca.blocks import as_block
 from mvcca.linear.shifted_rows import ShiftedRows
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
-from mvcca.model_selection.spaces import plain_value
-from mvcca.problem import Maps, Rows, mean_and_variance
+from mvcca.model_selection import Space, searched
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import AUTOMATIC, SEARCHED, plain_value
+from mvcca.problem import Maps, Rows
+from mvcca.problem.rows import mean_and_variance
 from mvcca.statistics import column_slices
 from mvcca.views import Labels
 from mvcca.views.powers_of_two import exponents_of, scaled

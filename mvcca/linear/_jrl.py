@@ -22,9 +22,12 @@ from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import minimised_in_groups
 from mvcca.linear.jrl_loss import closeness, jrl_loss, learned_rows
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import AUTOMATIC, SEARCHED, Goal, Space, searched
-from mvcca.model_selection.spaces import plain_value
-from mvcca.problem import Maps, Rows, mean_and_variance, reg_of_names
+from mvcca.model_selection import Space, searched
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import AUTOMATIC, SEARCHED, plain_value
+from mvcca.problem import Maps, Rows
+from mvcca.problem.ridge import reg_of_names
+from mvcca.problem.rows import mean_and_variance
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 

@@ -16,8 +16,12 @@ from mvcca.base.standardizing import STANDARDIZED, in_told_units
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.group_sparse import MomentLoss, centred_targets, minimised_in_groups
 from mvcca.linear.label_statistic import LabelStatistic
-from mvcca.model_selection import SEARCHED, Goal, Space
-from mvcca.problem import Maps, Rows, check_variance, reg_of_names
+from mvcca.model_selection import Space
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import SEARCHED
+from mvcca.problem import Maps, Rows
+from mvcca.problem.ridge import reg_of_names
+from mvcca.problem.rows import check_variance
 from mvcca.statistics import LabelSums, column_slices
 from mvcca.views import Views
 

@@ -20,11 +20,15 @@ from mvcca.linear.label_statistic import LabelledRows, pairs_of, shared_rows
 from mvcca.linear.label_weighted import LabelWeightedEstimator
 from mvcca.linear.pairs import nearest_label_pairs, weighted_cross
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import Goal
-from mvcca.problem import Estimate, Exactness, Problem, Rows, SharedRows
+from mvcca.model_selection.goals import Goal
+from mvcca.problem import Estimate, Problem, Rows
+from mvcca.problem.precision import Exactness
+from mvcca.problem.shared_rows import SharedRows
 from mvcca.problem.whitener import rounding_of
 from mvcca.similarity import LabelGram, LabelKernel, Similarity
-from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, PairMoments
+from mvcca.statistics import LabelSums, Moments, PairMoments
+from mvcca.statistics.label_sums_by_feature import LabelFeatureSums
+from mvcca.statistics.moments import ROUNDING
 from mvcca.views import Views
 
 _STRIP_ROWS = 128  # of a matrix that is changed while they are in cache

@@ -19,8 +19,9 @@ from mvcca.linear.label_space import (
 from mvcca.linear.label_statistic import LabelStatistic, pairs_of, shared_rows
 from mvcca.linear.label_weighted import LabelWeightedEstimator
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import Goal
-from mvcca.problem import Estimate, Exactness, Problem, Rows
+from mvcca.model_selection.goals import Goal
+from mvcca.problem import Estimate, Problem, Rows
+from mvcca.problem.precision import Exactness
 from mvcca.similarity import LabelGram, Similarity
 from mvcca.statistics import LabelSums, Moments
 

@@ -24,18 +24,15 @@ from mvcca.machine.lapack import top_singular
 from mvcca.machine.memory import WIDE
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import SEARCHED, Goal, Space
-from mvcca.problem import (
-    CentredRows,
-    CrossCovariance,
-    Estimate,
-    Maps,
-    Rows,
-    check_variance,
-    climb,
-    steps_of_products,
-)
+from mvcca.model_selection import Space
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import SEARCHED
+from mvcca.problem import Estimate, Maps, Rows, climb
+from mvcca.problem.centred_rows import CentredRows
+from mvcca.problem.cross_covariance import CrossCovariance
 from mvcca.problem.directions import Directions, canonical_directions
+from mvcca.problem.route import steps_of_products
+from mvcca.problem.rows import check_variance
 from mvcca.problem.whitener import Scaling
 from mvcca.statistics import PairMoments, column_slices
 from mvcca.views import Views

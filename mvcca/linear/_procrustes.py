@@ -13,14 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.machine import lapack
-from mvcca.model_selection import SEARCHED, Goal, Space
-from mvcca.problem import Estimate, Problem, Rows, check_variance
-from mvcca.statistics import (
-    Moments,
-    PairCovariance,
-    PairMoments,
-    column_slices,
-)
+from mvcca.model_selection import Space
+from mvcca.model_selection.goals import Goal
+from mvcca.model_selection.spaces import SEARCHED
+from mvcca.problem import Estimate, Problem, Rows
+from mvcca.problem.rows import check_variance
+from mvcca.statistics import Moments, PairMoments, column_slices
+from mvcca.statistics.pair_covariance import PairCovariance
 
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-15  # relative gain of the criterion

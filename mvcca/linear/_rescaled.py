@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from mvcca.base import StatisticEstimator
-from mvcca.problem import Absolute, Maps, Rows
+from mvcca.problem import Maps, Rows
+from mvcca.problem.ridge import Absolute
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 

@@ -24,11 +24,12 @@ from mvcca.blocks import to_host
 from mvcca.blocks.checks import few
 from mvcca.linear.block_estimator import BlockEstimator, Posed
 from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positions_of, with_classes
-from mvcca.model_selection import SEARCHED, Trials, search_folds
+from mvcca.model_selection import Trials, search_folds
 from mvcca.model_selection.feature_counts import counts_to_try, over_folds
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.goals import Value
+from mvcca.model_selection.spaces import SEARCHED
 from mvcca.problem import Maps, Rows
 from mvcca.problem.ascent import BlockMethod
 from mvcca.problem.block_covariances import Vectors

@@ -16,16 +16,8 @@ from mvcca.base.statistic_estimator import check_memory
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.machine.memory import WIDE
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import SEARCHED
-from mvcca.problem import (
-    CentredRows,
-    Estimate,
-    Maps,
-    Rows,
-    check_variance,
-    climb,
-    correlation_shrinkage,
-)
+from mvcca.model_selection.spaces import SEARCHED
+from mvcca.problem import Estimate, Maps, Rows, climb
 from mvcca.problem.ascent import BlockMethod, Limit, Links, Solution
 from mvcca.problem.block_covariances import (
     BlockCovariances,
@@ -33,6 +25,9 @@ from mvcca.problem.block_covariances import (
     CovarianceProducts,
     Vectors,
 )
+from mvcca.problem.centred_rows import CentredRows
+from mvcca.problem.rows import check_variance
+from mvcca.problem.shrinkage import correlation_shrinkage
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view

@@ -12,7 +12,8 @@ from mvcca.linear.features import FeatureMap, FourierFeatures, LandmarkFeatures
 from mvcca.linear.label_space import label_counts
 from mvcca.problem import Rows
 from mvcca.similarity import LabelGram, LabelKernel
-from mvcca.statistics import LabelFeatureSums, LabelSums, column_slices
+from mvcca.statistics import LabelSums, column_slices
+from mvcca.statistics.label_sums_by_feature import LabelFeatureSums
 from mvcca.views import Labels, Views
 from mvcca.views.labels import common_columns
 from mvcca.views.labels_by_view import LabelsByView

@@ -11,7 +11,8 @@ import numpy as np
 
 from mvcca.machine.config import get_config
 from mvcca.machine.memory import WIDE, available_bytes
-from mvcca.problem import Rows, Shrinkage
+from mvcca.problem import Rows
+from mvcca.problem.ridge import Shrinkage
 from mvcca.statistics import LabelSums, column_slices
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView

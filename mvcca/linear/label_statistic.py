@@ -8,8 +8,11 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from mvcca.problem import Rows, SharedRows
-from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairCovariance, PairMoments
+from mvcca.problem import Rows
+from mvcca.problem.shared_rows import SharedRows
+from mvcca.statistics import LabelSums, Moments, PairMoments
+from mvcca.statistics.label_sums_by_feature import LabelFeatureSums
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 

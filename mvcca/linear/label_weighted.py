@@ -14,9 +14,12 @@ from mvcca.base.standardizing import STANDARDIZED
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.label_features import DrawnLabelFeatures, draw_label_features
 from mvcca.linear.label_space import label_counts, label_space_is_small
-from mvcca.problem import KnownRank, Rows
+from mvcca.problem import Rows
+from mvcca.problem.precision import KnownRank
 from mvcca.similarity import LabelKernel, Similarity
-from mvcca.statistics import DigitsLost, LabelFeatureSums, LabelSums
+from mvcca.statistics import LabelSums
+from mvcca.statistics.digits_lost import DigitsLost
+from mvcca.statistics.label_sums_by_feature import LabelFeatureSums
 
 
 class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
@@ -25,7 +28,7 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
     Views that share objects tell how their scores correlate, which is what rankings weight by.
     """
 
-    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+    retrieval_ranking = ("transform", "profile-likelihood")
 
     requires = Requirements(views=(1, None), labels=True, many_rows=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

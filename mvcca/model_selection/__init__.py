@@ -22,20 +22,16 @@ from mvcca.model_selection._sample_size import (
     sample_size,
     spectrum_decay,
 )
-from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
-from mvcca.model_selection.goals import Goal
+from mvcca.model_selection._scoring import RetrievalScorer as RetrievalScorer
+from mvcca.model_selection._scoring import retrieval_scorer
 from mvcca.model_selection.search import Choice, Trials
 from mvcca.model_selection.sources import search_folds
-from mvcca.model_selection.spaces import AUTOMATIC, SEARCHED, Space, searched
+from mvcca.model_selection.spaces import Space, searched
 
 __all__ = [
-    "AUTOMATIC",
-    "SEARCHED",
     "Choice",
     "ClassDisjointSplit",
     "FoldSearchCV",
-    "Goal",
-    "RetrievalScorer",
     "Space",
     "Trials",
     "held_out_sample_size",

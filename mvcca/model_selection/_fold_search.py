@@ -36,7 +36,8 @@ from mvcca.problem import MatrixPath, Rows, climb
 from mvcca.retrieval.bank import bank_of, bank_rows
 from mvcca.retrieval.ranking import CORRECTED, checked_weighting
 from mvcca.retrieval.similarity import SIMILARITIES
-from mvcca.statistics import DigitsLost, PairCovariance
+from mvcca.statistics.digits_lost import DigitsLost
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.labels_by_view import LabelsByView
 

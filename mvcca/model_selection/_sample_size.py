@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 
 from mvcca.blocks.checks import only_numbers
 from mvcca.machine import lapack
-from mvcca.problem import SampleBias
+from mvcca.problem.bias import SampleBias
 
 # gemmr, December 2023: intercept and factors of -ln r, ln(p + q) and |a_x + a_y|, fitted to
 # simulations with 90 % power and errors of at most 10 %.

@@ -21,7 +21,8 @@ from mvcca.model_selection.goals import Asked, Goal, RankedSample, drawn
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import Rows
 from mvcca.problem.units import units_of_rows
-from mvcca.statistics import Moments, PairCovariance, PairMoments
+from mvcca.statistics import Moments, PairMoments
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 

@@ -32,7 +32,8 @@ from mvcca.model_selection.goals import (
 )
 from mvcca.model_selection.search import Setting, Trials, search
 from mvcca.model_selection.spaces import Space
-from mvcca.problem import Maps, MatrixPath, ProductPath, Rows, reg_of_names
+from mvcca.problem import Maps, MatrixPath, ProductPath, Rows
+from mvcca.problem.ridge import reg_of_names
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView

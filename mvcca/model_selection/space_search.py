@@ -21,7 +21,8 @@ from mvcca.model_selection.goals import Asked, Goal
 from mvcca.model_selection.search import DIGITS, Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.spaces import Scales, Space
-from mvcca.problem import Rows, climb, components_to_search
+from mvcca.problem import Rows, climb
+from mvcca.problem.route import components_to_search
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
 

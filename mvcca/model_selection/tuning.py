@@ -21,7 +21,8 @@ from mvcca.model_selection.search import DIGITS, Choice, Setting, Trials, search
 from mvcca.model_selection.sources import FromProducts, FromRefits, FromStatistic
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.spaces import FIRST_RIDGES, RIDGES, Scales, Space, searched
-from mvcca.problem import Problem, Rows, climb, components_to_search
+from mvcca.problem import Problem, Rows, climb
+from mvcca.problem.route import components_to_search
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views

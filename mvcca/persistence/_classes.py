@@ -40,18 +40,12 @@ from mvcca.persistence._given import GIVEN, Code, Given
 from mvcca.persistence._sklearn import HELD, arguments_of, stored_search
 from mvcca.persistence._values import ClassOf
 from mvcca.persistence.maps import VIEWS
-from mvcca.problem import Shrunk
 from mvcca.problem.question import JointGaussian, SharedSpace
+from mvcca.problem.shrinkage import Shrunk
 from mvcca.retrieval import RetrievalIndex
 from mvcca.similarity import LabelKernel
-from mvcca.statistics import (
-    CellMoments,
-    LabelFeatureSums,
-    LabelSums,
-    Moments,
-    PairMoments,
-    PatternMoments,
-)
+from mvcca.statistics import CellMoments, LabelSums, Moments, PairMoments, PatternMoments
+from mvcca.statistics.label_sums_by_feature import LabelFeatureSums
 from mvcca.views import Labels
 from mvcca.views.labels_by_view import LabelsByView
 

@@ -54,7 +54,7 @@ def ranking_of_maps(model: Any) -> str | None:
     if own._projection is not ProjectsRows._projection:
         return None
     method, ranking = model.retrieval_ranking
-    return ranking if method in ("transform", "retrieval_scores") else None
+    return ranking if method == "transform" else None
 
 
 def load_maps(path: str | os.PathLike[str]) -> ProjectsRows | None:

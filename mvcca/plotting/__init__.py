@@ -1,12 +1,12 @@
 """Plots of models, as scikit-learn displays.
 
-A `Display` contains plain arrays. ``from_estimator`` computes them from a fitted model and rows,
-``from_scores`` from projected rows; ``plot`` draws them with a title, with keywords of matplotlib,
-on given axes or new ones; ``frame`` lists them in a DataFrame. Artists are kept as ``line_``,
-``scatter_``, ``im_``, ``text_``, ``ax_`` and ``figure_``. Values are computed by `mvcca.inspection`
-and `mvcca.retrieval`; matplotlib is imported when drawing. Colours and axes for other figures are
-in `mvcca.plotting.style`. Training histories, searches and margins are arrays of the models, which
-scikit-learn, pandas and matplotlib draw: the guide to plots has the lines.
+A `Display` contains plain arrays: projected rows, or what a function of `mvcca.inspection` or
+`mvcca.retrieval` returns. ``plot`` draws them with a title, with keywords of matplotlib, on given
+axes or new ones; ``from_estimator`` computes them from a fitted model and rows, and draws them;
+``frame`` lists them in a DataFrame. Artists are kept as ``line_``, ``scatter_``, ``im_``,
+``text_``, ``ax_`` and ``figure_``. Matplotlib is imported when drawing. Colours and axes for other
+figures are in `mvcca.plotting.style`. Training histories, searches and margins are arrays of the
+models, which scikit-learn, pandas and matplotlib draw: the guide to plots has the lines.
 """
 
 from typing import TYPE_CHECKING

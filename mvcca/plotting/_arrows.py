@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.plotting._display import Display, common_points, points_frame
+from mvcca.plotting._display import Display, common_points, points_frame, projected_objects
 from mvcca.plotting._drawing import (
     draw_plane,
     draw_points,
@@ -17,10 +16,10 @@ from mvcca.plotting._drawing import (
     point_size,
     styled,
 )
-from mvcca.plotting._groups import check_groups, group_keys, group_styles
+from mvcca.plotting._groups import group_keys, group_styles
 from mvcca.plotting.style import GREY, color, marker, tidy_axes
 from mvcca.views import as_views
-from mvcca.views.typing import LabelsLike, ViewsLike
+from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,12 +37,13 @@ class ArrowsDisplay(Display):
 
     Parameters
     ----------
-    points : Views, mapping or list of matrices of shape (n_objects, 2)
-        Standardized scores of at least two views on two components, over the same objects.
-    groups : sequence of str, shape (n_objects,), optional
-        The group of each object. The ten most frequent groups have a colour, the others are grey.
+    scores : Views, mapping or list of matrices of shape (n_rows, n_components)
+        Projected rows of at least two views. Objects seen in all views are drawn.
+    groups : labels, optional
+        One class or label set per object. The ten most frequent groups have a colour, the others
+        are grey.
     components : pair of int, default=(0, 1)
-        Numbers of the components, from 0.
+        The components, from 0.
 
     Attributes
     ----------
@@ -57,8 +57,8 @@ class ArrowsDisplay(Display):
     Raises
     ------
     ValueError
-        If there are not two views of the same objects with two coordinates each, or not a group for
-        each object.
+        If there are no two views or no such components, fewer than two objects are seen in all
+        views, or there is not a group for each object.
 
     See Also
     --------
@@ -81,54 +81,43 @@ class ArrowsDisplay(Display):
 
     def __init__(
         self,
-        points: ViewsLike,
-        groups: Sequence[str] | None = None,
+        scores: ViewsLike,
+        groups: LabelsLike | None = None,
         components: tuple[int, int] = (0, 1),
     ) -> None:
-        self.points = as_views(points).in_memory()
-        widths = dict(self.points.widths)
-        if len(widths) < 2 or set(widths.values()) != {2} or not self.points.is_paired:
-            raise ValueError(
-                "Expected two coordinates in at least two views of the same objects, got "
-                f"{self.points}."
-            )
-        check_groups(groups, len(self.points))
-        self.groups, self.components = groups, components
+        points, self.groups, self.components = common_points(scores, components, groups)
+        if len(points) < 2:
+            raise ValueError(f"Expected at least two views, got {[*points]}.")
+        self.points = as_views(points)
 
     @classmethod
-    def from_scores(
+    def from_estimator(
         cls,
-        scores: ViewsLike,
+        estimator: Any,
+        X: ViewsLike | MatrixLike,
+        y: MatrixLike | None = None,
         *,
         groups: LabelsLike | None = None,
         components: tuple[int, int] = (0, 1),
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw projected rows.
+        """Draw rows that a fitted estimator projects.
 
         Parameters
         ----------
-        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows of at least two views. Objects seen in all views are drawn.
-        groups : labels, optional
-            One class or label set per object.
-        components : pair of int, default=(0, 1)
-            The components, from 0.
+        estimator, X, y
+            See `Display.from_estimator`.
+        groups, components
+            See the class.
         ax, **kwargs
             See `plot`.
 
         Returns
         -------
         ArrowsDisplay
-
-        Raises
-        ------
-        ValueError
-            If there are no such components, or fewer than two objects are seen in all views.
         """
-        points, found, chosen = common_points(scores, components, groups)
-        return cls(points, found, chosen).plot(ax, **kwargs)
+        return cls(projected_objects(estimator, X, y), groups, components).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the display.

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from mvcca.inspection import pairwise_associations
+from mvcca.inspection import associations
 from mvcca.plotting._display import Display, data_frame, pair_of
 from mvcca.plotting._drawing import draw_points, draw_title, legend_beside, line_key, styled
 from mvcca.plotting._geometry import arc, chord, graph_layout, ring, tree
 from mvcca.plotting._heatmap import draw_heatmap, name_sides, width_beside
-from mvcca.plotting._variables import column_names, variable_names
+from mvcca.plotting._variables import rows_with_names, variable_names
 from mvcca.plotting.style import (
     DIVERGING,
     GREY,
@@ -23,8 +23,7 @@ from mvcca.plotting.style import (
     marker,
     tidy_axes,
 )
-from mvcca.views import as_views
-from mvcca.views.typing import ViewsLike
+from mvcca.views.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -128,43 +127,43 @@ class AssociationsDisplay(Display):
         self._drawn: Pairs | None = None
 
     @classmethod
-    def from_scores(
+    def from_estimator(
         cls,
-        scores: ViewsLike,
-        X: ViewsLike,
+        estimator: Any,
+        X: ViewsLike | MatrixLike,
+        y: MatrixLike | None = None,
         *,
         components: Sequence[int] | None = None,
         feature_names: Mapping[str, Sequence[str]] | None = None,
+        kind: Kind = "network",
+        cutoff: float | None = None,
+        max_labels: int | None = None,
+        views: tuple[str, str] | None = None,
+        n_top: int | None = 50,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the associations of variables through projected rows.
+        """Draw the associations of variables that a fitted estimator explains.
 
         Parameters
         ----------
-        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows of at least two views.
-        X : Views, mapping or list of matrices
-            The same rows before projection.
+        estimator, X, y
+            See `Display.from_estimator`.
         components : sequence of int, optional
             Components that associations add up, from 0; by default all.
         feature_names : mapping of str to sequence of str, optional
             Names of the variables, by view; by default the column names of DataFrames.
-        ax, **kwargs
+        kind, cutoff, max_labels, views, n_top, ax, **kwargs
             See `plot`.
 
         Returns
         -------
         AssociationsDisplay
-
-        Raises
-        ------
-        ValueError
-            If a component does not exist, and as for `plot`.
         """
-        found = pairwise_associations(X, scores, components=components)
-        names = feature_names or column_names(X, as_views(scores).names)
-        return cls(found, names).plot(ax, **kwargs)
+        scores, rows, names = rows_with_names(estimator, X, y, feature_names)
+        found = cls(associations(scores, rows, components=components), names)
+        how: Any = {"kind": kind, "cutoff": cutoff, "max_labels": max_labels}
+        return found.plot(ax, **how, views=views, n_top=n_top, **kwargs)
 
     def plot(
         self,

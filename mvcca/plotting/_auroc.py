@@ -13,7 +13,7 @@ from mvcca.plotting._drawing import draw_title
 from mvcca.plotting._heatmap import draw_heatmap
 from mvcca.plotting.style import DIVERGING
 from mvcca.views import as_views
-from mvcca.views.typing import LabelsLike, ViewsLike
+from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,15 +70,21 @@ class AurocDisplay(Display):
         self.auroc, self.labels = auroc, list(labels.pop())
 
     @classmethod
-    def from_scores(
-        cls, scores: ViewsLike, y: LabelsLike, *, ax: Axes | None = None, **kwargs: Any
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ViewsLike | MatrixLike,
+        y: LabelsLike | None = None,
+        *,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
-        """Draw how well projected rows separate labels.
+        """Draw how well the components of a fitted estimator separate labels.
 
         Parameters
         ----------
-        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows; held-out ones of methods that learn from labels.
+        estimator, X
+            See `Display.from_estimator`. Rows are held-out ones of methods that learn from labels.
         y : labels
             One class or label set per object, or the labels of each view's rows by view name.
         ax, **kwargs
@@ -91,9 +97,11 @@ class AurocDisplay(Display):
         Raises
         ------
         ValueError
-            If labels are real label vectors, or not one per object.
+            If labels are missing, real label vectors, or not one per object.
         """
-        return cls(label_auroc(scores, y)).plot(ax, **kwargs)
+        if y is None:
+            raise ValueError("AurocDisplay needs labels: pass them as y.")
+        return cls(label_auroc(projected(estimator, X)[1], y)).plot(ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -148,13 +156,6 @@ class AurocDisplay(Display):
             for name, of_labels in label_auroc(probabilities, y).items()
         }
         return cls(found).plot(ax, **kwargs)
-
-    @classmethod
-    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Projected rows, and the labels."""
-        if y is None:
-            raise ValueError("AurocDisplay needs labels: pass them as y.")
-        return {"scores": projected(estimator, X, None)[1], "y": y}
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the display.

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.inspection import variable_correlations
-from mvcca.plotting._display import Display, common_points, data_frame
+from mvcca.inspection import loadings
+from mvcca.plotting._display import Display, check_no_labels, common_points, data_frame
 from mvcca.plotting._drawing import (
+    check_component,
     draw_plane,
     draw_title,
     legend_beside,
     point_size,
 )
-from mvcca.plotting._groups import check_groups, draw_groups, group_keys, group_styles
-from mvcca.plotting._variables import Variables, column_names, largest
+from mvcca.plotting._groups import draw_groups, group_keys, group_styles
+from mvcca.plotting._variables import Variables, largest, rows_with_names
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
-from mvcca.views.typing import LabelsLike, ViewsLike
+from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,17 +40,17 @@ class BiplotDisplay(Display):
 
     Parameters
     ----------
-    points : array, shape (n_objects, 2)
-        Coordinates of the objects.
-    loadings : mapping of str to array, shape (n_features, 2)
-        Loadings of each view's variables on the two components.
+    scores : Views, mapping or list of matrices of shape (n_rows, n_components)
+        Projected rows. Objects seen in all views are drawn.
+    loadings : mapping of str to array, shape (n_features, n_components)
+        Result of `mvcca.inspection.loadings`.
     feature_names : mapping of str to sequence of str, optional
         Names of each view's variables; by default the name of the view and a number.
-    groups : sequence of str, shape (n_objects,), optional
-        The group of each object. The ten most frequent groups have a colour, none of which is that
-        of a view, and a marker.
+    groups : labels, optional
+        One class or label set per object. The ten most frequent groups have a colour, none of which
+        is that of a view, and a marker.
     components : pair of int, default=(0, 1)
-        Numbers of the components, from 0.
+        The components, from 0.
 
     Attributes
     ----------
@@ -65,7 +66,8 @@ class BiplotDisplay(Display):
     Raises
     ------
     ValueError
-        If there are not two coordinates and loadings on two components.
+        If there are no such components, fewer than two objects are seen in all views, or there is
+        not a group for each object.
 
     Examples
     --------
@@ -83,67 +85,54 @@ class BiplotDisplay(Display):
 
     def __init__(
         self,
-        points: np.ndarray,
+        scores: ViewsLike,
         loadings: Mapping[str, np.ndarray],
         feature_names: Mapping[str, Sequence[str]] | None = None,
-        groups: Sequence[str] | None = None,
+        groups: LabelsLike | None = None,
         components: tuple[int, int] = (0, 1),
     ) -> None:
-        shapes = [np.shape(points), *map(np.shape, loadings.values())]
-        if any(len(shape) != 2 or shape[1] != 2 for shape in shapes):
-            raise ValueError(f"A biplot shows two components, got arrays of the shapes {shapes}.")
-        check_groups(groups, len(points))
-        self.points, self.loadings = points, loadings
-        self.feature_names, self.groups = feature_names, groups
-        self.components = components
+        points, self.groups, self.components = common_points(scores, components, groups)
+        for component in self.components:
+            check_component(component, min(own.shape[1] for own in loadings.values()))
+        self.points = np.mean(list(points.values()), axis=0)
+        self.loadings = {name: own[:, self.components] for name, own in loadings.items()}
+        self.feature_names = feature_names
 
     @classmethod
-    def from_scores(
+    def from_estimator(
         cls,
-        scores: ViewsLike,
-        X: ViewsLike,
+        estimator: Any,
+        X: ViewsLike | MatrixLike,
+        y: MatrixLike | None = None,
         *,
         groups: LabelsLike | None = None,
         components: tuple[int, int] = (0, 1),
         feature_names: Mapping[str, Sequence[str]] | None = None,
+        n_top: int = 12,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw projected rows, and the loadings of their variables.
+        """Draw rows that a fitted estimator projects, and the loadings of their variables.
 
         Parameters
         ----------
-        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows. Objects seen in all views are drawn.
-        X : Views, mapping or list of matrices
-            The same rows before projection.
-        groups : labels, optional
-            One class or label set per object.
-        components : pair of int, default=(0, 1)
-            The components, from 0.
+        estimator, X, y
+            See `Display.from_estimator`.
+        groups, components
+            See the class.
         feature_names : mapping of str to sequence of str, optional
             Names of the variables, by view; by default the column names of DataFrames.
-        ax, **kwargs
+        n_top, ax, **kwargs
             See `plot`.
 
         Returns
         -------
         BiplotDisplay
-
-        Raises
-        ------
-        ValueError
-            If there are no such components, or fewer than two objects are seen in all views.
         """
-        points, found, chosen = common_points(scores, components, groups)
-        loadings = variable_correlations(X, scores)
-        return cls(
-            np.mean(list(points.values()), axis=0),
-            {name: of_view[:, list(chosen)] for name, of_view in loadings.items()},
-            feature_names or column_names(X, list(points)),
-            found,
-            chosen,
-        ).plot(ax, **kwargs)
+        check_no_labels(X, y)
+        scores, rows, names = rows_with_names(estimator, X, y, feature_names)
+        found = cls(scores, loadings(scores, rows), names, groups, components)
+        return found.plot(ax, n_top=n_top, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, n_top: int = 12, **kwargs: Any) -> Self:
         """Draw the display.

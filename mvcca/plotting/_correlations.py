@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.inspection import pairwise_correlations, projected
-from mvcca.plotting._display import Display, are_methods, data_frame
+from mvcca.inspection import component_correlations
+from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._drawing import draw_band, draw_line, draw_title
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.views.typing import MatrixLike, ViewsLike
@@ -54,36 +54,6 @@ class CorrelationDisplay(Display):
         self.correlations = correlations
 
     @classmethod
-    def from_scores(
-        cls,
-        scores: ViewsLike | Mapping[str, ViewsLike],
-        *,
-        scores_test: ViewsLike | None = None,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw the correlations of projected rows.
-
-        Parameters
-        ----------
-        scores : Views, mapping or list of matrices, or mapping of str to these
-            Projected training rows; or those of several methods by name, preferably held-out.
-        scores_test : Views, mapping or list of matrices, optional
-            Projected held-out rows, of a single method.
-        ax, **kwargs
-            See `plot`.
-
-        Returns
-        -------
-        CorrelationDisplay
-        """
-        methods: Any = scores if are_methods(scores) else {"training": scores}
-        if scores_test is not None:
-            methods = {**methods, "held-out": scores_test}
-        found = {name: pairwise_correlations(of_rows) for name, of_rows in methods.items()}
-        return cls(found).plot(ax, **kwargs)
-
-    @classmethod
     def from_estimator(
         cls,
         estimator: Any,
@@ -93,7 +63,7 @@ class CorrelationDisplay(Display):
         X_test: ViewsLike | MatrixLike | None = None,
         y_test: MatrixLike | None = None,
         ax: Axes | None = None,
-        **options: Any,
+        **kwargs: Any,
     ) -> Self:
         """Draw the correlations of fitted estimators.
 
@@ -108,7 +78,7 @@ class CorrelationDisplay(Display):
             The second view of the training rows, if X is a single matrix.
         X_test, y_test : optional
             Held-out rows, in the same form.
-        ax, **options
+        ax, **kwargs
             See `plot`.
 
         Returns
@@ -120,21 +90,18 @@ class CorrelationDisplay(Display):
         ValueError
             If there are held-out rows beside those of several estimators.
         """
-        if X_test is not None:
-            if isinstance(estimator, Mapping):
+        of_rows: dict[str, Any] = {"training": (estimator, X, y)}
+        if isinstance(estimator, Mapping):
+            if X_test is not None:
                 raise ValueError(
                     "Several estimators are compared on one set of rows. Pass the held-out rows as "
                     "X and omit X_test."
                 )
-            options["scores_test"] = projected(estimator, X_test, y_test)[1]
-        return super().from_estimator(estimator, X, y, ax=ax, **options)
-
-    @classmethod
-    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Projected rows, of each method if there are several."""
-        if isinstance(estimator, Mapping):
-            return {"scores": {name: projected(of, X, y)[1] for name, of in estimator.items()}}
-        return super()._inputs_of(estimator, X, y)
+            of_rows = {name: (one, X, y) for name, one in estimator.items()}
+        elif X_test is not None:
+            of_rows["held-out"] = (estimator, X_test, y_test)
+        found = {name: component_correlations(*given) for name, given in of_rows.items()}
+        return cls(found).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the display.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,7 +14,6 @@ from mvcca.machine.optional import optional
 from mvcca.measures.correlation import standard_columns
 from mvcca.plotting._drawing import check_component
 from mvcca.plotting._groups import groups_of
-from mvcca.plotting._variables import only_selected, rows_with_names
 from mvcca.views import Views, as_views, holds_views
 
 if TYPE_CHECKING:
@@ -26,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Display(ABC):
-    """Plot of plain arrays, which are the parameters of the constructor.
+    """Plot of plain arrays.
 
-    `from_scores` computes the arrays from projected rows and draws them, and `from_estimator`
-    projects rows with a fitted estimator.
+    The constructor takes what is drawn: projected rows, or what a function of `mvcca.inspection` or
+    `mvcca.retrieval` returns. `plot` draws it. `from_estimator` does both for a fitted model.
 
     Attributes
     ----------
@@ -39,27 +36,6 @@ class Display(ABC):
     """
 
     ax_: Axes
-
-    def __init_subclass__(cls, **given: Any) -> None:
-        """List the options of `from_scores` and `plot` in the signature of `from_estimator`."""
-        super().__init_subclass__(**given)
-        method: Any = vars(cls).get("from_estimator", cls.from_estimator).__func__
-
-        @wraps(method)
-        def from_estimator(own: type[Self], *args: Any, **options: Any) -> Any:
-            return method(own, *args, **options)
-
-        *known, rest = signature(method).parameters.values()
-        taken = {"self", "scores", "scores_test", *(one.name for one in known)}
-        every = (p for f in (cls.from_scores, cls.plot) for p in signature(f).parameters.values())
-        more = {
-            one.name: one.replace(kind=Parameter.KEYWORD_ONLY)
-            for one in every
-            if one.name not in taken and one.kind < Parameter.VAR_KEYWORD
-        }
-        listed = [*known, *more.values(), rest]
-        from_estimator.__signature__ = Signature(listed)  # type: ignore[attr-defined]
-        cls.from_estimator = classmethod(from_estimator)  # type: ignore[assignment, method-assign]
 
     @property
     def figure_(self) -> Figure:
@@ -88,15 +64,10 @@ class Display(ABC):
         """What is drawn, as a pandas DataFrame with a row per point, bar or cell."""
 
     @classmethod
-    @abstractmethod
-    def from_scores(cls, scores: Any, *args: Any, **kwargs: Any) -> Self:
-        """Draw projected rows."""
-
-    @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any = None, *, ax: Axes | None = None, **options: Any
+        cls, estimator: Any, X: Any, y: Any = None, *, ax: Axes | None = None, **kwargs: Any
     ) -> Self:
-        """Project rows with a fitted estimator, and draw them as `from_scores` does.
+        """Draw a fitted model on given rows.
 
         Displays of features show those that a sparse model selected; all with `feature_names`.
 
@@ -108,34 +79,30 @@ class Display(ABC):
         X : Views, mapping, list of matrices, or matrix
             Rows of the fitted views.
         y : optional
-            The labels, if `from_scores` takes labels as `y`; otherwise the second view, if X is a
-            single matrix. Labels that only colour rows are `groups` in all displays.
+            The second view, if X is a single matrix; in displays of retrieval and of areas under
+            curves, labels. Labels that only colour rows are `groups` in all displays.
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
-        **options
-            Options of `from_scores` and of `plot`, and keywords of matplotlib.
+        **kwargs
+            Options of the constructor and of `plot`, and keywords of matplotlib.
 
         Returns
         -------
         Display
         """
-        takes = signature(cls.from_scores).parameters
-        if y is not None and holds_views(X) and "groups" in takes:
-            raise ValueError("y is the second view of a single matrix; pass labels as groups=y.")
-        inputs = cls._inputs_of(estimator, X, y)
-        if "feature_names" in takes and "feature_names" not in options:
-            inputs = only_selected(estimator, inputs)
-        return cls.from_scores(**{**inputs, **options}, ax=ax)
+        return cls(projected(estimator, X, y)[1]).plot(ax, **kwargs)  # type: ignore[call-arg]
 
-    @classmethod
-    def _inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Arguments of `from_scores` that an estimator and rows give."""
-        takes = signature(cls.from_scores).parameters
-        if "estimator" in takes:  # which ranks the rows
-            return {"scores": X, "y": y, "estimator": estimator}
-        if "feature_names" in takes:
-            return rows_with_names(estimator, X, y)
-        return {"scores": projected(estimator, X, y)[1]}
+
+def projected_objects(estimator: Any, X: Any, y: Any) -> Views:
+    """Projected rows of a display that colours them by groups."""
+    check_no_labels(X, y)
+    return projected(estimator, X, y)[1]
+
+
+def check_no_labels(X: Any, y: Any) -> None:
+    """Refuse labels as y in displays that colour rows by groups."""
+    if y is not None and holds_views(X):
+        raise ValueError("y is the second view of a single matrix; pass labels as groups=y.")
 
 
 def data_frame(rows: Iterable[Mapping[str, Any]] | None = None, /, **columns: Any) -> DataFrame:
@@ -194,13 +161,3 @@ def pair_of(names: Sequence[str], pair: Sequence[str] | None) -> tuple[str, str]
     if len(chosen) != 2 or chosen[0] == chosen[1] or not set(chosen) <= set(names):
         raise ValueError(f"Expected two different views of {list(names)}, got {list(chosen)}.")
     return chosen
-
-
-def by_name(estimator: Any) -> Mapping[str, Any]:
-    """Estimators by name: those of a mapping, or a single one by the name of its class."""
-    return estimator if isinstance(estimator, Mapping) else {type(estimator).__name__: estimator}
-
-
-def are_methods(scores: Any) -> bool:
-    """Whether scores are a mapping of methods to projected rows."""
-    return isinstance(scores, Mapping) and all(holds_views(of) for of in scores.values())

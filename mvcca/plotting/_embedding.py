@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -11,17 +10,19 @@ import numpy as np
 from mvcca.blocks.checks import to_array
 from mvcca.machine import lapack
 from mvcca.measures import unit_rows
-from mvcca.plotting._display import Display, points_frame
+from mvcca.plotting._display import Display, points_frame, projected_objects
 from mvcca.plotting._drawing import draw_points, draw_title, legend_beside, point_key, point_size
 from mvcca.plotting._groups import group_keys, group_styles, groups_of
 from mvcca.plotting.style import GREY, color, marker, tidy_axes
 from mvcca.views import Views, as_views
-from mvcca.views.typing import LabelsLike, ViewsLike
+from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection, PathCollection
     from pandas import DataFrame
+
+Method = Literal["pca", "tsne"]
 
 
 class EmbeddingDisplay(Display):
@@ -29,11 +30,17 @@ class EmbeddingDisplay(Display):
 
     Parameters
     ----------
-    points : Views of matrices of shape (n_rows, 2), or mapping or list of them
-        Coordinates of each row.
-    groups : sequence of str, shape (n_objects,), optional
-        The label of each object. The ten most frequent labels have a colour, the others are grey.
-        By default each view has a colour.
+    scores : Views, mapping or list of matrices of shape (n_rows, n_components)
+        Projected rows of one or more views; a few hundred to a few thousand.
+    groups : labels, optional
+        One class or label set per object, or the labels of each view's rows by view name. The ten
+        most frequent labels have a colour, the others are grey. By default each view has a colour.
+    method : {"pca", "tsne"}, default="pca"
+        Dimensionality reduction of the shared space.
+    similarity : {"cosine", "euclidean"}, default="cosine"
+        Similarity of rows; for "cosine", as in retrieval, rows are scaled to unit length.
+    random_state : int, RandomState or None, default=None
+        Seed for t-SNE.
 
     Attributes
     ----------
@@ -43,6 +50,11 @@ class EmbeddingDisplay(Display):
         Lines between the views of each object, one collection per pair of neighbouring views.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two components, or an option is unknown.
 
     Examples
     --------
@@ -59,48 +71,15 @@ class EmbeddingDisplay(Display):
     scatter_: dict[str, PathCollection]
     lines_: list[LineCollection]
 
-    def __init__(self, points: ViewsLike, groups: Sequence[str] | None = None) -> None:
-        self.points = as_views(points).in_memory()
-        self.groups = groups
-
-    @classmethod
-    def from_scores(
-        cls,
+    def __init__(
+        self,
         scores: ViewsLike,
         groups: LabelsLike | None = None,
         *,
-        method: Literal["pca", "tsne"] = "pca",
+        method: Method = "pca",
         similarity: Literal["cosine", "euclidean"] = "cosine",
         random_state: Any = None,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw projected rows.
-
-        Parameters
-        ----------
-        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows of one or more views; a few hundred to a few thousand.
-        groups : labels, optional
-            One class or label set per object, or the labels of each view's rows by view name.
-        method : {"pca", "tsne"}, default="pca"
-            Dimensionality reduction of the shared space.
-        similarity : {"cosine", "euclidean"}, default="cosine"
-            Similarity of rows; for "cosine", as in retrieval, rows are scaled to unit length.
-        random_state : int, RandomState or None, default=None
-            Seed for t-SNE.
-        ax, **kwargs
-            See `plot`.
-
-        Returns
-        -------
-        EmbeddingDisplay
-
-        Raises
-        ------
-        ValueError
-            If there are fewer than two components, or an option is unknown.
-        """
+    ) -> None:
         scores = as_views(scores).in_memory()
         blocks = {name: to_array(block, float) for name, block in scores.items()}
         if similarity not in ("cosine", "euclidean"):
@@ -109,8 +88,42 @@ class EmbeddingDisplay(Display):
             blocks = {name: unit_rows(block) for name, block in blocks.items()}
         plane = _reduced(np.concatenate(list(blocks.values())), method, random_state)
         ends = np.cumsum([len(block) for block in blocks.values()])[:-1]
-        points = dict(zip(blocks, np.split(plane, ends), strict=True))
-        return cls(scores.replace(points), groups_of(groups, scores)).plot(ax, **kwargs)
+        self.points = scores.replace(dict(zip(blocks, np.split(plane, ends), strict=True)))
+        self.groups = groups_of(groups, scores)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ViewsLike | MatrixLike,
+        y: MatrixLike | None = None,
+        *,
+        groups: LabelsLike | None = None,
+        method: Method = "pca",
+        similarity: Literal["cosine", "euclidean"] = "cosine",
+        random_state: Any = None,
+        lines: bool = False,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw rows that a fitted estimator projects.
+
+        Parameters
+        ----------
+        estimator, X, y
+            See `Display.from_estimator`.
+        groups, method, similarity, random_state
+            See the class.
+        lines, ax, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        EmbeddingDisplay
+        """
+        scores = projected_objects(estimator, X, y)
+        how: Any = {"method": method, "similarity": similarity, "random_state": random_state}
+        return cls(scores, groups, **how).plot(ax, lines=lines, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, lines: bool = False, **kwargs: Any) -> Self:
         """Draw the display.

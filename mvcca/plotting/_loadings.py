@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from mvcca.inspection import variable_correlations
+from mvcca.inspection import loadings
 from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._drawing import (
     check_component,
@@ -19,10 +19,9 @@ from mvcca.plotting._drawing import (
     styled,
 )
 from mvcca.plotting._heatmap import draw_heatmap, width_beside
-from mvcca.plotting._variables import Variables, column_names, largest
+from mvcca.plotting._variables import Variables, largest, rows_with_names
 from mvcca.plotting.style import DIVERGING, FAINT, GREY, color, literal, tidy_axes
-from mvcca.views import as_views
-from mvcca.views.typing import ViewsLike
+from mvcca.views.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,38 +80,42 @@ class LoadingsDisplay(Display):
         self.feature_names = feature_names
 
     @classmethod
-    def from_scores(
+    def from_estimator(
         cls,
-        scores: ViewsLike,
-        X: ViewsLike,
+        estimator: Any,
+        X: ViewsLike | MatrixLike,
+        y: MatrixLike | None = None,
         *,
         variates: str | None = None,
         feature_names: Mapping[str, Sequence[str]] | None = None,
+        kind: Kind = "bar",
+        components: int | Sequence[int] | None = None,
+        n_top: int | None = None,
+        cutoff: float = 0.0,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the loadings of projected rows.
+        """Draw the loadings of a fitted estimator.
 
         Parameters
         ----------
-        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows.
-        X : Views, mapping or list of matrices
-            The same rows before projection.
+        estimator, X, y
+            See `Display.from_estimator`.
         variates : str, optional
             The view whose variates are used for all views; by default each view's own.
         feature_names : mapping of str to sequence of str, optional
             Names of the variables, by view; by default the column names of DataFrames.
-        ax, **kwargs
+        kind, components, n_top, cutoff, ax, **kwargs
             See `plot`.
 
         Returns
         -------
         LoadingsDisplay
         """
-        values = variable_correlations(X, scores, variates=variates)
-        names = feature_names or column_names(X, as_views(scores).names)
-        return cls(values, names).plot(ax, **kwargs)
+        scores, rows, names = rows_with_names(estimator, X, y, feature_names)
+        found = cls(loadings(scores, rows, variates=variates), names)
+        how: Any = {"kind": kind, "components": components, "n_top": n_top, "cutoff": cutoff}
+        return found.plot(ax, **how, **kwargs)
 
     def plot(
         self,

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from mvcca.measures.lists import Ties
-from mvcca.plotting._display import Display, are_methods, by_name, data_frame
+from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._drawing import draw_band, draw_line, draw_title, line_key
 from mvcca.plotting.style import GREY, color, tidy_axes
 from mvcca.retrieval import recall_curve
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
-from mvcca.retrieval.similarity import Similarity
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 if TYPE_CHECKING:
@@ -60,33 +58,30 @@ class RecallCurveDisplay(Display):
         self.curves = curves
 
     @classmethod
-    def from_scores(
+    def from_estimator(
         cls,
-        scores: ViewsLike | Mapping[str, ViewsLike],
+        estimator: Any,
+        X: ViewsLike,
         y: LabelsLike | None = None,
         *,
         k: int = 50,
-        similarity: Similarity | None = None,
         relevance: RelevanceBy | None = None,
         directions: Directions = "cross",
-        exclude_self: bool = True,
-        ties: Ties = "average",
-        estimator: Any = None,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the recall of projected rows.
+        """Draw the recall of fitted estimators, each ranked by the similarity that it declares.
 
         Parameters
         ----------
-        scores : Views, mapping or list of matrices, or mapping of str to these
-            Projected rows, queries and gallery; those of several methods by name. With an
-            `estimator`, the rows to project.
+        estimator : fitted estimator, or mapping of str to fitted estimators
+            One method, or several by name.
+        X : Views, mapping or list of matrices
+            Rows of the fitted views, queries and gallery.
         y : labels, optional
             Labels that define relevant items.
-        k, similarity, relevance, directions, exclude_self, ties, estimator
-            See `mvcca.retrieval.recall_curve`. By default each estimator is ranked by the
-            similarity that it declares. Several estimators are a mapping by name.
+        k, relevance, directions
+            See `mvcca.retrieval.recall_curve`, which has other options, too.
         ax, **kwargs
             See `plot`.
 
@@ -94,26 +89,10 @@ class RecallCurveDisplay(Display):
         -------
         RecallCurveDisplay
         """
-        if estimator is not None:
-            methods: Any = {name: (scores, one) for name, one in by_name(estimator).items()}
-        elif are_methods(scores):
-            methods = {name: (of, None) for name, of in scores.items()}  # type: ignore[union-attr]
-        else:
-            methods = {"": (scores, None)}
-        curves = {
-            name: recall_curve(
-                rows,
-                y,
-                k=k,
-                similarity=similarity,
-                relevance=relevance,
-                directions=directions,
-                exclude_self=exclude_self,
-                ties=ties,
-                estimator=one,
-            )
-            for name, (rows, one) in methods.items()
-        }
+        how: Any = {"k": k, "relevance": relevance, "directions": directions}
+        is_one = not isinstance(estimator, Mapping)
+        models = {type(estimator).__name__: estimator} if is_one else estimator
+        curves = {name: recall_curve(X, y, estimator=one, **how) for name, one in models.items()}
         return cls(curves).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:

@@ -90,12 +90,12 @@ class RetrievedDisplay(Display):
         self.queries, self.items, self.relevant = queries, items, np.asarray(relevant, dtype=bool)
 
     @classmethod
-    def from_scores(
+    def from_estimator(
         cls,
-        scores: ViewsLike,
+        estimator: Any,
+        X: ViewsLike,
         y: LabelsLike | None = None,
         *,
-        X: ViewsLike | None = None,
         query: str | None = None,
         target: str | None = None,
         queries: int | Sequence[int] = 5,
@@ -103,20 +103,19 @@ class RetrievedDisplay(Display):
         show: Any = None,
         similarity: Similarity | None = None,
         weighting: Weighting | None = "auto",
-        estimator: Any = None,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Search with projected rows.
+        """Search with rows that a fitted estimator projects.
 
         Parameters
         ----------
-        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows, queries and gallery. With an `estimator`, the rows to project.
+        estimator : fitted estimator
+            Ranks by default as it declares.
+        X : Views, mapping or list of matrices
+            Rows of the fitted views, queries and gallery.
         y : labels, optional
             Items that share a label with the query are relevant; by default those of its object.
-        X : Views, mapping or list of matrices, optional
-            The same rows before projection, which `show` may bring into the shape of an image.
         query, target : str, optional
             The two views; by default the first two.
         queries : int or sequence of int, default=5
@@ -127,8 +126,8 @@ class RetrievedDisplay(Display):
             What a row looks like, by view or for all views: its image (an array of images, with a
             row for each of the view's rows, or a shape to bring the features into) or a text. By
             default the row labels of a DataFrame, or the row number.
-        similarity, weighting, estimator
-            See `mvcca.evaluate_retrieval`. By default an estimator is ranked as it declares.
+        similarity, weighting
+            See `mvcca.evaluate_retrieval`.
         ax, **kwargs
             See `plot`.
 
@@ -142,12 +141,11 @@ class RetrievedDisplay(Display):
             If a view is unknown, there are fewer queries, or `show` does not have a row for each
             row of its view.
         """
-        searched = as_views(scores, getattr(estimator, "view_names_", None)).in_memory()
-        rows = searched if X is None else as_views(X, searched.names).in_memory()
-        first, second = _direction(searched, query, target)
+        rows = as_views(X, getattr(estimator, "view_names_", None)).in_memory()
+        first, second = _direction(rows, query, target)
         relevance: Any = "pairs" if y is None else "labels"
         table = evaluate_retrieval(
-            searched,
+            rows,
             y,
             measures="r@1",
             similarity=similarity,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mvcca.blocks.checks import to_array
-from mvcca.plotting._display import Display, points_frame, two_components
+from mvcca.plotting._display import Display, points_frame, projected_objects, two_components
 from mvcca.plotting._drawing import (
     draw_plane,
     draw_title,
@@ -18,10 +17,9 @@ from mvcca.plotting._drawing import (
     point_size,
 )
 from mvcca.plotting._geometry import ellipse
-from mvcca.plotting._groups import check_groups, draw_groups, group_keys, group_styles, groups_of
+from mvcca.plotting._groups import draw_groups, group_keys, group_styles, groups_of
 from mvcca.plotting.style import FAINT, GREY
-from mvcca.views import as_views
-from mvcca.views.typing import LabelsLike, ViewsLike
+from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,13 +39,13 @@ class SamplesDisplay(Display):
 
     Parameters
     ----------
-    points : Views of matrices of shape (n_rows, 2), or mapping or list of them
-        Scores of the rows of each view on two components.
-    groups : sequence of str, shape (n_objects,), optional
-        The group of each object. The ten most frequent groups have a colour and a marker, the
-        others are grey.
+    scores : Views, mapping or list of matrices of shape (n_rows, n_components)
+        Projected rows of one or more views, paired or not.
+    groups : labels, optional
+        One class or label set per object, or the labels of each view's rows by view name. The ten
+        most frequent groups have a colour and a marker, the others are grey.
     components : pair of int, default=(0, 1)
-        Numbers of the components, from 0.
+        The components, from 0.
 
     Attributes
     ----------
@@ -64,7 +62,7 @@ class SamplesDisplay(Display):
     Raises
     ------
     ValueError
-        If a view does not have two coordinates, or there is not a group for each object.
+        If there are no such components, or there is not a group for each object.
 
     See Also
     --------
@@ -89,52 +87,44 @@ class SamplesDisplay(Display):
 
     def __init__(
         self,
-        points: ViewsLike,
-        groups: Sequence[str] | None = None,
+        scores: ViewsLike,
+        groups: LabelsLike | None = None,
         components: tuple[int, int] = (0, 1),
     ) -> None:
-        self.points = as_views(points).in_memory()
-        widths = self.points.widths
-        if set(widths.values()) != {2}:
-            raise ValueError(f"Expected two coordinates for each row, got {dict(widths)}.")
-        check_groups(groups, len(self.points))
-        self.groups, self.components = groups, components
+        scores, chosen = two_components(scores, components)
+        self.points = scores.replace({n: to_array(Z)[:, chosen] for n, Z in scores.items()})
+        self.groups, self.components = groups_of(groups, scores), chosen
 
     @classmethod
-    def from_scores(
+    def from_estimator(
         cls,
-        scores: ViewsLike,
+        estimator: Any,
+        X: ViewsLike | MatrixLike,
+        y: MatrixLike | None = None,
         *,
         groups: LabelsLike | None = None,
         components: tuple[int, int] = (0, 1),
-        ax: Axes | None = None,
+        level: float | None = 0.95,
+        ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw projected rows.
+        """Draw rows that a fitted estimator projects.
 
         Parameters
         ----------
-        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows of one or more views, paired or not.
-        groups : labels, optional
-            One class or label set per object, or the labels of each view's rows by view name.
-        components : pair of int, default=(0, 1)
-            The components, from 0.
-        ax, **kwargs
+        estimator, X, y
+            See `Display.from_estimator`.
+        groups, components
+            See the class.
+        level, ax, **kwargs
             See `plot`.
 
         Returns
         -------
         SamplesDisplay
-
-        Raises
-        ------
-        ValueError
-            If there are no such components.
         """
-        scores, chosen = two_components(scores, components)
-        points = scores.replace({n: to_array(Z)[:, chosen] for n, Z in scores.items()})
-        return cls(points, groups_of(groups, scores), chosen).plot(ax, **kwargs)
+        scores = projected_objects(estimator, X, y)
+        return cls(scores, groups, components).plot(ax, level=level, **kwargs)
 
     def plot(self, ax: Any = None, *, level: float | None = 0.95, **kwargs: Any) -> Self:
         """Draw the display.

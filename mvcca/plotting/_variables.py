@@ -10,7 +10,7 @@ import numpy as np
 from mvcca.blocks.checks import to_array
 from mvcca.inspection import projected
 from mvcca.retrieval.ranking import fitted_steps
-from mvcca.views import as_views, holds_views
+from mvcca.views import Views, as_views, holds_views
 
 Names = Mapping[str, Sequence[str]]
 
@@ -64,23 +64,29 @@ def column_names(X: Any, names: Sequence[str] | None = None) -> dict[str, list[s
     return {name: [*map(str, of)] for name, of in columns.items() if of is not None}
 
 
-def rows_with_names(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-    """Projected rows, the rows themselves in memory, and the names of their columns."""
+def rows_with_names(
+    estimator: Any, X: Any, y: Any, feature_names: Names | None
+) -> tuple[Views, Views, Names]:
+    """Scores, rows in memory and names of their columns; without names, of selected features."""
     views, scores = projected(estimator, X, y)
+    if feature_names is not None:
+        return scores, views, feature_names
     # Rows of files lose their column names when they are read.
     names = column_names(X, views.names) if holds_views(X) else column_names(views)
-    return {"scores": scores, "X": views, "feature_names": names}
+    return scores, *_only_selected(estimator, views, names)
 
 
-def only_selected(estimator: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What `rows_with_names` returns, of the features with weights in any component of a model.
+def _only_selected(
+    estimator: Any, views: Views, names: dict[str, list[str]]
+) -> tuple[Views, dict[str, list[str]]]:
+    """Rows and names of the features with weights in any component of a model.
 
     All features, if the model does not select any, or not among these.
     """
-    step, views, names = fitted_steps(estimator)[-1], inputs["X"], dict(inputs["feature_names"])
+    step = fitted_steps(estimator)[-1]
     if not hasattr(step, "selected_"):
-        return dict(inputs)
-    blocks = dict(views.items())
+        return views, names
+    blocks, names = dict(views.items()), dict(names)
     _, every = variable_names(views.widths, names)
     for (name, width), stop in zip(
         views.widths.items(), np.cumsum([*views.widths.values()]), strict=True
@@ -90,4 +96,4 @@ def only_selected(estimator: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
             kept = np.flatnonzero(W.any(axis=1))
             blocks[name] = to_array(blocks[name])[:, kept]
             names[name] = [every[stop - width + i] for i in kept]
-    return {**inputs, "X": views.replace(blocks), "feature_names": names}
+    return views.replace(blocks), names

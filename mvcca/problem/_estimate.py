@@ -9,19 +9,13 @@ from typing import Any, Self
 import numpy as np
 
 from mvcca.blocks import as_block, to_host
-from mvcca.problem._precision import OF_COVARIANCES, Exactness
-from mvcca.problem._rows import Rows
-from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem.confounds import given, rounding_given
-from mvcca.statistics import (
-    CellMoments,
-    Moments,
-    PairCovariance,
-    PairMoments,
-    PatternMoments,
-    Regression,
-)
+from mvcca.problem.precision import OF_COVARIANCES, Exactness
+from mvcca.problem.rows import Rows
+from mvcca.problem.shared_rows import SharedRows
+from mvcca.statistics import CellMoments, Moments, PairMoments, PatternMoments, Regression
 from mvcca.statistics.holes import Recovered
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views
 
 Blocks = dict[tuple[str, str], Any]

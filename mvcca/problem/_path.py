@@ -15,14 +15,15 @@ import numpy as np
 
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem._estimate import rows_in
-from mvcca.problem._maps import Maps
-from mvcca.problem._precision import check_precision
 from mvcca.problem._problem import Problem
-from mvcca.problem._rows import check_variance
 from mvcca.problem.expected import score_correlations
+from mvcca.problem.maps import Maps
+from mvcca.problem.precision import check_precision
 from mvcca.problem.ridge import ridge_in
+from mvcca.problem.rows import check_variance
 from mvcca.problem.whitener import Scaling, Tridiagonal, rounding_of
-from mvcca.statistics import Moments, PairCovariance, Regression
+from mvcca.statistics import Moments, Regression
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views
 
 

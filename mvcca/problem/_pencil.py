@@ -18,9 +18,9 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from mvcca.machine.config import config_context
-from mvcca.problem._centred_rows import CentredRows
-from mvcca.problem._rows import Rows, check_variance
+from mvcca.problem.centred_rows import CentredRows
 from mvcca.problem.ridge import Shrinkage, ridge_in
+from mvcca.problem.rows import Rows, check_variance
 from mvcca.statistics.passes import accumulate, not_kept
 from mvcca.views import Views
 

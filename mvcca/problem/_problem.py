@@ -22,15 +22,15 @@ from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Standardized, within_units
 from mvcca.problem._centring import reciprocal
 from mvcca.problem._estimate import Blocks, Estimate, counted, n_lost
-from mvcca.problem._maps import Maps
 from mvcca.problem._on_device import DeviceWhitener, device_of
-from mvcca.problem._precision import KnownRank, check_precision
 from mvcca.problem._reduced import Reduced
-from mvcca.problem._rows import Rows, check_variance
-from mvcca.problem._shared_rows import SharedRows
 from mvcca.problem.directions import Directions, canonical_directions
 from mvcca.problem.expected import Spectrum, expected_moments
+from mvcca.problem.maps import Maps
+from mvcca.problem.precision import KnownRank, check_precision
 from mvcca.problem.ridge import Shrinkage, ridge_in
+from mvcca.problem.rows import Rows, check_variance
+from mvcca.problem.shared_rows import SharedRows
 from mvcca.problem.units import units_told
 from mvcca.problem.whitener import (
     AnyWhitener,
@@ -40,13 +40,8 @@ from mvcca.problem.whitener import (
     Whitener,
     rounding_of,
 )
-from mvcca.statistics import (
-    Moments,
-    PairCovariance,
-    PairMoments,
-    column_slices,
-    scaled_block,
-)
+from mvcca.statistics import Moments, PairMoments, column_slices
+from mvcca.statistics.pair_covariance import PairCovariance, scaled_block
 
 _ROWS_PER_RANK = 5  # below, a ridge chosen by folds retrieves much better; above, hardly
 _LEAST_SHARE = 1e-8  # of the largest correlation, up to which one is rounding

@@ -14,11 +14,11 @@ import numpy as np
 from mvcca.machine.warnings import warn
 from mvcca.problem._estimate import counted
 from mvcca.problem._lobpcg import Leading, Steps, leading
-from mvcca.problem._maps import Maps
 from mvcca.problem._pencil import Mix, Pencil
-from mvcca.problem._rows import Rows
 from mvcca.problem.expected import Expected, Spectrum, expected_moments
-from mvcca.statistics import PairCovariance
+from mvcca.problem.maps import Maps
+from mvcca.problem.rows import Rows
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.statistics.passes import checkpointed_steps
 
 _OVERFIT = 0.8  # degrees of freedom per row, on average over the views

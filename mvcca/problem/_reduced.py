@@ -16,9 +16,9 @@ from scipy import linalg
 
 from mvcca.blocks import as_block
 from mvcca.problem._bases import Basis, Explicit
-from mvcca.problem._centred_rows import CentredRows
+from mvcca.problem.centred_rows import CentredRows
 from mvcca.problem.ridge import ridge_in
-from mvcca.statistics import DigitsLost
+from mvcca.statistics.digits_lost import DigitsLost
 
 _COLUMNS = 1024  # of a matrix, computed at a time
 _LEAST_RIDGE = 1e-6  # in mean variances, which leaves a Cholesky factorization its digits

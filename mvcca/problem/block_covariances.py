@@ -13,8 +13,8 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._centring import reciprocal
+from mvcca.problem.centred_rows import CentredRows
 from mvcca.problem.whitened import Whitened
 from mvcca.statistics import column_slices
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from mvcca.blocks import Block, to_host
 from mvcca.machine.config import block_slices
-from mvcca.problem._precision import check_precision
-from mvcca.problem._rows import Rows
+from mvcca.problem.precision import check_precision
+from mvcca.problem.rows import Rows
 from mvcca.problem.whitener import AnyWhitener, Scaling, Whitener, rounding_of
 from mvcca.statistics import Moments, Regression, column_slices
 from mvcca.views import Views

@@ -17,7 +17,7 @@ from mvcca.blocks import beside, to_host
 from mvcca.machine import lapack
 from mvcca.problem import _on_device
 from mvcca.problem.whitener import AnyWhitener
-from mvcca.statistics import DigitsLost
+from mvcca.statistics.digits_lost import DigitsLost
 
 __all__ = ["Directions", "canonical_directions", "fixed_signs"]
 

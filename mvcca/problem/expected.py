@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block, namespace
-from mvcca.problem._bias import SampleBias
-from mvcca.statistics import PairCovariance
+from mvcca.problem.bias import SampleBias
+from mvcca.statistics.pair_covariance import PairCovariance
 
 __all__ = [
     "LARGEST_CORRELATION",

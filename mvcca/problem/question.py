@@ -16,7 +16,6 @@ import numpy as np
 from scipy import linalg
 
 from mvcca.problem._estimate import counted, rows_in
-from mvcca.problem._maps import Maps
 from mvcca.problem._problem import Problem
 from mvcca.problem.directions import canonical_directions
 from mvcca.problem.expected import (
@@ -25,9 +24,11 @@ from mvcca.problem.expected import (
     Spectrum,
     expected_moments,
 )
+from mvcca.problem.maps import Maps
 from mvcca.problem.ridge import ridge_in
 from mvcca.problem.whitener import Whitener, rounding_of
-from mvcca.statistics import Moments, PairCovariance, column_slices
+from mvcca.statistics import Moments, column_slices
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views
 
 _Q, _T = "query", "target"  # names of the two sides

@@ -18,8 +18,8 @@ import numpy as np
 from mvcca.blocks import as_block, to_host
 from mvcca.machine.config import block_slices
 from mvcca.problem._bases import Standardized as Standardized
-from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem.confounds import regression_on
+from mvcca.problem.rows import Rows, check_variance
 from mvcca.statistics import Moments
 from mvcca.views import Views
 from mvcca.views.powers_of_two import exponents_of, scaled

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from mvcca.machine import lapack
-from mvcca.statistics import DigitsLost
+from mvcca.statistics.digits_lost import DigitsLost
 
 __all__ = [
     "AnyWhitener",

@@ -88,7 +88,7 @@ class Cosine(InnerProduct):
     """Cosine, 0 with a zero row; multiples of a row have equal cosines with every query.
 
     With correlations ρ of the components, lengths are √(Σ_i ρ_i u_i²): for rows u_i = √w_i a_i it
-    is the profile likelihood of `MVCCA.retrieval_scores`.
+    is the profile likelihood.
     """
 
     name = "cosine"

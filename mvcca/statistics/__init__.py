@@ -9,19 +9,11 @@ from typing import TYPE_CHECKING
 
 from mvcca.machine.on_access import on_access
 from mvcca.statistics._cell_moments import CellMoments
-from mvcca.statistics._digits_lost import DigitsLost
 from mvcca.statistics._label_sums import LabelSums
-from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
-from mvcca.statistics._moments import (
-    ROUNDING,
-    Moments,
-    column_slices,
-    moments_of_block,
-)
-from mvcca.statistics._pair_covariance import PairCovariance, scaled_block
 from mvcca.statistics._pair_moments import PairMoments
 from mvcca.statistics._patterns import PatternMoments
 from mvcca.statistics._regression import Regression
+from mvcca.statistics.moments import Moments, column_slices
 
 # Of rows with holes, by the parameter `missing` of estimators.
 OF_HOLES: dict[str, type[CellMoments | PatternMoments]] = {
@@ -31,19 +23,13 @@ OF_HOLES: dict[str, type[CellMoments | PatternMoments]] = {
 
 __all__ = [
     "OF_HOLES",
-    "ROUNDING",
     "CellMoments",
-    "DigitsLost",
-    "LabelFeatureSums",
     "LabelSums",
     "Moments",
-    "PairCovariance",
     "PairMoments",
     "PatternMoments",
     "Regression",
     "column_slices",
-    "moments_of_block",
-    "scaled_block",
 ]
 
 if not TYPE_CHECKING:  # it would hide misspelt names

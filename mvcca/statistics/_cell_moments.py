@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.statistics._moments import ROUNDING
 from mvcca.statistics.holes import Recovered, check_seen, naming, notes_of_pairs, table_of
+from mvcca.statistics.moments import ROUNDING
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
 

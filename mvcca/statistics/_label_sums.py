@@ -18,10 +18,10 @@ from numpy.typing import DTypeLike
 from mvcca.blocks import grouping
 from mvcca.machine.config import get_config, is_plain
 from mvcca.similarity import LabelGram
-from mvcca.statistics._moments import column_slices
 from mvcca.statistics._rows_by_code import add_rows, deviate
 from mvcca.statistics._sums_on_cluster import ClusterSums
 from mvcca.statistics._sums_on_device import DeviceSums
+from mvcca.statistics.moments import column_slices
 from mvcca.statistics.passes import fold
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView

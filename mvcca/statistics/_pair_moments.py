@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.statistics._moments import Moments, column_slices
-from mvcca.statistics._pair_covariance import PairCovariance
+from mvcca.statistics.moments import Moments, column_slices
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views
 
 

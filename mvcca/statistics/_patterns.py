@@ -16,7 +16,6 @@ import numpy as np
 
 from mvcca.machine.progress import steps
 from mvcca.machine.warnings import warn
-from mvcca.statistics._moments import ROUNDING
 from mvcca.statistics.holes import (
     Recovered,
     alike,
@@ -27,6 +26,7 @@ from mvcca.statistics.holes import (
     notes_of_pairs,
     table_of,
 )
+from mvcca.statistics.moments import ROUNDING
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.statistics._pair_covariance import PairCovariance
+from mvcca.statistics.pair_covariance import PairCovariance
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mvcca.machine.threads import each
-from mvcca.statistics._digits_lost import DigitsLost
+from mvcca.statistics.digits_lost import DigitsLost
 from mvcca.views import Views
 
 _CACHED_ROWS = 128  # of sums that one thread processes while they are in its cache

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.statistics._moments import Moments, column_slices
+from mvcca.statistics.moments import Moments, column_slices
 from mvcca.views import Views
 
 _BATCH = 2**22  # numbers in the matrices that are inverted at once

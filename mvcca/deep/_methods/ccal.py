@@ -17,7 +17,7 @@ from mvcca.deep.endings import STORED_CCA, Ending
 from mvcca.deep.layers import CCALayer
 from mvcca.deep.objectives import BoundLoss, ranking_loss
 from mvcca.deep.trainer import Objective
-from mvcca.problem import reg_of_names
+from mvcca.problem.ridge import reg_of_names
 
 
 class CCAL(StartedNetworks, CCAScores):

@@ -19,7 +19,7 @@ from mvcca.deep.functional import expected_open_gates, reconstruction_error
 from mvcca.deep.layers import StochasticGates
 from mvcca.deep.objectives import BoundLoss, TraceNormLoss
 from mvcca.deep.trainer import Objective, Trainer
-from mvcca.problem import reg_of_names
+from mvcca.problem.ridge import reg_of_names
 from mvcca.views import Views
 
 

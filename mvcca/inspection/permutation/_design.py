@@ -24,7 +24,7 @@ from mvcca.inspection.permutation._nuisance import (
 )
 from mvcca.inspection.permutation._sides import Side
 from mvcca.inspection.permutation._statistics import STATISTICS
-from mvcca.problem import reg_of_names
+from mvcca.problem.ridge import reg_of_names
 
 HELD_OUT = "held-out"
 _PROJECTIONS = ("auto", "huh-jhun", "theil")

@@ -17,7 +17,8 @@ from mvcca.inspection.permutation._statistics import stepwise
 from mvcca.inspection.permutation._trials import canonical_variates
 from mvcca.model_selection import Trials, search_folds
 from mvcca.model_selection.folds import splits_of
-from mvcca.problem import Whitened, canonical
+from mvcca.problem import Whitened
+from mvcca.problem.whitened import canonical
 
 N_FOLDS = 5
 

@@ -24,7 +24,7 @@ from mvcca.inspection.permutation._statistics import (
     of_several_views,
     stepwise,
 )
-from mvcca.problem import canonical
+from mvcca.problem.whitened import canonical
 
 _NO_MATTER = 0.5  # p-value above which it does not matter how large those of later components are
 

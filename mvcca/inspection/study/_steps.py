@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 
 from mvcca.blocks.checks import check_same_rows, few, row_labels
 from mvcca.compose import Deconfound, MomentPCA, PerView, RankGaussian
-from mvcca.inspection._correlations import variable_correlations
+from mvcca.inspection._correlations import loadings
 from mvcca.inspection._intervals import intervals_of
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._rows import (
@@ -247,10 +247,10 @@ def study(
         n_jobs=n_jobs,
         random_state=random_state,
     )
-    own = variable_correlations(prepared, scores)
+    own = loadings(scores, prepared)
     crossed = {
-        first: variable_correlations(prepared, scores, variates=second)[first],
-        second: variable_correlations(prepared, scores, variates=first)[second],
+        first: loadings(scores, prepared, variates=second)[first],
+        second: loadings(scores, prepared, variates=first)[second],
     }
     kept = Views.of(components.blocks, components.seen, components.ids)  # confounds count below
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # notes say the same
@@ -427,7 +427,7 @@ def _stability(
 
     def of_half(half: np.ndarray) -> dict[str, np.ndarray]:
         scores = clone(model).fit(rows[half]).transform(rows[half])
-        return variable_correlations(prepared[half], scores)
+        return loadings(scores, prepared[half])
 
     with warnings.catch_warnings(action="ignore"):  # the fit of all rows has warned
         try:

@@ -15,7 +15,7 @@ from mvcca.interop.migration.measured import found_shares
 from mvcca.interop.migration.result import CurvePoint, Migration
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.problem import mean_and_variance
+from mvcca.problem.rows import mean_and_variance
 
 _LEAST_PAIRS = 10
 _LEAST_OF_CURVE = 50

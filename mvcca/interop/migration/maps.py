@@ -14,7 +14,8 @@ from mvcca.interop.row_maps import CentredMap, RowMap
 from mvcca.linear.ridges import Ridges
 from mvcca.machine import lapack
 from mvcca.measures import unit_rows
-from mvcca.problem import Whitened, canonical
+from mvcca.problem import Whitened
+from mvcca.problem.whitened import canonical
 from mvcca.statistics import Moments, column_slices
 
 OLD, NEW = "old", "new"

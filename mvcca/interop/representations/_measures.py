@@ -15,7 +15,8 @@ from scipy.linalg import cholesky, solve_triangular
 
 from mvcca.interop.representations._sources import LayerRows, Source
 from mvcca.machine import lapack
-from mvcca.problem import Whitened, canonical
+from mvcca.problem import Whitened
+from mvcca.problem.whitened import canonical
 from mvcca.retrieval import top_k
 
 _SMALLEST = 1e-9  # of the largest eigenvalue, below which one is rounding

@@ -19,7 +19,8 @@ import numpy as np
 from mvcca.blocks.checks import common_row_labels, matrix_of_numbers
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.threads import one_by_one
-from mvcca.statistics import ROUNDING, Moments, column_slices
+from mvcca.statistics import Moments, column_slices
+from mvcca.statistics.moments import ROUNDING
 from mvcca.views import Views
 
 _ROWS = 4096  # in a block

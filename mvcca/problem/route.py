@@ -15,11 +15,11 @@ import numpy as np
 from mvcca.blocks import Block
 from mvcca.machine.config import get_config
 from mvcca.machine.memory import WIDE, available_bytes
-from mvcca.problem._dual import in_dual
 from mvcca.problem._krylov import EXTRA
-from mvcca.problem._maps import Maps
 from mvcca.problem._products import ProductPath
-from mvcca.problem._rows import Rows
+from mvcca.problem.dual import in_dual
+from mvcca.problem.maps import Maps
+from mvcca.problem.rows import Rows
 from mvcca.views import Views
 
 _REUSED = 64  # times that a product of matrices reuses a number: 64 x 64 of them fit in 32 KB

@@ -12,9 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from mvcca.problem._centred_rows import CentredRows
-from mvcca.problem._rows import Rows
-from mvcca.statistics import Moments, PairCovariance, PairMoments
+from mvcca.problem.centred_rows import CentredRows
+from mvcca.problem.rows import Rows
+from mvcca.statistics import Moments, PairMoments
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.statistics.passes import not_kept
 
 

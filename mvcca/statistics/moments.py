@@ -29,8 +29,8 @@ from mvcca.blocks import Block, as_block, in_one_place, namespace, stack, to_hos
 from mvcca.machine.config import block_size, get_config, is_plain
 from mvcca.machine.lapack import mirror_lower
 from mvcca.machine.threads import one_by_one
-from mvcca.statistics._pair_covariance import PairCovariance
 from mvcca.statistics._regression import Regression
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.statistics.passes import accumulate, row_bytes_of
 from mvcca.views import Views
 

@@ -16,8 +16,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from mvcca.machine.lapack import top_singular
 from mvcca.machine.warnings import warn
-from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._krylov import Krylov
+from mvcca.problem.centred_rows import CentredRows
 from mvcca.problem.directions import Directions
 from mvcca.problem.whitener import Scaling
 

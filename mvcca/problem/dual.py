@@ -27,12 +27,12 @@ from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem._bases import WELL_CONDITIONED, gram_of_rows, spread, turned, without_mean
 from mvcca.problem._centring import variances_of
 from mvcca.problem._estimate import counted
-from mvcca.problem._maps import Maps
-from mvcca.problem._rows import Rows
 from mvcca.problem.expected import Spectrum, expected_moments
+from mvcca.problem.maps import Maps
 from mvcca.problem.ridge import Shrinkage, ridge_in
+from mvcca.problem.rows import Rows
 from mvcca.problem.whitener import extreme_eigenvalues
-from mvcca.statistics import PairCovariance
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views
 
 _FEW_ROWS = 129  # as for `lapack.top_singular`

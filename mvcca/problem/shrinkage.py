@@ -10,11 +10,11 @@ import numpy as np
 from scipy import linalg
 
 from mvcca.blocks import as_block, to_host
-from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._centring import reciprocal
-from mvcca.problem._rows import Rows
+from mvcca.problem.centred_rows import CentredRows
 from mvcca.problem.confounds import given
 from mvcca.problem.ridge import Shrinkage
+from mvcca.problem.rows import Rows
 from mvcca.statistics import Moments, column_slices
 from mvcca.views import Views
 

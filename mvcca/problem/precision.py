@@ -20,11 +20,12 @@ import numpy as np
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Explicit, principal_components, within_units
 from mvcca.problem._copies import distinct_columns, first_copies
-from mvcca.problem._rows import Rows
 from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.ridge import ridged
+from mvcca.problem.rows import Rows
 from mvcca.problem.whitener import AnyWhitener, Bidiagonal, Whitener, rounding_of
-from mvcca.statistics import DigitsLost, Moments, column_slices
+from mvcca.statistics import Moments, column_slices
+from mvcca.statistics.digits_lost import DigitsLost
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from mvcca.blocks import as_block
 from mvcca.machine.config import block_slices
-from mvcca.statistics._moments import column_slices
+from mvcca.statistics.moments import column_slices
 from mvcca.statistics.passes import accumulate, row_bytes_of
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
