@@ -34,8 +34,6 @@ from mvcca.machine.warnings import warn
 from mvcca.views._table import table_of
 from mvcca.views.shared_ids import agreeing, unmatched, why_unmatched
 
-__all__ = ["Views"]
-
 
 class Views(ShownAsTables):
     """Feature matrices of the same objects in several views.

@@ -17,8 +17,6 @@ from mvcca.blocks.sources._file import CsrFile
 from mvcca.blocks.sources._hdf5 import Hdf5Dataset, open_hdf5, reject_links, reject_other_files
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 
-__all__ = ["from_sparse_dataset", "ids_of_h5ad", "open_h5ad"]
-
 
 class SparseHdf5(CsrFile):
     """A CSR matrix in a group of an HDF5 file."""

@@ -20,8 +20,6 @@ from mvcca.blocks.checks import few, repeated
 from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, in_order, library
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 
-__all__ = ["ArrowTable", "HuggingFaceRows", "TableFile", "features_of", "index_columns", "opened"]
-
 _BATCH_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**16  # read ahead of each column
 _MOST_FEATURES = 2**20  # of a list, unless the file is larger

@@ -13,8 +13,6 @@ from mvcca.blocks.sources._file_rows import FileRows, as_ids, no_column
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._text import as_strings
 
-__all__ = ["cells_in_arrow", "table_in_arrow"]
-
 
 def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) -> FileRows:
     """The rows of a file with their ids; a list column stands for all others."""

@@ -23,8 +23,6 @@ from mvcca.blocks.sources._file import FileSource, reason_of
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.machine.memory import memory_bytes
 
-__all__ = ["BinaryFile", "check_claim", "from_memmap", "open_npy", "read_header", "read_npy"]
-
 _COLUMNS_AT_ONCE = 16
 _PIECE_BYTES = 2**20
 _CACHED_SHARE = 1 / 8  # of this machine's memory that a file may fill

@@ -16,20 +16,6 @@ from itertools import islice, takewhile
 
 from mvcca.blocks.checks import few
 
-__all__ = [
-    "BLANKS",
-    "MISSING",
-    "Dialect",
-    "ReadOptions",
-    "cells_of",
-    "column_place",
-    "dialect_of",
-    "holds_text",
-    "is_missing",
-    "is_number",
-    "table_in",
-]
-
 MISSING = ("-", "--", ".", "?", "na", "n/a", "#na", "#n/a", "<na>", "null", "none", "nan")
 BLANKS = " "  # the delimiter of cells between any number of spaces or tabs
 _DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", BLANKS: "space", "|": "bar"}

@@ -20,18 +20,6 @@ from scipy.sparse import csr_array
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.machine.optional import optional
 
-__all__ = [
-    "CsrFile",
-    "FileSource",
-    "PerThread",
-    "checked_offsets",
-    "cut_tall",
-    "in_order",
-    "library",
-    "reason_of",
-    "stamp",
-]
-
 _TALL_BYTES = 64 * 2**20
 _QUICK_BYTES = 2**30  # read in about a second, whatever they claim to be
 _MOST_COMPRESSED = 10_000  # numbers per stored number: more than a matrix of use can be compressed

@@ -14,8 +14,6 @@ from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
 
-__all__ = ["FileRows", "as_ids", "no_column"]
-
 _MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
 
 

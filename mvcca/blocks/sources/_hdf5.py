@@ -14,8 +14,6 @@ from mvcca.blocks.sources._chunked import ChunkedArray, Stored
 from mvcca.blocks.sources._file import library
 from mvcca.blocks.sources._row_source import SourceError
 
-__all__ = ["Hdf5Dataset", "from_dataset", "open_hdf5", "reject_links", "reject_other_files"]
-
 _COPY = "Copy them into a data set: file.create_dataset(name, data=old[:])."
 
 

@@ -18,8 +18,6 @@ from mvcca.blocks.sources._file import FileSource
 from mvcca.blocks.sources._hdf5 import Hdf5Dataset
 from mvcca.blocks.sources._row_source import RowSource
 
-__all__ = ["open_mat"]
-
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _USER_BLOCK = 512  # bytes that MATLAB writes before the signature
 _INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}

@@ -24,8 +24,6 @@ from mvcca.blocks.sources._binary import check_claim, read_header
 from mvcca.blocks.sources._file import CsrFile, PerThread, checked_offsets
 from mvcca.blocks.sources._row_source import SourceError
 
-__all__ = ["SparseNpz", "kind_of_sparse", "read_npz", "read_sparse"]
-
 _PIECE_BYTES = 2**20
 _MOST_DEFLATED = 1032  # bytes per compressed byte that deflate can reach
 

@@ -19,9 +19,6 @@ from mvcca.blocks.sources._row_source import RowSource
 from mvcca.blocks.sources._word_vectors import WordVectors
 from mvcca.blocks.sources._zarr import ZarrArray, from_zarr
 
-__all__ = ["OPEN", "as_source", "is_source"]
-
-
 # The source of the matrix in a file, by its path and, unless it is the only one, its key.
 OPEN: dict[str, Callable[..., RowSource]] = {
     ".npy": open_npy,

@@ -18,16 +18,6 @@ from scipy.sparse import vstack as sparse_vstack
 
 from mvcca.machine.printable import in_one_line
 
-__all__ = [
-    "Positions",
-    "RowSource",
-    "Selection",
-    "SourceError",
-    "as_index",
-    "as_positions",
-    "composed",
-]
-
 # Reading unwanted rows between wanted ones costs less than another call, up to about this gap.
 _GAP_BYTES = 64 * 2**10
 

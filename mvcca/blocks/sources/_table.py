@@ -29,14 +29,6 @@ from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import content_of
 from mvcca.blocks.sources._text_rows import folder_of_texts, table_in_text
 
-__all__ = [
-    "open_matrix",
-    "path_and_key",
-    "read_cells",
-    "read_table",
-    "read_whole",
-]
-
 _ARROW = (".parquet", ".arrow")
 _TEXT = ("text", ".xlsx")
 _KEYED = (".npz", ".h5", ".hdf5", ".h5ad", ".zarr", ".mat", ".parquet", ".arrow")

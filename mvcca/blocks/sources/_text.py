@@ -29,8 +29,6 @@ from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._stream import Text, is_packed, open_text
 from mvcca.machine.warnings import warn
 
-__all__ = ["ZERO", "NamedColumns", "TextTable", "as_strings", "first_lines", "text_lines"]
-
 ZERO = "a zero byte, which arrays of strings lose at the end; remove it"
 
 _CHUNK = 4 * 2**20

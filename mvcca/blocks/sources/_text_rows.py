@@ -27,8 +27,6 @@ from mvcca.blocks.sources._text import (
 )
 from mvcca.machine.warnings import warn
 
-__all__ = ["folder_of_texts", "table_in_text"]
-
 
 def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) -> FileRows:
     """The rows of a table, or of texts, in a text or a worksheet.

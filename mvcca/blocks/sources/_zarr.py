@@ -14,8 +14,6 @@ from mvcca.blocks.sources._chunked import ChunkedArray, Place, Stored
 from mvcca.blocks.sources._file import library, stamp
 from mvcca.blocks.sources._row_source import SourceError
 
-__all__ = ["ZarrArray", "from_zarr"]
-
 _METADATA = ("zarr.json", ".zarray")  # of format 3 and format 2
 _CHUNK = re.compile(r"(?:c[./])?(\d+)[./](\d+)")  # file name of a chunk: its place in the grid
 _ABSENT = 2**64 - 1  # offset in the index of a shard
