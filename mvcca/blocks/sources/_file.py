@@ -72,6 +72,13 @@ class FileSource(RowSource):
                     digest.update(file.read(_SAMPLE_BYTES))
             return digest.hexdigest()
 
+    def beside(self, name: str) -> np.ndarray:
+        """Ids of the rows, which the file holds beside the matrix by this name."""
+        raise SourceError(
+            f"{self.shown}: it has no ids {name!r} of its rows; a .npz file may have, as "
+            "np.savez('rows.npz', rows=X, ids=names) writes it"
+        )
+
     def _stored_in(self) -> list[str]:
         """Files that hold the numbers."""
         return [self.path]

@@ -14,7 +14,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from mvcca.blocks.sources._file import CsrFile, PerThread, checked_offsets
 from mvcca.blocks.sources._row_source import SourceError
 
 _PIECE_BYTES = 2**20
+_ID_NAMES = ("ids", "id", "index")  # of an array of ids beside a matrix
 _MOST_DEFLATED = 1032  # bytes per compressed byte that deflate can reach
 
 
@@ -71,18 +71,27 @@ class Member:
         return found.astype(self.dtype, copy=False)
 
 
-def read_npz(path: Path, key: str | None, ids: str | None = None) -> Any:
-    """An array of an archive, or its sparse matrix; by default the only one beside the ids."""
-    if key is None and ids is None and kind_of_sparse(path) is not None:
-        return read_sparse(path)
+def open_npz(path: str, key: str | None, ids: str | None) -> tuple[Any, Any, str | None]:
+    """An array of an archive, or its sparse matrix; and the array of ids beside it, and its name.
+
+    By default it is the only array beside the ids, which by default have the name of ids.
+    """
     names = names_of_members(path)
+    if len(names) > 1:
+        ids = next((name for name in (ids, *_ID_NAMES) if name in names), ids)
+    if key is None and ids is None and (kind := kind_of_sparse(path)) is not None:
+        return SparseNpz(path) if kind == "csr" else read_sparse(path), None, None
+    if ids is not None and ids not in names:
+        raise ValueError(f"it has no array {ids!r}; it contains {names}")
     rest = [name for name in names if name != ids]
     if key is None and len(rest) != 1:
-        raise ValueError(f"it contains the arrays {rest}; name one, as in {path.name}:KEY")
+        raise ValueError(
+            f"it contains the arrays {rest}; name one, as in {os.path.basename(path)}:KEY"
+        )
     key = rest[0] if key is None else key
     if key not in rest:
         raise ValueError(f"it has no array {key!r}; it contains {names}")
-    return Member(path, key).array()
+    return Member(path, key).array(), ids and Member(path, ids).array(), ids
 
 
 def kind_of_sparse(path: str | os.PathLike[str]) -> str | None:

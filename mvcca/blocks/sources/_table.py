@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from mvcca.blocks.sources._binary import read_npy
 from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._file import reason_of, stamp
 from mvcca.blocks.sources._file_rows import FileRows, as_ids
-from mvcca.blocks.sources._npz import kind_of_sparse, names_of_members, read_npz
+from mvcca.blocks.sources._npz import open_npz
 from mvcca.blocks.sources._open import OPEN
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import content_of
@@ -32,7 +32,7 @@ from mvcca.blocks.sources._text_rows import folder_of_texts, table_in_text
 _ARROW = (".parquet", ".arrow")
 _TEXT = ("text", ".xlsx")
 _KEYED = (".npz", ".h5", ".hdf5", ".h5ad", ".zarr", ".mat", ".parquet", ".arrow")
-_ID_NAMES = ("ids", "id", "index")  # of an array of ids beside a matrix
+_IDS = {".h5ad": "index", ".word2vec": "word"}  # by what name rows have ids by default
 
 
 def read_table(
@@ -157,21 +157,14 @@ def _matrix_and_ids(
     """A matrix of a file of arrays, and an array of ids beside it."""
     if reading.columns or reading.drop:
         raise SourceError(f"{file}: a {kind} file has no columns to choose or to leave out by name")
-    name, found = _name_of_ids(kind, path, reading.id), None
-    if kind == ".npz" and not (name is None and key is None and _is_csr(path)):
-        found = None if name is None else read_npz(Path(path), name)
-        matrix = read_npz(Path(path), key, name)
+    if kind == ".npz":
+        matrix, found, name = open_npz(path, key, reading.id)
     else:
-        matrix = _opened(kind, path, key)
-        if kind == ".h5ad":
-            found = ids_of_h5ad(path, reading.id)
-        elif name is not None and not hasattr(matrix, "beside"):
-            raise SourceError(
-                f"{file}: it has no ids {name!r} of its rows; a .npz file may have, as "
-                "np.savez('rows.npz', rows=X, ids=names) writes it"
-            )
-        elif name is not None:
-            found = matrix.beside(name)
+        matrix, found = _opened(kind, path, key), None
+        name = reading.id or _IDS.get(kind)
+        if name is not None:
+            is_annotated = kind == ".h5ad"
+            found = ids_of_h5ad(path, reading.id) if is_annotated else matrix.beside(name)
     ids = None if found is None else as_ids(found, matrix=matrix)
     what = "a matrix of word vectors" if kind == ".word2vec" else "a matrix"
     took = f"{file}: read as {what}: {_size(matrix)}"
@@ -188,27 +181,11 @@ def _opened(kind: str, path: str, key: str | None) -> Any:
     return OPEN[kind](path)
 
 
-def _name_of_ids(kind: str, path: str, given: str | None) -> str | None:
-    """The array of ids beside a matrix: the named one, else one that has such a name."""
-    if kind in (".h5ad", ".word2vec"):
-        return given or ("index" if kind == ".h5ad" else "word")
-    names = names_of_members(path) if kind == ".npz" else []
-    known = [one for one in (given, *_ID_NAMES) if one in names]
-    return known[0] if known and len(names) > 1 else given
-
-
 def _size(matrix: Any) -> str:
     rows, *rest = matrix.shape if matrix.shape else (1,)
     kind = "sparse " if issparse(matrix) or getattr(matrix, "is_sparse", False) else ""
     width = f"{rest[0]:,} columns of " if rest else ""
     return f"{rows:,} rows, {width}{kind}{matrix.dtype}"
-
-
-def _is_csr(path: str) -> bool:
-    """Whether a file was written by `scipy.sparse.save_npz` in CSR format."""
-    with suppress(Exception):  # whichever reader comes next says what is wrong
-        return kind_of_sparse(path) == "csr"
-    return False
 
 
 # ---- cells and arrays ----------------------------------------------------------------------------
