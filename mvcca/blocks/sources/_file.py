@@ -121,17 +121,9 @@ class FileSource(RowSource):
                 "stored, too few even if compressed; it is damaged or was never written."
             )
 
-    @contextmanager
-    def _errors_named(self, failure: str) -> Iterator[None]:
-        """Turn any exception into a `SourceError` that names the file, or says that it changed."""
-        try:
-            yield
-        except (SourceError, ImportError, MemoryError, Warning):
-            raise
-        except Exception as error:  # libraries raise anything for damaged files
-            self._check_unchanged()
-            raise SourceError(f"{self.name}: {failure}: {reason_of(error)}") from error
-        self._check_unchanged()
+    def _errors_named(self, failure: str) -> AbstractContextManager[None]:
+        """Errors name the file, or say that it has changed."""
+        return errors_named(lambda: self.name, failure, self._check_unchanged)
 
     def _current_stamp(self) -> tuple[int, ...]:
         return stamp(self.path)
@@ -251,9 +243,20 @@ def stamp(path: str) -> tuple[int, ...]:
     return status.st_size, status.st_mtime_ns
 
 
-def reason_of(error: Exception) -> str:
-    """The message of an error in one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+@contextmanager
+def errors_named(
+    name: Callable[[], str], failure: str, check: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Turn any exception into a `SourceError` that names the file, which is checked at the end."""
+    try:
+        yield
+    except (SourceError, ImportError, MemoryError, Warning):
+        raise
+    except Exception as error:  # libraries raise anything for damaged files
+        check()
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise SourceError(f"{name()}: {failure}: {reason}") from error
+    check()
 
 
 def library(module: str, reader_of: str) -> Any:
