@@ -294,16 +294,14 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
             )
         if not rest:
             raise SourceError(f"{file}: expected columns of numbers beside {column!r}")
-        texts = None
         if len(rest) == 1 and _is_text(schema, rest[0]):
             texts = table.read(rest).column(rest[0]).to_pylist()
-    if texts is not None:
-        matrix: Any = np.array([one or "" for one in texts], dtype=object)[:, None]
-        what = f"{len(matrix):,} texts in column {rest[0]!r}"
-    else:
-        matrix = TableFile(file.removesuffix(f":{key}"), rest)
-        what = f"{matrix.shape[0]:,} rows, {matrix.shape[1]:,} columns of numbers"
-        what += f" in the lists of {rest[0]!r}" if lists else ""
+            matrix: Any = np.array([one or "" for one in texts], dtype=object)[:, None]
+            what = f"{len(matrix):,} texts in column {rest[0]!r}"
+        else:
+            matrix = TableFile(file.removesuffix(f":{key}"), rest)
+            what = f"{matrix.shape[0]:,} rows, {matrix.shape[1]:,} columns of numbers"
+            what += f" in the lists of {rest[0]!r}" if lists else ""
     what += "" if column is None else f", ids in column {column!r}"
     what += f"; left out: {few(unread)}" if unread else ""
     name = "id" if column is None or column.startswith("__index_level") else column

@@ -188,16 +188,14 @@ def folder_of_texts(path: Path) -> FileRows:
     )
     if not files:
         raise SourceError(f"{path}: expected a folder of .txt files, each one text; found none")
-    texts, tables = [], []
-    for one in files:
-        lines = text_lines(text_of(str(one)))
-        texts.append(" ".join(lines).strip())
-        if not texts[-1]:
-            raise SourceError(
-                f"{one}: expected a text, it is empty; leave out the file, or write a word"
-            )
-        if table_in(lines) is not None:
-            tables.append(one)
+    lines = [text_lines(text_of(str(one))) for one in files]
+    texts = [" ".join(own).strip() for own in lines]
+    if "" in texts:
+        raise SourceError(
+            f"{files[texts.index('')]}: expected a text, it is empty; leave out the file, or write "
+            "a word"
+        )
+    tables = [one for one, own in zip(files, lines, strict=True) if table_in(own) is not None]
     if len(tables) > len(files) / 2:
         raise SourceError(
             f"{path}: expected a folder of .txt files, each one text; {len(tables)} of "
