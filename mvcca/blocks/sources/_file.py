@@ -154,16 +154,13 @@ class CsrFile(FileSource):
                 f"{self.name} is damaged: its data have the shape {data.shape}, its indices "
                 f"{indices.shape} of {indices.dtype}."
             )
-        self._n_entries = data.shape[0]
+        n_entries = data.shape[0]
+        entries = n_entries // max(1, len(self)) + 1
+        self.row_bytes = entries * (self.dtype.itemsize + 4) + 4
         try:
-            return checked_offsets(indptr, len(self), self._n_entries)
+            return checked_offsets(indptr, len(self), n_entries)
         except ValueError as error:
             raise SourceError(f"{self.name} is damaged: {error}.") from error
-
-    @property
-    def row_bytes(self) -> int:
-        entries = self._n_entries // max(1, len(self)) + 1
-        return entries * (self.dtype.itemsize + 4) + 4
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[csr_array]:
         with self._arrays() as arrays:

@@ -57,7 +57,7 @@ class MatlabMatrix(FileSource):
         self.describe(self._matrix.shape, self._matrix.dtype)
         parts = ("data", "indices", "indptr") if self.is_sparse else ("data",)
         held = sum(getattr(self._matrix, part).nbytes for part in parts)
-        self._row_bytes = held // max(1, len(self))
+        self.row_bytes = held // max(1, len(self))
 
     def _loaded(self) -> Any:
         from scipy.io import loadmat, whosmat
@@ -78,11 +78,6 @@ class MatlabMatrix(FileSource):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_matrix": None}
-
-    @property
-    def row_bytes(self) -> int:
-        """Average memory of a row once read, in bytes."""
-        return self._row_bytes
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
         if self._matrix is None:

@@ -90,59 +90,45 @@ def open_tables(
         elif block.holds_numbers():
             if table.source is not None:
                 _warn_of_ids(table)
-            _check_block(name, table.file, block, ids=table.ids, holes=holes)
+            _check_block(name, table, block, holes=holes)
     how = next((one.match_ids for one in known.values() if one.match_ids), "")
     return with_agreeing_ids(tables, how) if how else tables
 
 
 def _check_block(
-    name: str,
-    file: str,
-    block: Block,
-    start: int = 0,
-    *,
-    ids: Sequence[str] | np.ndarray | None = None,
-    holes: bool = False,
+    name: str, table: FileRows, block: Block, start: int = 0, *, holes: bool = False
 ) -> None:
     """Raise SourceError unless a block is a matrix, and if it is in memory, of finite numbers.
 
-    Rows of the file are numbered from `start`; `ids` are those of the rows. NaN is
-    allowed with `holes`. Numbers that are not in memory are checked as they are read.
+    It holds the rows of the table from `start` on. NaN is allowed with `holes`. Numbers that are
+    not in memory are checked as they are read.
     """
+    view = f"{table.file}: view {name!r}"
     if len(block.shape) != 2:
         raise SourceError(
-            f"{file}: view {name!r} must be a matrix with one row per object, got an array of "
-            f"shape {block.shape}"
+            f"{view} must be a matrix with one row per object, got an array of shape {block.shape}"
         )
     if block.dtype.kind in "US":
         raise SourceError(
-            f"{file}: view {name!r} must contain numbers, got text; if a column names the rows, "
-            "give id='COLUMN'; save texts in a .txt file, one per line"
+            f"{view} must contain numbers, got text; if a column names the rows, give id='COLUMN'; "
+            "save texts in a .txt file, one per line"
         )
     if not min(block.shape):
-        raise SourceError(f"{file}: view {name!r} is empty: its shape is {block.shape}")
+        raise SourceError(f"{view} is empty: its shape is {block.shape}")
     if block.is_lazy or block.is_finite():
         return
     matrix = block.matrix
     if not block.is_sparse and not (np.isinf(matrix) if holes else ~np.isfinite(matrix)).any():
         return  # only their sum is infinite, or there are holes
+    rows = slice(start, start + block.shape[0])
     found = not_finite(
         matrix,
-        numbers=range(start, start + block.shape[0]),
-        ids=ids,
+        numbers=range(rows.start, rows.stop),
+        ids=None if table.ids is None else table.ids[rows],
         columns=column_labels(matrix),
         allows_nan=holes,
     )
-    raise SourceError(f"{file}: view {name!r} {found}")
-
-
-def _check_numbers(name: str, file: str, block: Block, ids: np.ndarray | None = None) -> None:
-    """Read rows that are not in memory once, and raise SourceError unless all are finite."""
-    start = 0
-    for part in block.row_blocks() if block.is_lazy else ():
-        own = None if ids is None else ids[start : start + part.shape[0]]
-        _check_block(name, file, part, start, ids=own)
-        start += part.shape[0]
+    raise SourceError(f"{view} {found}")
 
 
 def _confounds(file: str, reading: ReadOptions) -> FileRows:
@@ -267,7 +253,10 @@ def read_views(
     tables = open_tables(files, reading, holes=holes, say=say, confounds=confounds)
     if check_finite:
         for name, table in tables.items():
-            _check_numbers(name, table.file, as_block(table.matrix), table.ids)
+            start, block = 0, as_block(table.matrix)
+            for part in block.row_blocks() if block.is_lazy else ():
+                _check_block(name, table, part, start)
+                start += part.shape[0]
     own = (reading.get("labels") if isinstance(reading, Mapping) else reading) or ReadOptions()
     if isinstance(labels, Mapping):
         y = {
