@@ -71,15 +71,15 @@ def groups_in(file: str, options: Namespace, n_rows: int, ids: Any = None) -> np
     reading = reading_of(options, "groups")
     in_order = replace(reading, id=None)
     with telling(options) as say:
-        if reading.id is None or ids is None or len(read_cells(file, in_order).cells) == 1:
+        if reading.id is None or ids is None or read_cells(file, in_order).matrix.shape[1] == 1:
             return read_ids(file, in_order, n_rows=n_rows, say=say)
         cells = values_of_ids(file, reading, np.asarray(ids).tolist(), "group")
         say(cells.took)
-    if len(cells.cells) > 1:
+    if (width := cells.matrix.shape[1]) > 1:
         raise CommandError(
-            f"{file}: expected one column of groups beside {reading.id!r}, got {len(cells.cells)}"
+            f"{file}: expected one column of groups beside {reading.id!r}, got {width}"
         )
-    return next(iter(cells.cells.values()))
+    return np.asarray(cells.matrix)[:, 0]
 
 
 def _one_or_by_view(

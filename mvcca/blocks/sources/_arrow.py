@@ -21,7 +21,7 @@ from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, in_order, library
 from mvcca.blocks.sources._file_rows import FileRows, as_ids, no_column
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._text import as_strings
+from mvcca.blocks.sources._text import NamedColumns, as_strings
 
 _BATCH_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**16  # read ahead of each column
@@ -327,7 +327,8 @@ def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
     if reading.id is not None:
         name, unnamed = _column_of_ids(rows.schema, reading.id) or "", cells.pop("", None)
         ids, took = cells.pop(name, unnamed), f"{took}, ids in column {name!r}"
-    return FileRows(file, None, ids, took, cells=cells)
+    matrix = np.column_stack(list(cells.values()))
+    return FileRows(file, NamedColumns.of(matrix, tuple(cells)), ids, took)
 
 
 def _column_of_ids(schema: Any, ids: str | None) -> str | None:

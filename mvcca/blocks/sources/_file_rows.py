@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ class FileRows:
         In messages.
     matrix : RowSource, ndarray or csr_array
         The rows: opened, if they can be read in blocks; a column of strings, if they are texts.
+        All columns as strings, as `read_cells` reads them; a first one without name has the name
+        "".
     ids : ndarray of str or None
         One per row.
     took : str
@@ -37,11 +40,6 @@ class FileRows:
         How many values of a text are missing, and where the first is.
     source : TextTable or None
         Of a text, which tells lines.
-    cells : mapping of str to ndarray of str, shape (n_rows,)
-        The columns as texts in place of a matrix, as `read_cells` reads them, by name; a first
-        column without one has the name "".
-    lines : ndarray of int or None
-        Lines of the rows of cells in a text, from 1.
     are_lines : bool
         Whether the rows are the lines of a text that is no table.
     """
@@ -53,12 +51,10 @@ class FileRows:
     id_name: str = "id"
     missing: str | None = None
     source: TextTable | None = None
-    cells: Mapping[str, np.ndarray] = field(default_factory=dict)
-    lines: np.ndarray | None = None
     are_lines: bool = False
 
     def __len__(self) -> int:
-        return len(next(iter(self.cells.values()))) if self.cells else self.matrix.shape[0]
+        return self.matrix.shape[0]
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -67,8 +63,8 @@ class FileRows:
 
     def place_of(self, row: int) -> str:
         """A row, by its line if it has one."""
-        if self.lines is not None:
-            return f"line {self.lines[row]}"
+        if self.are_lines:
+            return f"line {row + 1}"
         return row_in_words(row) if self.source is None else f"line {self.source.line_of(row)}"
 
     def row_in_words(self, row: int) -> str:
@@ -78,12 +74,14 @@ class FileRows:
 
     def chosen(self, reading: ReadOptions) -> FileRows:
         """The cells that `reading` wants."""
-        wanted = reading.columns or tuple(self.cells)
+        names = self.columns or ()
+        wanted = reading.columns or names
         for one in (*wanted, *reading.drop):
-            if one not in self.cells and one != reading.id:
-                raise no_column(self.file, one, self.cells)
-        kept = [one for one in self.cells if one in wanted and one not in reading.drop]
-        return replace(self, cells={name: self.cells[name] for name in kept})
+            if one not in names and one != reading.id:
+                raise no_column(self.file, one, names)
+        kept = [one in wanted and one not in reading.drop for one in names]
+        chosen = tuple(compress(names, kept))
+        return replace(self, matrix=NamedColumns.of(self.matrix[:, kept], chosen))
 
     def check_texts(self) -> None:
         """Raise if a text is empty."""
@@ -93,12 +91,6 @@ class FileRows:
                     f"{self.file}: expected a text in {self.place_of(row)}, it is empty; leave "
                     "out the object in all files, or write a word"
                 )
-
-    def take(self, rows: np.ndarray) -> FileRows:
-        """Some of the rows of cells, in this order."""
-        cells = {name: column[rows] for name, column in self.cells.items()}
-        ids, lines = (None if own is None else own[rows] for own in (self.ids, self.lines))
-        return replace(self, cells=cells, ids=ids, lines=lines)
 
     def check_ids(self) -> None:
         """Raise unless ids name every row, each by another one."""

@@ -34,6 +34,7 @@ from mvcca.blocks.sources._matlab import open_mat
 from mvcca.blocks.sources._numpy import SparseNpz, from_memmap, open_npy, open_npz, read_npy
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import content_of
+from mvcca.blocks.sources._text import NamedColumns
 from mvcca.blocks.sources._text_rows import folder_of_texts, table_in_text
 from mvcca.blocks.sources._word_vectors import WordVectors
 from mvcca.blocks.sources._zarr import ZarrArray, from_zarr
@@ -217,8 +218,9 @@ def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
         if kind not in _TEXT:
             table = read_whole(file)
             columns = np.asarray(table.matrix).reshape(len(table), -1).T
-            named = {f"{path.stem} {j}": as_ids(column) for j, column in enumerate(columns)}
-            return replace(table, matrix=None, cells=named)
+            cells = np.column_stack(list(map(as_ids, columns)))
+            names = tuple(f"{path.stem} {j}" for j in range(len(columns)))
+            return replace(table, matrix=NamedColumns.of(cells, names))
         return table_in_text(file, reading, as_cells=True).chosen(reading)
 
 

@@ -249,11 +249,10 @@ class TextTable(FileSource):
             f"{self.line_of(row)}{own}, {self._column(self._places[column])}"
         )
 
-    def cells(self) -> tuple[np.ndarray, np.ndarray]:
-        """All cells as texts, (n_rows, width), and the lines of the rows."""
-        found = [one for chunk in self._chunks() for one in self._cells(chunk)]
-        cells = as_strings([cell for _, row in found for cell in row])
-        return cells.reshape(len(found), -1), np.array([line for line, _ in found])
+    def cells(self) -> np.ndarray:
+        """All cells as texts, (n_rows, width)."""
+        rows = (row for chunk in self._chunks() for _, row in self._cells(chunk))
+        return as_strings([cell for row in rows for cell in row]).reshape(len(self), -1)
 
 
 def _said(cell: str, where: str, column: str) -> str:

@@ -20,6 +20,7 @@ from mvcca.blocks.sources._file_rows import FileRows, no_column
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._stream import Text, is_workbook, text_of
 from mvcca.blocks.sources._text import (
+    NamedColumns,
     TextTable,
     as_strings,
     first_lines,
@@ -44,7 +45,7 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
         if not as_cells:
             return table
         texts = np.char.strip(as_strings(table.matrix[:, 0].tolist()))
-        return replace(table, matrix=None, cells={stem: texts})
+        return replace(table, matrix=NamedColumns.of(texts[:, None], (stem,)))
     names, width = dialect.names, dialect.width
     if names is not None:
         _reject_twice(file, names)
@@ -68,22 +69,23 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     if other := _by_height(source, reading):
         return table_in_text(file, other, as_cells=as_cells)
     what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
-    found = FileRows(file, source.in_memory(), source.ids, source=source)
+    matrix = source.in_memory()
     if as_cells:
-        rows, numbers = source.cells()
         own = names or [f"{stem} {j}" for j in range(width)]
-        cells = {name: np.char.strip(rows[:, j]) for j, name in enumerate(own) if j != place}
-        found = FileRows(file, None, source.ids, cells=cells, lines=numbers)
-        what = f"{len(cells):,} columns"
+        named = {j: name for j, name in enumerate(own) if j != place}
+        matrix = NamedColumns.of(np.char.strip(source.cells()[:, [*named]]), (*named.values(),))
+        what = f"{len(named):,} columns"
     elif is_text:
-        rows, numbers = source.cells()
-        found = replace(found, matrix=rows[:, places].astype(object), lines=numbers)
+        matrix = source.cells()[:, places].astype(object)
         what = f"texts in column {places[0] + 1}"
-    return replace(
-        found,
+    return FileRows(
+        file,
+        matrix,
+        source.ids,
         took=_took(file, dialect, len(source), what, place),
         id_name=(names[place] if names and place is not None else "") or "id",
         missing=None if source.holes is None else source.missing_in_words(),
+        source=source,
     )
 
 
@@ -93,7 +95,7 @@ def _by_height(source: TextTable, reading: ReadOptions) -> ReadOptions | None:
     if reading.header is not None or reading.n_rows != len(source) + (1 if is_first_row else -1):
         return None
     if not is_first_row:
-        first = few(source.cells()[0][0].tolist())
+        first = few(source.cells()[0].tolist())
         warn(f"{source.name}: line 1 ({first}) is read as a header, as there is one row too many")
     return replace(reading, header=not is_first_row)
 
@@ -172,13 +174,13 @@ def _texts(file: str, text: Text, *, named: bool = False) -> FileRows:
     """One text per line, which may be `named` by an id and a tab before it."""
     lines = text_lines(text)
     took = f"{file}: read as texts: {len(lines):,}, one per line"
-    numbers, ids = np.arange(1, len(lines) + 1), None
+    ids = None
     if named:
         parts = [line.split("\t", 1) for line in lines]
         ids, lines = as_strings([one for one, _ in parts]), [one for _, one in parts]
         took = f"{took}, ids before a tab"
     matrix = np.array(lines, dtype=object)[:, None]
-    return FileRows(file, matrix, ids, took, lines=numbers, are_lines=True)
+    return FileRows(file, matrix, ids, took, are_lines=True)
 
 
 def folder_of_texts(path: Path) -> FileRows:

@@ -15,7 +15,6 @@ from mvcca.blocks import Block, SourceError, as_block
 from mvcca.blocks.checks import FILL_IN, are_positions, column_labels, few, not_finite
 from mvcca.blocks.sources import (
     FileRows,
-    NamedColumns,
     ReadOptions,
     is_missing,
     is_number,
@@ -134,15 +133,14 @@ def _check_block(
 def _confounds(file: str, reading: ReadOptions) -> FileRows:
     """A table of numbers, else its cells as they are written."""
     cells = read_cells(file, reading)
-    first, *others = cells.cells
-    ids = cells.cells[first]
+    first, *others = cells.columns or ()
+    ids = np.asarray(cells.matrix[:, 0])
     name_rows = others and len(np.unique(ids)) == len(ids) and not all(map(is_number, ids))
     if reading.id is None and (name_rows or (others and first == "")):
         return _confounds(file, replace(reading, id=first or "index"))
-    if all(is_number(one) or is_missing(one) for own in cells.cells.values() for one in own):
+    if all(is_number(one) or is_missing(one) for own in np.asarray(cells.matrix) for one in own):
         return read_table(file, reading)
-    matrix = np.column_stack(list(cells.cells.values()))
-    return replace(cells, matrix=NamedColumns.of(matrix, tuple(cells.cells)), cells={})
+    return cells
 
 
 def with_agreeing_ids(tables: Mapping[str, FileRows], match_ids: str) -> dict[str, FileRows]:
@@ -375,13 +373,14 @@ def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: 
     """
     cells = read_cells(file, reading)
     if cells.ids is None:
-        has = f"its columns are {few(cells.cells)}"
+        has = f"its columns are {few(cells.columns or ())}"
         raise SourceError(f"{file}: there is no column {reading.id!r}; {has}")
     cells.check_ids()
-    if not cells.cells:
+    if not cells.columns:
         raise SourceError(f"{file}: expected columns beside {reading.id!r}")
     asked, missing = np.asarray(wanted).astype(str), f"objects have no {what}"
-    return cells.take(rows_of_ids(cells, asked, "the views", missing, reading.match_ids))
+    rows = rows_of_ids(cells, asked, "the views", missing, reading.match_ids)
+    return replace(cells, matrix=cells.matrix[rows], ids=cells.ids[rows], source=None)
 
 
 def rows_of_ids(
@@ -412,11 +411,9 @@ def _labels_of_ids(file: str, reading: ReadOptions, wanted: np.ndarray, say: Say
     """Labels of objects, from a table of ids and classes or numbers."""
     cells = values_of_ids(file, reading, wanted.tolist(), "label")
     say(cells.took)
-    columns = list(cells.cells.values())
+    columns = np.asarray(cells.matrix)
     try:
-        if len(columns) == 1:
-            return Labels.of(columns[0])
-        return Labels.of(np.column_stack([column.astype(float) for column in columns]))
+        return Labels.of(columns[:, 0] if columns.shape[1] == 1 else columns.astype(float))
     except ValueError as error:
         raise SourceError(f"{file}: {error}") from error
 
