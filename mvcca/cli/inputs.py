@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
+from mvcca.blocks.checks import repeated
 from mvcca.blocks.sources import path_and_key, read_cells
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
@@ -32,10 +33,8 @@ ROWS_IN = (".npy", ".npz", ".parquet", ".arrow", ".csv")  # in which commands wr
 
 def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
     """The values of an option by name, each name once."""
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"{option} names {name!r} twice")
+    if twice := repeated(name for name, _ in pairs):
+        raise UsageError(f"{option} names {twice[0]!r} twice")
     return dict(pairs)
 
 

@@ -555,10 +555,8 @@ def _as_matrix(rows: Any) -> Any:
     if are_items and all(isinstance(item, str) for item in rows):
         if hasattr(rows, "to_frame"):
             return rows.to_frame()
-        if not hasattr(rows, "shape"):
-            texts, rows = rows, np.empty(len(rows), dtype=object)
-            rows[:] = texts  # in an array of strings all would be as long as the longest
-        return rows[:, None]
+        # In an array of strings all would be as long as the longest.
+        return (rows if hasattr(rows, "shape") else np.array(rows, dtype=object))[:, None]
     return rows if hasattr(rows, "shape") else np.asarray(rows)
 
 

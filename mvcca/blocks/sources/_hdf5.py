@@ -70,14 +70,18 @@ def open_hdf5(path: str | os.PathLike[str]) -> Any:
 def from_dataset(dataset: Any) -> Hdf5Dataset:
     """The source of an open HDF5 data set; its file is opened again for reading."""
     file = dataset.file
-    if file.mode != "r":
-        raise SourceError(
-            f"{file.filename} is open for writing. Close it and open it with "
-            "h5py.File(path, 'r'), so that it can be opened again where it is read."
-        )
+    _reject_writing(file, "Close it and open it with h5py.File(path, 'r')")
     if dataset.name is None:
         raise SourceError(f"{file.filename}: a data set without a name cannot be opened again.")
     return Hdf5Dataset(file.filename, dataset.name)
+
+
+def _reject_writing(file: Any, remedy: str) -> None:
+    if file.mode != "r":
+        raise SourceError(
+            f"{file.filename} is open for writing. {remedy}, so that it can be opened again where "
+            "it is read."
+        )
 
 
 # ---- links ----
@@ -204,11 +208,7 @@ def from_sparse_dataset(dataset: Any) -> SparseHdf5:
             "Expected a sparse matrix in an HDF5 file, got one in Zarr. Write the object with "
             "adata.write_h5ad(path), or read the matrix with adata.X.to_memory()."
         )
-    if file.mode != "r":
-        raise SourceError(
-            f"{file.filename} is open for writing. Open it with anndata.read_h5ad(path, "
-            "backed='r'), so that it can be opened again where it is read."
-        )
+    _reject_writing(file, "Open it with anndata.read_h5ad(path, backed='r')")
     return SparseHdf5(file.filename, group.name.strip("/"))
 
 

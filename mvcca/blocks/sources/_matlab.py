@@ -55,9 +55,9 @@ class MatlabMatrix(FileSource):
         self._matrix: Any = self._loaded()  # not pickled
         self.is_sparse = issparse(self._matrix)
         self.describe(self._matrix.shape, self._matrix.dtype)
-        parts = ("data", "indices", "indptr") if self.is_sparse else ("data",)
-        held = sum(getattr(self._matrix, part).nbytes for part in parts)
-        self.row_bytes = held // max(1, len(self))
+        if self.is_sparse:
+            parts = self._matrix.data, self._matrix.indices, self._matrix.indptr
+            self.row_bytes = sum(part.nbytes for part in parts) // max(1, len(self))
 
     def _loaded(self) -> Any:
         from scipy.io import loadmat, whosmat

@@ -101,11 +101,10 @@ class TextTable(FileSource):
             lines, mark, own = self._records(chunk)
             block = self._numbers(chunk, lines, mark)
             starts.append((n_rows, *chunk[:2]))
-            count = int(np.isnan(block).sum())
-            if count and first is None:
-                row, column = map(int, np.argwhere(np.isnan(block))[0])
-                first = n_rows + row, column
-            holes, n_rows = holes + count, n_rows + len(block)
+            rows, columns = np.isnan(block).nonzero()
+            if len(rows) and first is None:
+                first = n_rows + int(rows[0]), int(columns[0])
+            holes, n_rows = holes + len(rows), n_rows + len(block)
             ids.append(as_strings(own))
             kept = [*kept, block] if n_rows * block.shape[1] * 8 <= _KEPT_BYTES else []
         if not n_rows:

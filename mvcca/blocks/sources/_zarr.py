@@ -28,11 +28,9 @@ class ZarrArray(ChunkedArray):
         for path in _files_in(self.path):
             stamp(path)  # a FIFO among them would be waited for
         node = zarr.open(self.path, mode="r")
-        if isinstance(node, zarr.Array):
-            yield {None: node}
-        else:
-            members = node.members(max_depth=None)
-            yield {name: item for name, item in members if isinstance(item, zarr.Array)}
+        is_array = isinstance(node, zarr.Array)
+        members = [(None, node)] if is_array else node.members(max_depth=None)
+        yield {name: item for name, item in members if isinstance(item, zarr.Array)}
 
     @contextmanager
     def _array(self) -> Iterator[Any]:

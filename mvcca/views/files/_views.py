@@ -255,7 +255,7 @@ def read_views(
             for part in block.row_blocks() if block.is_lazy else ():
                 _check_block(name, table, part, start)
                 start += part.shape[0]
-    own = (reading.get("labels") if isinstance(reading, Mapping) else reading) or ReadOptions()
+    own = _reading_of(reading, "labels")
     if isinstance(labels, Mapping):
         y = {
             name: labels_and_ids(labels[name], own, table.matrix.shape[0], say)[0]
