@@ -19,7 +19,7 @@ import numpy as np
 from mvcca.blocks.checks import few, repeated
 from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, in_order, library
-from mvcca.blocks.sources._file_rows import FileRows, as_ids, no_column
+from mvcca.blocks.sources._file_rows import FileRows, as_ids, no_column, places_of_columns
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._text import NamedColumns, as_strings
 
@@ -316,19 +316,22 @@ def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
     if lists := [field.name for field in rows.schema if hasattr(field.type, "value_type")]:
         raise ValueError(f"columns {few(lists)} hold lists, expected numbers and texts")
     index = {one for one in index_columns(rows.schema) if str(one).startswith("__index_level")}
-    cells = {
-        "" if column in index else column: as_strings(
-            ["" if value is None else str(value) for value in rows.column(column).to_pylist()]
-        )
-        for column in rows.schema.names
-    }
-    took = f"{file}: read as a table: {len(rows):,} rows, {len(cells):,} columns"
-    ids = None
+    names = ["" if one in index else one for one in rows.schema.names]
+    took = f"{file}: read as a table: {len(rows):,} rows, {len(names):,} columns"
+
+    def texts(place: int) -> np.ndarray:
+        values = rows.column(place).to_pylist()
+        return as_strings(["" if value is None else str(value) for value in values])
+
+    ids, left = None, []
     if reading.id is not None:
-        name, unnamed = _column_of_ids(rows.schema, reading.id) or "", cells.pop("", None)
-        ids, took = cells.pop(name, unnamed), f"{took}, ids in column {name!r}"
-    matrix = np.column_stack(list(cells.values()))
-    return FileRows(file, NamedColumns.of(matrix, tuple(cells)), ids, took)
+        own = _column_of_ids(rows.schema, reading.id)
+        place = rows.schema.names.index(own)
+        left = [j for j, name in enumerate(names) if name == "" or j == place]
+        ids, took = texts(place), f"{took}, ids in column {own!r}"
+    places = places_of_columns(file, reading, names, len(names), left)
+    matrix = np.column_stack([np.empty((len(rows), 0), dtype=str), *map(texts, places)])
+    return FileRows(file, NamedColumns.of(matrix, tuple(names[j] for j in places)), ids, took)
 
 
 def _column_of_ids(schema: Any, ids: str | None) -> str | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.places import row_in_words
-from mvcca.blocks.sources._dialect import ReadOptions
+from mvcca.blocks.sources._dialect import ReadOptions, column_place
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
 
@@ -72,17 +71,6 @@ class FileRows:
         place = self.place_of(row)
         return place if self.ids is None else f"{place} ({self.ids[row]})"
 
-    def chosen(self, reading: ReadOptions) -> FileRows:
-        """The cells that `reading` wants."""
-        names = self.columns or ()
-        wanted = reading.columns or names
-        for one in (*wanted, *reading.drop):
-            if one not in names and one != reading.id:
-                raise no_column(self.file, one, names)
-        kept = [one in wanted and one not in reading.drop for one in names]
-        chosen = tuple(compress(names, kept))
-        return replace(self, matrix=NamedColumns.of(self.matrix[:, kept], chosen))
-
     def check_texts(self) -> None:
         """Raise if a text is empty."""
         for row, one in enumerate(self.matrix[:, 0]):
@@ -130,6 +118,27 @@ class FileRows:
         if self.ids is not None:
             matrix = NamedColumns.of(matrix, tuple(self.ids.tolist()))
         return replace(self, matrix=matrix, ids=as_strings(list(self.columns)), source=None)
+
+
+def places_of_columns(
+    file: str,
+    reading: ReadOptions,
+    names: Sequence[str] | None,
+    width: int,
+    left: Collection[int | None] = (),
+) -> list[int]:
+    """The columns to read, which `reading` names or numbers from 1, less those that are `left`."""
+    known = {name: place for place, name in enumerate(names or ())}
+
+    def place_of(name: str) -> int:
+        place = known.get(name, column_place(name, None, width))
+        if place is None:
+            raise no_column(file, name, names)
+        return place
+
+    left = {*left, *map(place_of, reading.drop)}
+    wanted = list(map(place_of, reading.columns)) or range(width)
+    return sorted(place for place in wanted if place not in left)
 
 
 def no_column(

@@ -214,14 +214,14 @@ def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
     with _reading(path):
         kind = content_of(str(path))
         if kind in _ARROW:
-            return cells_in_arrow(file, str(path), reading).chosen(reading)
+            return cells_in_arrow(file, str(path), reading)
         if kind not in _TEXT:
             table = read_whole(file)
             columns = np.asarray(table.matrix).reshape(len(table), -1).T
             cells = np.column_stack(list(map(as_ids, columns)))
             names = tuple(f"{path.stem} {j}" for j in range(len(columns)))
             return replace(table, matrix=NamedColumns.of(cells, names))
-        return table_in_text(file, reading, as_cells=True).chosen(reading)
+        return table_in_text(file, reading, as_cells=True)
 
 
 def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> FileRows:

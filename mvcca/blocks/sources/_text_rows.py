@@ -16,7 +16,7 @@ from mvcca.blocks.sources._dialect import (
     dialect_of,
     table_in,
 )
-from mvcca.blocks.sources._file_rows import FileRows, no_column
+from mvcca.blocks.sources._file_rows import FileRows, no_column, places_of_columns
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._stream import Text, is_workbook, text_of
 from mvcca.blocks.sources._text import (
@@ -55,26 +55,27 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     if width > 1 and (n_first == 0 or is_header):
         raise SourceError(f"{file}: it has no rows under its header")
     place = None if as_cells and reading.id is None else _place_of_ids(file, dialect, reading)
-    places = [] if as_cells else _places(file, dialect, reading, place)
-    if len(places) > 1 and all(dialect.textual[one] for one in places):
+    places = places_of_columns(file, reading, names, width, [place])
+    if not (places or as_cells):
+        raise SourceError(f"{file}: expected columns of numbers beside the ids")
+    if len(places) > 1 and all(dialect.textual[one] for one in places) and not as_cells:
         raise SourceError(
             f"{file}: its columns hold texts, such as {dialect.first_cells[0]!r}; name one of "
             f"them, as in columns='{places[-1] + 1}'. Label sets are a .txt file with a line for "
             "each row, its labels separated by commas"
         )
-    is_text = len(places) == 1 and dialect.textual[places[0]]
+    is_text = len(places) == 1 and dialect.textual[places[0]] and not as_cells
     if is_text and dialect.delimiter == "\t" and place == 0 and suffix == ".txt":
         return _texts(file, text, named=True)  # quotation marks are part of them
-    source = TextTable(text, dialect, [] if is_text else places, place)
+    source = TextTable(text, dialect, [] if is_text or as_cells else places, place)
     if other := _by_height(source, reading):
         return table_in_text(file, other, as_cells=as_cells)
     what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
     matrix = source.in_memory()
     if as_cells:
-        own = names or [f"{stem} {j}" for j in range(width)]
-        named = {j: name for j, name in enumerate(own) if j != place}
-        matrix = NamedColumns.of(np.char.strip(source.cells()[:, [*named]]), (*named.values(),))
-        what = f"{len(named):,} columns"
+        own = tuple(names[j] if names else f"{stem} {j}" for j in places)
+        matrix = NamedColumns.of(np.char.strip(source.cells()[:, places]), own)
+        what = f"{width - (place is not None):,} columns"
     elif is_text:
         matrix = source.cells()[:, places].astype(object)
         what = f"texts in column {places[0] + 1}"
@@ -151,23 +152,6 @@ def _reject_twice(file: str, names: Sequence[str]) -> None:
         raise SourceError(
             f"{file}: columns {a} and {b} have the same name, {twice[0]!r}; rename one"
         )
-
-
-def _places(file: str, dialect: Dialect, reading: ReadOptions, ids: int | None) -> list[int]:
-    """The columns to read."""
-    known = {name: place for place, name in enumerate(dialect.names or ())}
-
-    def place_of(name: str) -> int:
-        place = known.get(name, column_place(name, None, dialect.width))
-        if place is None:
-            raise no_column(file, name, dialect.names)
-        return place
-
-    left = {ids, *map(place_of, reading.drop)}
-    wanted = list(map(place_of, reading.columns)) or range(dialect.width)
-    if not (rest := [place for place in wanted if place not in left]):
-        raise SourceError(f"{file}: expected columns of numbers beside the ids")
-    return sorted(rest)
 
 
 def _texts(file: str, text: Text, *, named: bool = False) -> FileRows:

@@ -343,18 +343,13 @@ def common_rows(
     SourceError
         If no id is in all files.
     """
-    ids = _ids_of(tables)
-    first, *others = ids.values()
-    common = first[np.all([np.isin(first, other) for other in others], axis=0)] if others else first
-    if not len(common):
+    views = paired(tables)
+    views = views[views.seen.all(axis=1)]
+    if not len(views):
         raise SourceError(_nothing_shared(tables, "all"))
-    if not others:
-        return {name: table.matrix for name, table in tables.items()}, first
     _warn_of_unmatched(tables, counted=counted or (), joint=True)
-    return {
-        name: as_block(table.matrix).take(places_of(ids[name], common)).matrix
-        for name, table in tables.items()
-    }, common
+    assert views.ids is not None
+    return dict(views.items()), views.ids
 
 
 def places_of(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
