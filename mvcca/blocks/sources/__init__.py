@@ -7,7 +7,7 @@ opens the rows of any file, with their ids.
 """
 
 from mvcca.blocks.sources._dialect import ReadOptions, is_missing, is_number, table_in
-from mvcca.blocks.sources._file_rows import FileRows
+from mvcca.blocks.sources._file_rows import FileRows, NamedColumns
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._table import (
     as_source,
@@ -18,7 +18,6 @@ from mvcca.blocks.sources._table import (
     read_table,
     read_whole,
 )
-from mvcca.blocks.sources._text import NamedColumns
 
 __all__ = [
     "FileRows",

@@ -19,9 +19,15 @@ import numpy as np
 from mvcca.blocks.checks import few, repeated
 from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, in_order, library
-from mvcca.blocks.sources._file_rows import FileRows, as_ids, no_column, places_of_columns
+from mvcca.blocks.sources._file_rows import (
+    FileRows,
+    NamedColumns,
+    as_ids,
+    as_strings,
+    no_column,
+    places_of_columns,
+)
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._text import NamedColumns, as_strings
 
 _BATCH_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**16  # read ahead of each column

@@ -12,9 +12,28 @@ from mvcca.blocks.checks import few
 from mvcca.blocks.places import row_in_words
 from mvcca.blocks.sources._dialect import ReadOptions, column_place
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
 
 _MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
+_PADDED_BYTES = 64 * 2**20
+_PADDING = 64  # at most, in units of the text's characters
+
+
+class NamedColumns(np.ndarray):
+    """A matrix with column names, which estimators store and check like those of a DataFrame."""
+
+    columns: tuple[str, ...] | None  # None after an operation that changed the number of columns
+
+    @classmethod
+    def of(cls, rows: np.ndarray, columns: tuple[str, ...]) -> NamedColumns:
+        """Return a view of a matrix with column names."""
+        named = rows.view(cls)
+        named.columns = columns
+        return named
+
+    def __array_finalize__(self, source: Any) -> None:
+        columns = getattr(source, "columns", None)
+        fits = columns is not None and self.shape[1:] == (len(columns),)
+        self.columns = columns if fits else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +68,7 @@ class FileRows:
     took: str = ""
     id_name: str = "id"
     missing: str | None = None
-    source: TextTable | None = None
+    source: Any = None
     are_lines: bool = False
 
     def __len__(self) -> int:
@@ -172,3 +191,19 @@ def _as_id(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None or value != value else str(value).strip()
+
+
+def as_strings(texts: list[str]) -> np.ndarray:
+    """Texts as an array of strings, which pads each to the longest with zero bytes."""
+    if "\0" in "".join(texts):
+        zero = next(text for text in texts if "\0" in text)
+        raise ValueError(
+            f"got {zero!r} with a zero byte, which arrays of strings lose at the end; remove it"
+        )
+    longest, n_characters = max(map(len, texts), default=0), sum(map(len, texts))
+    if 4 * len(texts) * longest > max(_PADDED_BYTES, _PADDING * n_characters):
+        raise ValueError(
+            f"{len(texts):,} texts padded to the longest, of {longest:,} characters, would take "
+            f"{4 * len(texts) * longest:,} bytes; shorten it"
+        )
+    return np.array(texts, dtype=str)

@@ -22,7 +22,7 @@ from mvcca.blocks.sources._arrow import ArrowTable, HuggingFaceRows, cells_in_ar
 from mvcca.blocks.sources._dask import from_dask
 from mvcca.blocks.sources._dialect import ReadOptions
 from mvcca.blocks.sources._file import errors_named, stamp
-from mvcca.blocks.sources._file_rows import FileRows, as_ids
+from mvcca.blocks.sources._file_rows import FileRows, NamedColumns, as_ids
 from mvcca.blocks.sources._hdf5 import (
     Hdf5Dataset,
     from_dataset,
@@ -34,8 +34,7 @@ from mvcca.blocks.sources._matlab import open_mat
 from mvcca.blocks.sources._numpy import SparseNpz, from_memmap, open_npy, open_npz, read_npy
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import content_of
-from mvcca.blocks.sources._text import NamedColumns
-from mvcca.blocks.sources._text_rows import folder_of_texts, table_in_text
+from mvcca.blocks.sources._text import folder_of_texts, table_in_text
 from mvcca.blocks.sources._word_vectors import WordVectors
 from mvcca.blocks.sources._zarr import ZarrArray, from_zarr
 
