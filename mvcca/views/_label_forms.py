@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array, eye_array, issparse
+from scipy.sparse import csr_array, eye_array
 
 from mvcca.blocks import as_block, kind_of, own_csr
 from mvcca.blocks.checks import are_positions, column_labels, few, reject_masks, repeated
@@ -191,12 +191,12 @@ def _require_squares(values: np.ndarray) -> None:
 
 def distinct_rows(matrix: Any) -> tuple[Any, np.ndarray]:
     """Distinct rows of an array or of a canonical indicator matrix, and each row's code."""
-    if issparse(matrix):
-        buffer, n_bytes = matrix.indices.tobytes(), matrix.indices.itemsize
-        keys = [buffer[start:end] for start, end in pairwise((n_bytes * matrix.indptr).tolist())]
-    else:
+    if isinstance(matrix, np.ndarray):
         rows = np.ascontiguousarray(matrix + 0)  # -0.0 becomes 0.0
         keys = np.ndarray(len(rows), f"S{rows.itemsize * rows.shape[1]}", rows).tolist()
+    else:
+        buffer, n_bytes = matrix.indices.tobytes(), matrix.indices.itemsize
+        keys = [buffer[start:end] for start, end in pairwise((n_bytes * matrix.indptr).tolist())]
     seen: dict[bytes, int] = {}
     codes = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.intp, len(keys))
     return matrix[np.unique(codes, return_index=True)[1]], codes
