@@ -144,7 +144,7 @@ def places_of_columns(
     reading: ReadOptions,
     names: Sequence[str] | None,
     width: int,
-    left: Collection[int | None] = (),
+    left: Collection[int | None],
 ) -> list[int]:
     """The columns to read, which `reading` names or numbers from 1, less those that are `left`."""
     known = {name: place for place, name in enumerate(names or ())}

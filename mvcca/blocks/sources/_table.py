@@ -169,11 +169,11 @@ def _matrix_and_ids(
     if kind == ".npz":
         matrix, found, name = open_npz(path, key, reading.id)
     else:
-        matrix, found = _opened(kind, path, key), None
-        name = reading.id or _IDS.get(kind)
-        if name is not None:
-            is_annotated = kind == ".h5ad"
-            found = ids_of_h5ad(path, reading.id) if is_annotated else matrix.beside(name)
+        matrix, name = _opened(kind, path, key), reading.id or _IDS.get(kind)
+        if kind == ".h5ad":
+            found = ids_of_h5ad(path, reading.id)
+        else:
+            found = None if name is None else matrix.beside(name)
     ids = None if found is None else as_ids(found, matrix=matrix)
     what = "a matrix of word vectors" if kind == ".word2vec" else "a matrix"
     took = f"{file}: read as {what}: {_size(matrix)}"
@@ -184,10 +184,10 @@ def _matrix_and_ids(
 def _opened(kind: str, path: str, key: str | None) -> Any:
     """The source of a matrix that can be read in blocks."""
     if kind not in (".npy", ".npz", ".word2vec"):
-        return OPEN[kind](path, key)
+        return _OPEN[kind](path, key)
     if key is not None:
         raise SourceError(f"{path}: a {kind} file holds one matrix; it has no {key!r}.")
-    return OPEN[kind](path)
+    return _OPEN[kind](path)
 
 
 def _size(matrix: Any) -> str:
@@ -261,7 +261,7 @@ def _reading(path: Path) -> AbstractContextManager[None]:
 
 
 # The source of the matrix in a file, by its path and, unless it is the only one, its key.
-OPEN: dict[str, Callable[..., RowSource]] = {
+_OPEN: dict[str, Callable[..., RowSource]] = {
     ".npy": open_npy,
     ".npz": SparseNpz,
     ".h5": Hdf5Dataset,
