@@ -279,7 +279,7 @@ def test_labels_by_id_name_the_cause():
     with pytest.raises(Exception, match=r"60 of 60 objects have no label.*60 would be if case"):
         values_of_ids("y.csv", ReadOptions(id="id"), IDS, "label")
     reading = ReadOptions(id="id", match_ids="case")
-    assert values_of_ids("y.csv", reading, IDS, "label").cells["y"].tolist() == ["p", "q"] * 30
+    assert values_of_ids("y.csv", reading, IDS, "label").matrix[:, 0].tolist() == ["p", "q"] * 30
 
 
 @pytest.mark.usefixtures("files")

@@ -23,7 +23,7 @@ from scipy.sparse import csc_array, csr_array, issparse, save_npz
 from mvcca import MVCCA, RowSource, open_matrix
 from mvcca.blocks import SourceError, as_source, read_table
 from mvcca.blocks.sources import read_whole
-from mvcca.blocks.sources._npz import read_sparse
+from mvcca.blocks.sources._numpy import read_sparse
 from mvcca.views.files import open_tables, read_ids, read_label_vectors, read_labels
 
 N_ROWS, N_COLUMNS = 53, 7

@@ -50,6 +50,7 @@ class CheckedRows(Selection):
     def _select_floats(self, source: RowSource, rows: Positions) -> None:
         self._select(source, rows, np.float32 if source.dtype == np.float32 else np.float64)
         self.name = source.name
+        self.row_bytes = source.row_bytes * self.dtype.itemsize // source.dtype.itemsize
 
     def __getitem__(self, rows: Any) -> CheckedRows:
         """Rows selected by a slice, a mask or positions; errors still name original positions."""
@@ -57,11 +58,6 @@ class CheckedRows(Selection):
         positions = composed(self.rows, as_positions(rows, len(self)))
         selected._select_floats(self.source, positions)
         return selected
-
-    @property
-    def row_bytes(self) -> int:
-        """Average memory of a row as floats, in bytes."""
-        return self.source.row_bytes * self.dtype.itemsize // self.source.dtype.itemsize
 
     def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
         blocks = super().blocks(ranges)

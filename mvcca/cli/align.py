@@ -80,11 +80,11 @@ def _pairs(options: Namespace, tables: dict[str, FileRows]) -> np.ndarray:
 def _columns(file: str, reading: ReadOptions) -> np.ndarray:
     """The cells of all columns; lines of two words, as of a dictionary, are two columns."""
     cells = read_cells(file, replace(reading, header=bool(reading.header)))
-    columns = [*cells.cells.values()]
+    columns = np.asarray(cells.matrix).T
     words = [line.split() for line in columns[0]] if len(columns) == 1 else []
     if words and all(len(own) == 2 for own in words):
         return np.array(words).T
-    return np.array(columns)
+    return columns
 
 
 def _is_id(table: FileRows, ids: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
+from mvcca.blocks.checks import repeated
 from mvcca.blocks.sources import path_and_key, read_cells
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, UsageError
@@ -32,10 +33,8 @@ ROWS_IN = (".npy", ".npz", ".parquet", ".arrow", ".csv")  # in which commands wr
 
 def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
     """The values of an option by name, each name once."""
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"{option} names {name!r} twice")
+    if twice := repeated(name for name, _ in pairs):
+        raise UsageError(f"{option} names {twice[0]!r} twice")
     return dict(pairs)
 
 
@@ -71,15 +70,15 @@ def groups_in(file: str, options: Namespace, n_rows: int, ids: Any = None) -> np
     reading = reading_of(options, "groups")
     in_order = replace(reading, id=None)
     with telling(options) as say:
-        if reading.id is None or ids is None or len(read_cells(file, in_order).cells) == 1:
+        if reading.id is None or ids is None or read_cells(file, in_order).matrix.shape[1] == 1:
             return read_ids(file, in_order, n_rows=n_rows, say=say)
         cells = values_of_ids(file, reading, np.asarray(ids).tolist(), "group")
         say(cells.took)
-    if len(cells.cells) > 1:
+    if (width := cells.matrix.shape[1]) > 1:
         raise CommandError(
-            f"{file}: expected one column of groups beside {reading.id!r}, got {len(cells.cells)}"
+            f"{file}: expected one column of groups beside {reading.id!r}, got {width}"
         )
-    return next(iter(cells.cells.values()))
+    return np.asarray(cells.matrix)[:, 0]
 
 
 def _one_or_by_view(

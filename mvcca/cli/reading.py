@@ -31,6 +31,12 @@ _TEXTS = {  # options with the metavariable and the help of each
     "--encoding": ("[NAME=]NAME", "encoding of a text (default: UTF-8, or UTF-16 if it is)"),
     "--as": ("NAME=KIND", "texts or table: what a text holds (default: as the file tells)"),
 }
+_READ: dict[str, Callable[[str], Any]] = {  # fields of `ReadOptions` that are no texts
+    "columns": lambda text: tuple(filter(None, text.split(","))),
+    "drop": lambda text: tuple(filter(None, text.split(","))),
+    "skip_lines": int,
+    "transpose": lambda text: text != "no",
+}
 _VIEWS = ("views", "galleries", "queries", "bank")  # options with files of views
 _BESIDE = (  # files that are no views
     *("confounds", "confounds_y", "groups", "ids", "label_vectors", "labels", "pairs", "sample"),
@@ -80,36 +86,21 @@ def reading_of(options: Namespace, name: str) -> ReadOptions:
     """How to read one file, by the options for all files and for this one."""
     from mvcca.blocks.sources import ReadOptions  # after --help
 
-    def value(flag: str) -> str | None:
+    found: dict[str, Any] = {}
+    for flag in ("--id", *_TEXTS):
         given = _given(options, flag)
-        return given.get(name, given.get(""))
-
-    def words(flag: str) -> tuple[str, ...]:
-        return tuple(word for word in (value(flag) or "").split(",") if word)
-
-    column, turned = value("--id"), value("--transpose")
+        if {name, ""} & given.keys():
+            found[_dest(flag)] = given.get(name, given.get(""))
     header = {"yes": True, "no": False}.get(getattr(options, "header", None) or "")
-    if header is False and column is not None and not column.isdecimal():
+    if header is False and not found.get("id", "1").isdecimal():
         raise UsageError("--id names a column of the header, but --header says that there is none")
-    kind, n_lines = value("--as"), value("--skip-lines") or "0"
-    if kind not in (None, "texts", "table"):
+    if (kind := found.get("kind", "table")) not in ("texts", "table"):
         raise UsageError(f"--as: expected texts or table, got {kind}")
-    if not n_lines.isdecimal():
+    if not (n_lines := found.get("skip_lines", "0")).isdecimal():
         raise UsageError(f"--skip-lines: expected a number of lines, got {n_lines}")
-    return ReadOptions(
-        id=column,
-        columns=words("--columns"),
-        drop=words("--drop"),
-        header=header,
-        sheet=value("--sheet"),
-        decimal=value("--decimal"),
-        thousands=value("--thousands"),
-        skip_lines=int(n_lines),
-        encoding=value("--encoding"),
-        kind=kind,
-        transpose=None if turned is None else turned != "no",
-        match_ids=",".join(getattr(options, "match_ids", None) or ()),
-    )
+    found |= {field: _READ[field](text) for field, text in found.items() if field in _READ}
+    match_ids = ",".join(getattr(options, "match_ids", None) or ())
+    return ReadOptions(**found, header=header, match_ids=match_ids)
 
 
 def _given(options: Namespace, flag: str) -> dict[str, str]:

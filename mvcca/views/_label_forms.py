@@ -90,8 +90,7 @@ def _encode_sets(sets: list[frozenset[Any]]) -> Encoded:
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     flat = np.fromiter((c for row in indices for c in row), dtype=np.int32, count=indptr[-1])
     matrix = csr_array((np.ones(len(flat), np.uint8), flat, indptr), shape=(len(sets), len(names)))
-    vectors, codes = distinct_sets(matrix)
-    return vectors, codes, as_vocabulary(names)
+    return *distinct_rows(matrix), as_vocabulary(names)
 
 
 def as_vocabulary(names: Sequence[Any]) -> np.ndarray:
@@ -167,14 +166,12 @@ def _encode_matrix(matrix: Any, values: np.ndarray, names: np.ndarray | None = N
         raise ValueError("Complex data not supported as labels.")
     _require_finite(values)
     if _is_indicator(values):
-        if matrix is values:
-            vectors, codes = _distinct_indicators(values)
-        else:
-            vectors, codes = distinct_sets(own_csr(matrix, dtype=np.uint8))
-    else:
-        _require_squares(values)
-        vectors, codes = distinct_rows(as_block(matrix).dense().matrix.astype(float))
-    return vectors, codes, names
+        if matrix is not values:
+            return *distinct_rows(own_csr(matrix, dtype=np.uint8)), names
+        bits, codes = distinct_rows(np.packbits(values != 0, axis=1))
+        return csr_array(np.unpackbits(bits, axis=1, count=values.shape[1])), codes, names
+    _require_squares(values)
+    return *distinct_rows(as_block(matrix).dense().matrix.astype(float)), names
 
 
 def _require_finite(values: np.ndarray) -> None:
@@ -192,39 +189,14 @@ def _require_squares(values: np.ndarray) -> None:
         )
 
 
-def distinct_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows of an array, and each row's code."""
-    first, codes = _first_of_each([row.tobytes() for row in matrix + 0.0])  # -0.0 becomes 0.0
-    return matrix[first], codes
-
-
-def _distinct_indicators(values: np.ndarray) -> tuple[csr_array, np.ndarray]:
-    """Distinct rows of a dense indicator matrix, compared by their bits, and each row's code."""
-    is_one = values != 0
-    bits = np.packbits(is_one, axis=1)
-    words = np.pad(bits, ((0, 0), (0, 8 - bits.shape[1] % 8))).view(np.uint64)
-    order = np.lexsort(words.T)
-    ordered = words[order]
-    is_new = np.ones(len(order), bool)
-    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    first = order[is_new]  # of equal rows, since the sort is stable
-    codes = np.empty(len(order), np.intp)
-    codes[order] = np.argsort(np.argsort(first))[np.cumsum(is_new) - 1]
-    return csr_array(is_one[np.sort(first)], dtype=np.uint8), codes
-
-
-def distinct_sets(matrix: csr_array) -> tuple[csr_array, np.ndarray]:
-    """Distinct rows of a canonical indicator matrix, and each row's code."""
-    buffer, n_bytes = matrix.indices.tobytes(), matrix.indices.itemsize
-    ends = (n_bytes * matrix.indptr).tolist()
-    first, codes = _first_of_each([buffer[start:end] for start, end in pairwise(ends)])
-    return csr_array(matrix[first]), codes
-
-
-def _first_of_each(keys: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
-    """Position of the first of equal keys, and the code of each key in their order."""
+def distinct_rows(matrix: Any) -> tuple[Any, np.ndarray]:
+    """Distinct rows of an array or of a canonical indicator matrix, and each row's code."""
+    if isinstance(matrix, np.ndarray):
+        rows = np.ascontiguousarray(matrix + 0)  # -0.0 becomes 0.0
+        keys = np.ndarray(len(rows), f"S{rows.itemsize * rows.shape[1]}", rows).tolist()
+    else:
+        buffer, n_bytes = matrix.indices.tobytes(), matrix.indices.itemsize
+        keys = [buffer[start:end] for start, end in pairwise((n_bytes * matrix.indptr).tolist())]
     seen: dict[bytes, int] = {}
     codes = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.intp, len(keys))
-    first = np.full(len(seen), len(keys), dtype=np.intp)
-    np.minimum.at(first, codes, np.arange(len(keys)))
-    return first, codes
+    return matrix[np.unique(codes, return_index=True)[1]], codes

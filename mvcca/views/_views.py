@@ -34,8 +34,6 @@ from mvcca.machine.warnings import warn
 from mvcca.views._table import table_of
 from mvcca.views.shared_ids import agreeing, unmatched, why_unmatched
 
-__all__ = ["Views"]
-
 
 class Views(ShownAsTables):
     """Feature matrices of the same objects in several views.
@@ -380,7 +378,7 @@ class Views(ShownAsTables):
         found = {}
         for view, name in enumerate(self.names):
             seen = objects[self.seen[objects, view]]
-            found[name] = (np.cumsum(self.seen[:, view]) - 1)[seen]
+            found[name] = self._positions[seen, view]
         return found
 
     def rows_beside(self, name: str, other: str) -> Block:
@@ -557,10 +555,8 @@ def _as_matrix(rows: Any) -> Any:
     if are_items and all(isinstance(item, str) for item in rows):
         if hasattr(rows, "to_frame"):
             return rows.to_frame()
-        if not hasattr(rows, "shape"):
-            texts, rows = rows, np.empty(len(rows), dtype=object)
-            rows[:] = texts  # in an array of strings all would be as long as the longest
-        return rows[:, None]
+        # In an array of strings all would be as long as the longest.
+        return (rows if hasattr(rows, "shape") else np.array(rows, dtype=object))[:, None]
     return rows if hasattr(rows, "shape") else np.asarray(rows)
 
 

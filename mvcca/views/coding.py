@@ -7,7 +7,7 @@ numbers through every door.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, time, timedelta
 from numbers import Number
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.blocks.checks import column_labels, few, reject_masks
+from mvcca.blocks.checks import column_labels, few, reject_masks, repeated
 from mvcca.blocks.places import row_in_words
 from mvcca.blocks.sources import NamedColumns
 from mvcca.machine.warnings import warn
@@ -157,29 +157,26 @@ _Columns = dict[str, tuple[np.ndarray, list[Any] | None]]  # cells, and the orde
 def _columns(table: Any, name: str) -> _Columns | None:
     """Columns by name; None for a matrix of numbers without names of columns."""
     reject_masks(table)
+    columns: Iterable[tuple[Any, Any]]
     if isinstance(table, Mapping):
-        return {str(key): _column(table[key]) for key in table}
-    if hasattr(table, "to_frame") and getattr(table, "ndim", 1) == 1:  # a Series
-        return {str(getattr(table, "name", None) or name): _column(table)}
-    labels = column_labels(table) if hasattr(table, "dtypes") else None
-    if labels is not None:
-        if len(set(labels)) < len(labels):
-            twice = next(one for one in labels if labels.count(one) > 1)
-            raise ValueError(f"{name}: two columns have the name {twice!r}; rename one.")
-        return {
-            str(one): _column(table[key]) for one, key in zip(labels, table.columns, strict=True)
-        }
-    kind = getattr(table, "dtype", np.dtype(object) if isinstance(table, list | tuple) else None)
-    if hasattr(table, "read") or getattr(kind, "kind", "f") not in "OUSMm":
-        return None
-    cells = np.asarray(table)
-    cells = cells[:, None] if cells.ndim == 1 else cells
-    if cells.ndim != 2 or cells.dtype.kind not in "OUSMm":
-        return None
-    names = column_labels(table) or (
-        [name] if cells.shape[1] == 1 else numbered_columns(name, cells.shape[1])
-    )
-    return {str(one): (column, None) for one, column in zip(names, cells.T, strict=True)}
+        columns = table.items()
+    elif hasattr(table, "to_frame") and getattr(table, "ndim", 1) == 1:  # a Series
+        columns = [(getattr(table, "name", None) or name, table)]
+    elif hasattr(table, "dtypes") and (labels := column_labels(table)) is not None:
+        if twice := repeated(labels):
+            raise ValueError(f"{name}: two columns have the name {twice[0]!r}; rename one.")
+        columns = zip(labels, (table[key] for key in table.columns), strict=True)
+    else:
+        kind = getattr(table, "dtype", np.dtype(object if isinstance(table, list | tuple) else "f"))
+        if hasattr(table, "read") or getattr(kind, "kind", "f") not in "OUSMm":
+            return None
+        cells = np.asarray(table)
+        cells = cells[:, None] if cells.ndim == 1 else cells
+        if cells.ndim != 2 or cells.dtype.kind not in "OUSMm":
+            return None
+        of_one = [name] if cells.shape[1] == 1 else numbered_columns(name, cells.shape[1])
+        columns = zip(column_labels(table) or of_one, cells.T, strict=True)
+    return {str(key): _column(cells) for key, cells in columns}
 
 
 def _column(cells: Any) -> tuple[np.ndarray, list[Any] | None]:

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from mvcca.blocks import read_values, stack
 from mvcca.blocks.checks import few, informative, row_labels
-from mvcca.views._label_forms import as_vocabulary, by_name, distinct_rows, distinct_sets, encoded
+from mvcca.views._label_forms import as_vocabulary, by_name, distinct_rows, encoded
 
 __all__ = [
     "Labels",
@@ -352,8 +352,7 @@ class Labels:
         if self.vectors is other.vectors and self.vocabulary is other.vocabulary:
             return replace(self, codes=np.concatenate([self.codes, other.codes]), ids=None)
         a, b, vocabulary = common_columns(self, other)
-        distinct = distinct_sets if self.are_sets and other.are_sets else distinct_rows
-        vectors, lines = distinct(stack([a, b]))
+        vectors, lines = distinct_rows(stack([a, b]))
         mine, theirs = lines[: self.n_distinct], lines[self.n_distinct :]
         codes = np.concatenate([mine[self.codes], theirs[other.codes]])
         return Labels(vectors, vocabulary, codes)

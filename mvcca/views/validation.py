@@ -77,11 +77,7 @@ def check_column_names(
 
 def _as_array(names: tuple[str | int, ...]) -> np.ndarray:
     """Names as an array of integers if all of them are integers, else of objects."""
-    if all(isinstance(name, int) for name in names):
-        return np.array(names, dtype=int)
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    return array
+    return np.array(names, dtype=int if all(isinstance(name, int) for name in names) else object)
 
 
 def repeated_objects(weights: np.ndarray, reason: str) -> np.ndarray:

@@ -7,17 +7,17 @@ opens the rows of any file, with their ids.
 """
 
 from mvcca.blocks.sources._dialect import ReadOptions, is_missing, is_number, table_in
-from mvcca.blocks.sources._file_rows import FileRows
-from mvcca.blocks.sources._open import as_source, is_source
+from mvcca.blocks.sources._file_rows import FileRows, NamedColumns
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._table import (
+    as_source,
+    is_source,
     open_matrix,
     path_and_key,
     read_cells,
     read_table,
     read_whole,
 )
-from mvcca.blocks.sources._text import NamedColumns
 
 __all__ = [
     "FileRows",

@@ -20,8 +20,6 @@ from mvcca.blocks.sources._file import FileSource, cut_tall
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.machine.warnings import warn
 
-__all__ = ["ChunkedArray", "Place", "Stored"]
-
 _QUICK_CHUNKS = 10_000
 _MOST_BOUNDARIES = 10**6
 

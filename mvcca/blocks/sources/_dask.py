@@ -19,8 +19,6 @@ from mvcca.blocks.sources._row_source import (
 )
 from mvcca.machine.warnings import warn
 
-__all__ = ["DaskRows", "from_dask"]
-
 _EMBEDDED_BYTES = 100 * 10**6
 
 

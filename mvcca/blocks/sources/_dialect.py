@@ -16,20 +16,6 @@ from itertools import islice, takewhile
 
 from mvcca.blocks.checks import few
 
-__all__ = [
-    "BLANKS",
-    "MISSING",
-    "Dialect",
-    "ReadOptions",
-    "cells_of",
-    "column_place",
-    "dialect_of",
-    "holds_text",
-    "is_missing",
-    "is_number",
-    "table_in",
-]
-
 MISSING = ("-", "--", ".", "?", "na", "n/a", "#na", "#n/a", "<na>", "null", "none", "nan")
 BLANKS = " "  # the delimiter of cells between any number of spaces or tabs
 _DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", BLANKS: "space", "|": "bar"}
@@ -329,18 +315,19 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 def _textual(rows: Sequence[Sequence[str]], width: int) -> tuple[bool, ...]:
     """Whether most cells of each column that are not missing are texts."""
-    excess = [0] * width  # of texts over values
-    for row in rows:
-        begin = width - 1 if _are_numbers(row[1:-1]) else 1  # what is between are values
-        excess[1:begin] = [n - 1 for n in excess[1:begin]]
-        for j in {0, *range(begin, width)}:
-            cell = row[j]
-            if is_number(cell):
-                excess[j] -= 1
-            elif not is_missing(cell):
-                is_value = _DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)
-                excess[j] += -1 if is_value else 1
-    return tuple(n > 0 for n in excess)
+    if width > 3 and all(_are_numbers(row[1:-1]) for row in rows):  # in most tables
+        first, last = _textual([[row[0], row[-1]] for row in rows], 2)
+        return (first, *[False] * (width - 2), last)
+    excess = [sum(map(_excess, column)) for column in zip(*rows, strict=True)]  # of texts
+    return tuple(n > 0 for n in excess or [0] * width)
+
+
+def _excess(cell: str) -> int:
+    """1 for a text, -1 for a number however it is written, and 0 for a missing value."""
+    if is_number(cell):
+        return -1
+    is_value = _DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)
+    return 0 if is_missing(cell) else -1 if is_value else 1
 
 
 def _has_header(

@@ -20,18 +20,6 @@ from scipy.sparse import csr_array
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.machine.optional import optional
 
-__all__ = [
-    "CsrFile",
-    "FileSource",
-    "PerThread",
-    "checked_offsets",
-    "cut_tall",
-    "in_order",
-    "library",
-    "reason_of",
-    "stamp",
-]
-
 _TALL_BYTES = 64 * 2**20
 _QUICK_BYTES = 2**30  # read in about a second, whatever they claim to be
 _MOST_COMPRESSED = 10_000  # numbers per stored number: more than a matrix of use can be compressed
@@ -84,6 +72,13 @@ class FileSource(RowSource):
                     digest.update(file.read(_SAMPLE_BYTES))
             return digest.hexdigest()
 
+    def beside(self, name: str) -> np.ndarray:
+        """Ids of the rows, which the file holds beside the matrix by this name."""
+        raise SourceError(
+            f"{self.shown}: it has no ids {name!r} of its rows; a .npz file may have, as "
+            "np.savez('rows.npz', rows=X, ids=names) writes it"
+        )
+
     def _stored_in(self) -> list[str]:
         """Files that hold the numbers."""
         return [self.path]
@@ -126,17 +121,9 @@ class FileSource(RowSource):
                 "stored, too few even if compressed; it is damaged or was never written."
             )
 
-    @contextmanager
-    def _errors_named(self, failure: str) -> Iterator[None]:
-        """Turn any exception into a `SourceError` that names the file, or says that it changed."""
-        try:
-            yield
-        except (SourceError, ImportError, MemoryError, Warning):
-            raise
-        except Exception as error:  # libraries raise anything for damaged files
-            self._check_unchanged()
-            raise SourceError(f"{self.name}: {failure}: {reason_of(error)}") from error
-        self._check_unchanged()
+    def _errors_named(self, failure: str) -> AbstractContextManager[None]:
+        """Errors name the file, or say that it has changed."""
+        return errors_named(lambda: self.name, failure, self._check_unchanged)
 
     def _current_stamp(self) -> tuple[int, ...]:
         return stamp(self.path)
@@ -167,16 +154,13 @@ class CsrFile(FileSource):
                 f"{self.name} is damaged: its data have the shape {data.shape}, its indices "
                 f"{indices.shape} of {indices.dtype}."
             )
-        self._n_entries = data.shape[0]
+        n_entries = data.shape[0]
+        entries = n_entries // max(1, len(self)) + 1
+        self.row_bytes = entries * (self.dtype.itemsize + 4) + 4
         try:
-            return checked_offsets(indptr, len(self), self._n_entries)
+            return checked_offsets(indptr, len(self), n_entries)
         except ValueError as error:
             raise SourceError(f"{self.name} is damaged: {error}.") from error
-
-    @property
-    def row_bytes(self) -> int:
-        entries = self._n_entries // max(1, len(self)) + 1
-        return entries * (self.dtype.itemsize + 4) + 4
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[csr_array]:
         with self._arrays() as arrays:
@@ -256,9 +240,20 @@ def stamp(path: str) -> tuple[int, ...]:
     return status.st_size, status.st_mtime_ns
 
 
-def reason_of(error: Exception) -> str:
-    """The message of an error in one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+@contextmanager
+def errors_named(
+    name: Callable[[], str], failure: str, check: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Turn any exception into a `SourceError` that names the file, which is checked at the end."""
+    try:
+        yield
+    except (SourceError, ImportError, MemoryError, Warning):
+        raise
+    except Exception as error:  # libraries raise anything for damaged files
+        check()
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise SourceError(f"{name()}: {failure}: {reason}") from error
+    check()
 
 
 def library(module: str, reader_of: str) -> Any:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mvcca.blocks.checks import few
 from mvcca.blocks.places import row_in_words
-from mvcca.blocks.sources._dialect import ReadOptions
+from mvcca.blocks.sources._dialect import ReadOptions, column_place
 from mvcca.blocks.sources._row_source import RowSource, SourceError
-from mvcca.blocks.sources._text import NamedColumns, TextTable, as_strings
-
-__all__ = ["FileRows", "as_ids", "no_column"]
 
 _MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
+_PADDED_BYTES = 64 * 2**20
+_PADDING = 64  # at most, in units of the text's characters
+
+
+class NamedColumns(np.ndarray):
+    """A matrix with column names, which estimators store and check like those of a DataFrame."""
+
+    columns: tuple[str, ...] | None  # None after an operation that changed the number of columns
+
+    @classmethod
+    def of(cls, rows: np.ndarray, columns: tuple[str, ...]) -> NamedColumns:
+        """Return a view of a matrix with column names."""
+        named = rows.view(cls)
+        named.columns = columns
+        return named
+
+    def __array_finalize__(self, source: Any) -> None:
+        columns = getattr(source, "columns", None)
+        fits = columns is not None and self.shape[1:] == (len(columns),)
+        self.columns = columns if fits else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +46,8 @@ class FileRows:
         In messages.
     matrix : RowSource, ndarray or csr_array
         The rows: opened, if they can be read in blocks; a column of strings, if they are texts.
+        All columns as strings, as `read_cells` reads them; a first one without name has the name
+        "".
     ids : ndarray of str or None
         One per row.
     took : str
@@ -39,11 +58,6 @@ class FileRows:
         How many values of a text are missing, and where the first is.
     source : TextTable or None
         Of a text, which tells lines.
-    cells : mapping of str to ndarray of str, shape (n_rows,)
-        The columns as texts in place of a matrix, as `read_cells` reads them, by name; a first
-        column without one has the name "".
-    lines : ndarray of int or None
-        Lines of the rows of cells in a text, from 1.
     are_lines : bool
         Whether the rows are the lines of a text that is no table.
     """
@@ -54,13 +68,11 @@ class FileRows:
     took: str = ""
     id_name: str = "id"
     missing: str | None = None
-    source: TextTable | None = None
-    cells: Mapping[str, np.ndarray] = field(default_factory=dict)
-    lines: np.ndarray | None = None
+    source: Any = None
     are_lines: bool = False
 
     def __len__(self) -> int:
-        return len(next(iter(self.cells.values()))) if self.cells else self.matrix.shape[0]
+        return self.matrix.shape[0]
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -69,23 +81,14 @@ class FileRows:
 
     def place_of(self, row: int) -> str:
         """A row, by its line if it has one."""
-        if self.lines is not None:
-            return f"line {self.lines[row]}"
+        if self.are_lines:
+            return f"line {row + 1}"
         return row_in_words(row) if self.source is None else f"line {self.source.line_of(row)}"
 
     def row_in_words(self, row: int) -> str:
         """A row, by its place and its id."""
         place = self.place_of(row)
         return place if self.ids is None else f"{place} ({self.ids[row]})"
-
-    def chosen(self, reading: ReadOptions) -> FileRows:
-        """The cells that `reading` wants."""
-        wanted = reading.columns or tuple(self.cells)
-        for one in (*wanted, *reading.drop):
-            if one not in self.cells and one != reading.id:
-                raise no_column(self.file, one, self.cells)
-        kept = [one for one in self.cells if one in wanted and one not in reading.drop]
-        return replace(self, cells={name: self.cells[name] for name in kept})
 
     def check_texts(self) -> None:
         """Raise if a text is empty."""
@@ -95,12 +98,6 @@ class FileRows:
                     f"{self.file}: expected a text in {self.place_of(row)}, it is empty; leave "
                     "out the object in all files, or write a word"
                 )
-
-    def take(self, rows: np.ndarray) -> FileRows:
-        """Some of the rows of cells, in this order."""
-        cells = {name: column[rows] for name, column in self.cells.items()}
-        ids, lines = (None if own is None else own[rows] for own in (self.ids, self.lines))
-        return replace(self, cells=cells, ids=ids, lines=lines)
 
     def check_ids(self) -> None:
         """Raise unless ids name every row, each by another one."""
@@ -142,6 +139,27 @@ class FileRows:
         return replace(self, matrix=matrix, ids=as_strings(list(self.columns)), source=None)
 
 
+def places_of_columns(
+    file: str,
+    reading: ReadOptions,
+    names: Sequence[str] | None,
+    width: int,
+    left: Collection[int | None],
+) -> list[int]:
+    """The columns to read, which `reading` names or numbers from 1, less those that are `left`."""
+    known = {name: place for place, name in enumerate(names or ())}
+
+    def place_of(name: str) -> int:
+        place = known.get(name, column_place(name, None, width))
+        if place is None:
+            raise no_column(file, name, names)
+        return place
+
+    left = {*left, *map(place_of, reading.drop)}
+    wanted = list(map(place_of, reading.columns)) or range(width)
+    return sorted(place for place in wanted if place not in left)
+
+
 def no_column(
     file: str, name: str | None, columns: Iterable[str] | None, remedy: str = ""
 ) -> SourceError:
@@ -173,3 +191,19 @@ def _as_id(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None or value != value else str(value).strip()
+
+
+def as_strings(texts: list[str]) -> np.ndarray:
+    """Texts as an array of strings, which pads each to the longest with zero bytes."""
+    if "\0" in "".join(texts):
+        zero = next(text for text in texts if "\0" in text)
+        raise ValueError(
+            f"got {zero!r} with a zero byte, which arrays of strings lose at the end; remove it"
+        )
+    longest, n_characters = max(map(len, texts), default=0), sum(map(len, texts))
+    if 4 * len(texts) * longest > max(_PADDED_BYTES, _PADDING * n_characters):
+        raise ValueError(
+            f"{len(texts):,} texts padded to the longest, of {longest:,} characters, would take "
+            f"{4 * len(texts) * longest:,} bytes; shorten it"
+        )
+    return np.array(texts, dtype=str)

@@ -18,8 +18,6 @@ from mvcca.blocks.sources._file import FileSource
 from mvcca.blocks.sources._hdf5 import Hdf5Dataset
 from mvcca.blocks.sources._row_source import RowSource
 
-__all__ = ["open_mat"]
-
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _USER_BLOCK = 512  # bytes that MATLAB writes before the signature
 _INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
@@ -57,9 +55,9 @@ class MatlabMatrix(FileSource):
         self._matrix: Any = self._loaded()  # not pickled
         self.is_sparse = issparse(self._matrix)
         self.describe(self._matrix.shape, self._matrix.dtype)
-        parts = ("data", "indices", "indptr") if self.is_sparse else ("data",)
-        held = sum(getattr(self._matrix, part).nbytes for part in parts)
-        self._row_bytes = held // max(1, len(self))
+        if self.is_sparse:
+            parts = self._matrix.data, self._matrix.indices, self._matrix.indptr
+            self.row_bytes = sum(part.nbytes for part in parts) // max(1, len(self))
 
     def _loaded(self) -> Any:
         from scipy.io import loadmat, whosmat
@@ -80,11 +78,6 @@ class MatlabMatrix(FileSource):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_matrix": None}
-
-    @property
-    def row_bytes(self) -> int:
-        """Average memory of a row once read, in bytes."""
-        return self._row_bytes
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
         if self._matrix is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -17,16 +18,6 @@ from scipy.sparse import csr_array
 from scipy.sparse import vstack as sparse_vstack
 
 from mvcca.machine.printable import in_one_line
-
-__all__ = [
-    "Positions",
-    "RowSource",
-    "Selection",
-    "SourceError",
-    "as_index",
-    "as_positions",
-    "composed",
-]
 
 # Reading unwanted rows between wanted ones costs less than another call, up to about this gap.
 _GAP_BYTES = 64 * 2**10
@@ -179,9 +170,7 @@ class RowSource(ABC):
         parts = [block[ascending[a:b] - first] for block, (first, _), (a, b) in blocks]
         if not parts:
             return self.read(0, 0)
-        inverse = np.empty_like(order)
-        inverse[order] = np.arange(len(order))
-        return csr_array(sparse_vstack(parts, format="csr"))[inverse]
+        return csr_array(sparse_vstack(parts, format="csr"))[np.argsort(order)]
 
     def deferred(self) -> tuple[Any, Callable[[Any, int], Any]] | None:
         """The Dask array behind this source, and a function that converts its computed chunks.
@@ -202,7 +191,7 @@ class RowSource(ABC):
         identity = (type(self).__name__, *self.identity(), self.shape, self.dtype.str)
         return sha256(repr(identity).encode()).hexdigest()
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         """Average memory of a row once read, in bytes."""
         return self.dtype.itemsize * self.shape[1]
@@ -244,7 +233,7 @@ class Selection(RowSource):
         self.is_sparse = source.is_sparse
         self.boundaries = _mapped_boundaries(source.boundaries, rows)
         self.starts = _mapped_boundaries(source.starts, rows)
-        self.columns = source.columns
+        self.columns, self.row_bytes = source.columns, source.row_bytes
         self.describe((len(rows), source.shape[1]), dtype or source.dtype)
 
     def __getitem__(self, rows: Any) -> RowSource:
@@ -253,10 +242,6 @@ class Selection(RowSource):
         if isinstance(positions, range) and positions == range(len(self.source)):
             return self.source
         return Selection(self.source, positions)
-
-    @property
-    def row_bytes(self) -> int:
-        return self.source.row_bytes
 
     def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
         for start, stop in ranges:

@@ -25,8 +25,6 @@ from mvcca.blocks.sources._file import library
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._word_vectors import holds_word_vectors
 
-__all__ = ["Text", "content_of", "is_packed", "open_text", "text_of"]
-
 _PACKED: dict[bytes, Callable[[str], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,

@@ -8,8 +8,9 @@ names the file.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,30 +18,30 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca.blocks.sources._annotated import ids_of_h5ad
-from mvcca.blocks.sources._arrow_rows import cells_in_arrow, table_in_arrow
-from mvcca.blocks.sources._binary import read_npy
+from mvcca.blocks.sources._arrow import ArrowTable, HuggingFaceRows, cells_in_arrow, table_in_arrow
+from mvcca.blocks.sources._dask import from_dask
 from mvcca.blocks.sources._dialect import ReadOptions
-from mvcca.blocks.sources._file import reason_of, stamp
-from mvcca.blocks.sources._file_rows import FileRows, as_ids
-from mvcca.blocks.sources._npz import kind_of_sparse, names_of_members, read_npz
-from mvcca.blocks.sources._open import OPEN
+from mvcca.blocks.sources._file import errors_named, stamp
+from mvcca.blocks.sources._file_rows import FileRows, NamedColumns, as_ids
+from mvcca.blocks.sources._hdf5 import (
+    Hdf5Dataset,
+    from_dataset,
+    from_sparse_dataset,
+    ids_of_h5ad,
+    open_h5ad,
+)
+from mvcca.blocks.sources._matlab import open_mat
+from mvcca.blocks.sources._numpy import SparseNpz, from_memmap, open_npy, open_npz, read_npy
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import content_of
-from mvcca.blocks.sources._text_rows import folder_of_texts, table_in_text
-
-__all__ = [
-    "open_matrix",
-    "path_and_key",
-    "read_cells",
-    "read_table",
-    "read_whole",
-]
+from mvcca.blocks.sources._text import folder_of_texts, table_in_text
+from mvcca.blocks.sources._word_vectors import WordVectors
+from mvcca.blocks.sources._zarr import ZarrArray, from_zarr
 
 _ARROW = (".parquet", ".arrow")
 _TEXT = ("text", ".xlsx")
 _KEYED = (".npz", ".h5", ".hdf5", ".h5ad", ".zarr", ".mat", ".parquet", ".arrow")
-_ID_NAMES = ("ids", "id", "index")  # of an array of ids beside a matrix
+_IDS = {".h5ad": "index", ".word2vec": "word"}  # by what name rows have ids by default
 
 
 def read_table(
@@ -165,21 +166,14 @@ def _matrix_and_ids(
     """A matrix of a file of arrays, and an array of ids beside it."""
     if reading.columns or reading.drop:
         raise SourceError(f"{file}: a {kind} file has no columns to choose or to leave out by name")
-    name, found = _name_of_ids(kind, path, reading.id), None
-    if kind == ".npz" and not (name is None and key is None and _is_csr(path)):
-        found = None if name is None else read_npz(Path(path), name)
-        matrix = read_npz(Path(path), key, name)
+    if kind == ".npz":
+        matrix, found, name = open_npz(path, key, reading.id)
     else:
-        matrix = _opened(kind, path, key)
+        matrix, name = _opened(kind, path, key), reading.id or _IDS.get(kind)
         if kind == ".h5ad":
             found = ids_of_h5ad(path, reading.id)
-        elif name is not None and not hasattr(matrix, "beside"):
-            raise SourceError(
-                f"{file}: it has no ids {name!r} of its rows; a .npz file may have, as "
-                "np.savez('rows.npz', rows=X, ids=names) writes it"
-            )
-        elif name is not None:
-            found = matrix.beside(name)
+        else:
+            found = None if name is None else matrix.beside(name)
     ids = None if found is None else as_ids(found, matrix=matrix)
     what = "a matrix of word vectors" if kind == ".word2vec" else "a matrix"
     took = f"{file}: read as {what}: {_size(matrix)}"
@@ -190,19 +184,10 @@ def _matrix_and_ids(
 def _opened(kind: str, path: str, key: str | None) -> Any:
     """The source of a matrix that can be read in blocks."""
     if kind not in (".npy", ".npz", ".word2vec"):
-        return OPEN[kind](path, key)
+        return _OPEN[kind](path, key)
     if key is not None:
         raise SourceError(f"{path}: a {kind} file holds one matrix; it has no {key!r}.")
-    return OPEN[kind](path)
-
-
-def _name_of_ids(kind: str, path: str, given: str | None) -> str | None:
-    """The array of ids beside a matrix: the named one, else one that has such a name."""
-    if kind in (".h5ad", ".word2vec"):
-        return given or ("index" if kind == ".h5ad" else "word")
-    names = names_of_members(path) if kind == ".npz" else []
-    known = [one for one in (given, *_ID_NAMES) if one in names]
-    return known[0] if known and len(names) > 1 else given
+    return _OPEN[kind](path)
 
 
 def _size(matrix: Any) -> str:
@@ -210,13 +195,6 @@ def _size(matrix: Any) -> str:
     kind = "sparse " if issparse(matrix) or getattr(matrix, "is_sparse", False) else ""
     width = f"{rest[0]:,} columns of " if rest else ""
     return f"{rows:,} rows, {width}{kind}{matrix.dtype}"
-
-
-def _is_csr(path: str) -> bool:
-    """Whether a file was written by `scipy.sparse.save_npz` in CSR format."""
-    with suppress(Exception):  # whichever reader comes next says what is wrong
-        return kind_of_sparse(path) == "csr"
-    return False
 
 
 # ---- cells and arrays ----------------------------------------------------------------------------
@@ -235,13 +213,14 @@ def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
     with _reading(path):
         kind = content_of(str(path))
         if kind in _ARROW:
-            return cells_in_arrow(file, str(path), reading).chosen(reading)
+            return cells_in_arrow(file, str(path), reading)
         if kind not in _TEXT:
             table = read_whole(file)
             columns = np.asarray(table.matrix).reshape(len(table), -1).T
-            named = {f"{path.stem} {j}": as_ids(column) for j, column in enumerate(columns)}
-            return replace(table, matrix=None, cells=named)
-        return table_in_text(file, reading, as_cells=True).chosen(reading)
+            cells = np.column_stack(list(map(as_ids, columns)))
+            names = tuple(f"{path.stem} {j}" for j in range(len(columns)))
+            return replace(table, matrix=NamedColumns.of(cells, names))
+        return table_in_text(file, reading, as_cells=True)
 
 
 def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> FileRows:
@@ -272,13 +251,83 @@ def path_and_key(name: str) -> tuple[Path, str | None]:
     return Path(name), None
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Convert all errors of reading a file to a `SourceError` that names the file."""
+def _reading(path: Path) -> AbstractContextManager[None]:
+    """Errors of reading a file name it."""
     stamp(str(path))  # a FIFO would be waited for
-    try:
-        yield
-    except (SourceError, ImportError, MemoryError, Warning):
-        raise
-    except Exception as error:  # readers raise exceptions of any type for damaged files
-        raise SourceError(f"{path}: cannot be read: {reason_of(error)}") from error
+    return errors_named(lambda: str(path), "cannot be read")
+
+
+# ---- what opens each format, and objects of other libraries --------------------------------------
+
+
+# The source of the matrix in a file, by its path and, unless it is the only one, its key.
+_OPEN: dict[str, Callable[..., RowSource]] = {
+    ".npy": open_npy,
+    ".npz": SparseNpz,
+    ".h5": Hdf5Dataset,
+    ".hdf5": Hdf5Dataset,
+    ".h5ad": open_h5ad,
+    ".zarr": ZarrArray,
+    ".mat": open_mat,
+    ".word2vec": WordVectors,
+}
+
+
+def as_source(block: Any) -> RowSource | None:
+    """Return the source of a matrix that is not in memory.
+
+    Parameters
+    ----------
+    block : object
+        `numpy.memmap` or part of one, `h5py.Dataset`, a sparse matrix of backed AnnData,
+        `zarr.Array`, `dask.array.Array`, `pyarrow.Table`, `datasets.Dataset`, `RowSource`, or any
+        matrix in memory.
+
+    Returns
+    -------
+    RowSource or None
+        None for a matrix in memory. Files are opened again by path where they are read, so that
+        only the path is sent to another process.
+
+    Raises
+    ------
+    SourceError
+        If it cannot be opened again (a file open for writing, a Zarr store that is not a folder, a
+        Dask array with unknown chunk sizes), or is not a matrix of real numbers.
+
+    Warns
+    -----
+    UserWarning
+        If the graph of a Dask array carries more than 100 MB of data.
+    """
+    if isinstance(block, RowSource):
+        return block
+    opened = _opener(block)
+    return None if opened is None else opened(block)
+
+
+def is_source(block: Any) -> bool:
+    """Whether a matrix is of a type that `as_source` opens."""
+    return isinstance(block, RowSource) or _opener(block) is not None
+
+
+def _opener(block: Any) -> Callable[[Any], RowSource | None] | None:
+    if isinstance(block, np.memmap):
+        return from_memmap
+    for library, kind, source in _FOREIGN:
+        module = sys.modules.get(library)  # objects exist only after the import
+        known = getattr(module, kind, None)  # a module of the user's may have the library's name
+        if known is not None and isinstance(block, known):
+            return source
+    return None
+
+
+_FOREIGN: tuple[tuple[str, str, Callable[[Any], RowSource]], ...] = (
+    ("h5py", "Dataset", from_dataset),
+    ("anndata.abc", "CSRDataset", from_sparse_dataset),
+    ("anndata.abc", "CSCDataset", from_sparse_dataset),
+    ("zarr", "Array", from_zarr),
+    ("dask.array", "Array", from_dask),
+    ("pyarrow", "Table", ArrowTable),
+    ("datasets", "Dataset", HuggingFaceRows),
+)

@@ -11,8 +11,6 @@ import numpy as np
 from mvcca.blocks.sources._file import FileSource
 from mvcca.blocks.sources._row_source import SourceError
 
-__all__ = ["WordVectors", "holds_word_vectors"]
-
 _HEADER = re.compile(rb"(\d{1,12}) (\d{1,7})[ \r]*\n")
 _LONGEST_WORD = 10_000
 _BYTES = 4  # of a number

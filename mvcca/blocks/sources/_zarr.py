@@ -14,8 +14,6 @@ from mvcca.blocks.sources._chunked import ChunkedArray, Place, Stored
 from mvcca.blocks.sources._file import library, stamp
 from mvcca.blocks.sources._row_source import SourceError
 
-__all__ = ["ZarrArray", "from_zarr"]
-
 _METADATA = ("zarr.json", ".zarray")  # of format 3 and format 2
 _CHUNK = re.compile(r"(?:c[./])?(\d+)[./](\d+)")  # file name of a chunk: its place in the grid
 _ABSENT = 2**64 - 1  # offset in the index of a shard
@@ -30,11 +28,9 @@ class ZarrArray(ChunkedArray):
         for path in _files_in(self.path):
             stamp(path)  # a FIFO among them would be waited for
         node = zarr.open(self.path, mode="r")
-        if isinstance(node, zarr.Array):
-            yield {None: node}
-        else:
-            members = node.members(max_depth=None)
-            yield {name: item for name, item in members if isinstance(item, zarr.Array)}
+        is_array = isinstance(node, zarr.Array)
+        members = [(None, node)] if is_array else node.members(max_depth=None)
+        yield {name: item for name, item in members if isinstance(item, zarr.Array)}
 
     @contextmanager
     def _array(self) -> Iterator[Any]:

@@ -173,11 +173,11 @@ def read_ids(
     """
     table = read_cells(file, replace(reading or ReadOptions(), n_rows=n_rows))
     say(table.took)
-    if len(table.cells) != 1:
-        raise SourceError(f"{file}: expected one column, got {len(table.cells)}")
+    if (width := table.matrix.shape[1]) != 1:
+        raise SourceError(f"{file}: expected one column, got {width}")
     if n_rows not in (None, len(table)):
         raise SourceError(f"{file}: expected {n_rows:,} rows, got {len(table):,}")
-    return next(iter(table.cells.values()))
+    return np.asarray(table.matrix)[:, 0]
 
 
 def read_row_numbers(

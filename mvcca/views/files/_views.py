@@ -15,7 +15,6 @@ from mvcca.blocks import Block, SourceError, as_block
 from mvcca.blocks.checks import FILL_IN, are_positions, column_labels, few, not_finite
 from mvcca.blocks.sources import (
     FileRows,
-    NamedColumns,
     ReadOptions,
     is_missing,
     is_number,
@@ -90,73 +89,58 @@ def open_tables(
         elif block.holds_numbers():
             if table.source is not None:
                 _warn_of_ids(table)
-            _check_block(name, table.file, block, ids=table.ids, holes=holes)
+            _check_block(name, table, block, holes=holes)
     how = next((one.match_ids for one in known.values() if one.match_ids), "")
     return with_agreeing_ids(tables, how) if how else tables
 
 
 def _check_block(
-    name: str,
-    file: str,
-    block: Block,
-    start: int = 0,
-    *,
-    ids: Sequence[str] | np.ndarray | None = None,
-    holes: bool = False,
+    name: str, table: FileRows, block: Block, start: int = 0, *, holes: bool = False
 ) -> None:
     """Raise SourceError unless a block is a matrix, and if it is in memory, of finite numbers.
 
-    Rows of the file are numbered from `start`; `ids` are those of the rows. NaN is
-    allowed with `holes`. Numbers that are not in memory are checked as they are read.
+    It holds the rows of the table from `start` on. NaN is allowed with `holes`. Numbers that are
+    not in memory are checked as they are read.
     """
+    view = f"{table.file}: view {name!r}"
     if len(block.shape) != 2:
         raise SourceError(
-            f"{file}: view {name!r} must be a matrix with one row per object, got an array of "
-            f"shape {block.shape}"
+            f"{view} must be a matrix with one row per object, got an array of shape {block.shape}"
         )
     if block.dtype.kind in "US":
         raise SourceError(
-            f"{file}: view {name!r} must contain numbers, got text; if a column names the rows, "
-            "give id='COLUMN'; save texts in a .txt file, one per line"
+            f"{view} must contain numbers, got text; if a column names the rows, give id='COLUMN'; "
+            "save texts in a .txt file, one per line"
         )
     if not min(block.shape):
-        raise SourceError(f"{file}: view {name!r} is empty: its shape is {block.shape}")
+        raise SourceError(f"{view} is empty: its shape is {block.shape}")
     if block.is_lazy or block.is_finite():
         return
     matrix = block.matrix
     if not block.is_sparse and not (np.isinf(matrix) if holes else ~np.isfinite(matrix)).any():
         return  # only their sum is infinite, or there are holes
+    rows = slice(start, start + block.shape[0])
     found = not_finite(
         matrix,
-        numbers=range(start, start + block.shape[0]),
-        ids=ids,
+        numbers=range(rows.start, rows.stop),
+        ids=None if table.ids is None else table.ids[rows],
         columns=column_labels(matrix),
         allows_nan=holes,
     )
-    raise SourceError(f"{file}: view {name!r} {found}")
-
-
-def _check_numbers(name: str, file: str, block: Block, ids: np.ndarray | None = None) -> None:
-    """Read rows that are not in memory once, and raise SourceError unless all are finite."""
-    start = 0
-    for part in block.row_blocks() if block.is_lazy else ():
-        own = None if ids is None else ids[start : start + part.shape[0]]
-        _check_block(name, file, part, start, ids=own)
-        start += part.shape[0]
+    raise SourceError(f"{view} {found}")
 
 
 def _confounds(file: str, reading: ReadOptions) -> FileRows:
     """A table of numbers, else its cells as they are written."""
     cells = read_cells(file, reading)
-    first, *others = cells.cells
-    ids = cells.cells[first]
+    first, *others = cells.columns or ()
+    ids = np.asarray(cells.matrix[:, 0])
     name_rows = others and len(np.unique(ids)) == len(ids) and not all(map(is_number, ids))
     if reading.id is None and (name_rows or (others and first == "")):
         return _confounds(file, replace(reading, id=first or "index"))
-    if all(is_number(one) or is_missing(one) for own in cells.cells.values() for one in own):
+    if all(is_number(one) or is_missing(one) for own in np.asarray(cells.matrix) for one in own):
         return read_table(file, reading)
-    matrix = np.column_stack(list(cells.cells.values()))
-    return replace(cells, matrix=NamedColumns.of(matrix, tuple(cells.cells)), cells={})
+    return cells
 
 
 def with_agreeing_ids(tables: Mapping[str, FileRows], match_ids: str) -> dict[str, FileRows]:
@@ -267,8 +251,11 @@ def read_views(
     tables = open_tables(files, reading, holes=holes, say=say, confounds=confounds)
     if check_finite:
         for name, table in tables.items():
-            _check_numbers(name, table.file, as_block(table.matrix), table.ids)
-    own = (reading.get("labels") if isinstance(reading, Mapping) else reading) or ReadOptions()
+            start, block = 0, as_block(table.matrix)
+            for part in block.row_blocks() if block.is_lazy else ():
+                _check_block(name, table, part, start)
+                start += part.shape[0]
+    own = _reading_of(reading, "labels")
     if isinstance(labels, Mapping):
         y = {
             name: labels_and_ids(labels[name], own, table.matrix.shape[0], say)[0]
@@ -356,18 +343,13 @@ def common_rows(
     SourceError
         If no id is in all files.
     """
-    ids = _ids_of(tables)
-    first, *others = ids.values()
-    common = first[np.all([np.isin(first, other) for other in others], axis=0)] if others else first
-    if not len(common):
+    views = paired(tables)
+    views = views[views.seen.all(axis=1)]
+    if not len(views):
         raise SourceError(_nothing_shared(tables, "all"))
-    if not others:
-        return {name: table.matrix for name, table in tables.items()}, first
     _warn_of_unmatched(tables, counted=counted or (), joint=True)
-    return {
-        name: as_block(table.matrix).take(places_of(ids[name], common)).matrix
-        for name, table in tables.items()
-    }, common
+    assert views.ids is not None
+    return dict(views.items()), views.ids
 
 
 def places_of(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -386,13 +368,14 @@ def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: 
     """
     cells = read_cells(file, reading)
     if cells.ids is None:
-        has = f"its columns are {few(cells.cells)}"
+        has = f"its columns are {few(cells.columns or ())}"
         raise SourceError(f"{file}: there is no column {reading.id!r}; {has}")
     cells.check_ids()
-    if not cells.cells:
+    if not cells.columns:
         raise SourceError(f"{file}: expected columns beside {reading.id!r}")
     asked, missing = np.asarray(wanted).astype(str), f"objects have no {what}"
-    return cells.take(rows_of_ids(cells, asked, "the views", missing, reading.match_ids))
+    rows = rows_of_ids(cells, asked, "the views", missing, reading.match_ids)
+    return replace(cells, matrix=cells.matrix[rows], ids=cells.ids[rows], source=None)
 
 
 def rows_of_ids(
@@ -423,11 +406,9 @@ def _labels_of_ids(file: str, reading: ReadOptions, wanted: np.ndarray, say: Say
     """Labels of objects, from a table of ids and classes or numbers."""
     cells = values_of_ids(file, reading, wanted.tolist(), "label")
     say(cells.took)
-    columns = list(cells.cells.values())
+    columns = np.asarray(cells.matrix)
     try:
-        if len(columns) == 1:
-            return Labels.of(columns[0])
-        return Labels.of(np.column_stack([column.astype(float) for column in columns]))
+        return Labels.of(columns[:, 0] if columns.shape[1] == 1 else columns.astype(float))
     except ValueError as error:
         raise SourceError(f"{file}: {error}") from error
 
