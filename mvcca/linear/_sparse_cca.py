@@ -14,11 +14,11 @@ import numpy as np
 from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
 from mvcca.linear.block_estimator import BlockEstimator, Posed, centred_rows
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import Trials, searched
+from mvcca.model_selection import Trials, search_folds, searched
 from mvcca.model_selection.feature_counts import Part, choose_counts, over_folds
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.model_selection.goals import Value
-from mvcca.model_selection.search import Setting, search_folds
+from mvcca.model_selection.search import Setting
 from mvcca.model_selection.spaces import SEARCHED
 from mvcca.problem import Estimate, Rows
 from mvcca.problem.ascent import NothingShared, Solution
