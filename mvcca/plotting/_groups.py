@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mvcca.blocks.checks import check_same_rows
 from mvcca.plotting._drawing import draw_points, point_key
 from mvcca.plotting.style import COLORS, FAINT, color, literal, marker
 from mvcca.views import Labels, Views
@@ -38,6 +39,8 @@ def groups_of(
         return None
     if is_per_view(views, labels):
         labels = LabelsByView.of(views, labels, per_view=True).per_object(views)
+    labels = Labels.of(labels)
+    check_same_rows("groups", labels.ids, "the views", views.ids)
     names = group_names(labels)
     check_groups(names, len(views))
     return names if objects is None else [names[i] for i in objects]
