@@ -216,7 +216,8 @@ def _correlated(
         source = name if variates is None else variates
         of_block, of_scores = _shared_rows(views, name, source)
         if of_block.sum() < 2:
-            raise ValueError(f"Views {name!r} and {source!r} have fewer than two common objects.")
+            pair = f"Views {name!r} and {source!r} have" if source != name else f"View {name!r} has"
+            raise ValueError(f"{pair} fewer than two{' common' * (source != name)} objects.")
         rows = block if of_block.all() else block.take(np.flatnonzero(of_block))
         found[name] = _column_correlations(rows, to_array(scores[source], float)[of_scores])
     return found
