@@ -13,7 +13,7 @@ import pytest
 import mvcca
 from mvcca import CCA, Views
 from mvcca.blocks import RowSource, SourceError, read_table
-from mvcca.blocks.sources import ReadOptions
+from mvcca.blocks.sources import ReadOptions, read_cells
 from mvcca.cli import main
 from mvcca.views.files import read_views
 
@@ -383,3 +383,23 @@ def test_tables_of_subjects_may_be_parquet(capsys, rows):
     one, other = (json.loads(text) for text in (capsys.readouterr().out, out))
     assert one.pop("read")[0].replace("csv", "parquet")[:43] == other.pop("read")[0][:43]
     assert one == other
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_cells_are_chosen_by_name_or_by_number(ending):
+    rows = {"sample": ["s1", "s2"], "site": ["a", "b"], "kind": ["p", "q"]}
+    if ending == "csv":
+        lines = ["sample,site,kind", *map(",".join, zip(*rows.values(), strict=True))]
+        Path("y.csv").write_text("\n".join(lines))
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(rows), "y.parquet")
+    for columns in (("kind",), ("3",)):
+        reading = ReadOptions(id="sample", header=True, columns=columns)
+        cells = read_cells(f"y.{ending}", reading)
+        assert (cells.columns, cells.matrix.tolist()) == (("kind",), [["p"], ["q"]])
+        assert cells.ids.tolist() == ["s1", "s2"]
+    with pytest.raises(
+        SourceError, match="no column '4'; its columns are 'sample', 'site', 'kind'"
+    ):
+        read_cells(f"y.{ending}", ReadOptions(header=True, columns=("4",)))

@@ -93,10 +93,11 @@ class TextTable(FileSource):
             lines, mark, own = self._records(chunk)
             block = self._numbers(chunk, lines, mark)
             starts.append((n_rows, *chunk[:2]))
-            rows, columns = np.isnan(block).nonzero()
-            if len(rows) and first is None:
-                first = n_rows + int(rows[0]), int(columns[0])
-            holes, n_rows = holes + len(rows), n_rows + len(block)
+            missing = np.flatnonzero(np.isnan(block))
+            if len(missing) and first is None:
+                row, column = divmod(int(missing[0]), block.shape[1])
+                first = n_rows + row, column
+            holes, n_rows = holes + len(missing), n_rows + len(block)
             ids.append(as_strings(own))
             kept = [*kept, block] if n_rows * block.shape[1] * 8 <= _KEPT_BYTES else []
         if not n_rows:
