@@ -10,7 +10,7 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 463,
+    "classes": 446,
     "class names with several meanings": 0,
     "names that rooms export": 260,
     "fields of Problem": 7,
@@ -19,8 +19,8 @@ BOUNDS = {
     "modules that call a singular value or eigenvalue decomposition": 14,
     "modules that choose among settings": 1,
     "modules that make folds": 3,
-    "constructor parameters of classes with fit": 593,
-    "parameters of public callables": 3192,
+    "constructor parameters of classes with fit": 584,
+    "parameters of public callables": 3183,
     "classes with their own HTML": 1,
     "classes with their own to_frame": 1,
     "import circles": 0,
