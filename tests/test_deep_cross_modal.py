@@ -20,7 +20,6 @@ from mvcca import CCA, load, save  # noqa: E402
 from mvcca.deep import (  # noqa: E402
     CCAL,
     CCL,
-    DCCA,
     DSDCCA,
     CrossCorrAE,
     DeepSM,
@@ -81,11 +80,10 @@ def test_the_loss_of_ccal_is_that_of_its_layer():
 def test_parameters_of_the_ranking_loss_reach_it():
     views = planted()[0]
     CCAL(
-        2, margin=0.3, symmetric=False, reduction="sum", reg=0.2, memory=0.7,
-        callbacks=[Noted()], **NETS,
+        2, margin=0.3, symmetric=False, reg=0.2, memory=0.7, callbacks=[Noted()], **NETS,
     start="random").fit(views)  # fmt: skip
     loss = Noted.seen[0]
-    assert (loss.margin, loss.symmetric, loss.reduction) == (0.3, False, "sum")
+    assert (loss.margin, loss.symmetric) == (0.3, False)
     assert (loss.layer.reg, loss.layer.memory) == ((0.2, 0.2), 0.7)
 
 
@@ -170,19 +168,6 @@ def test_the_full_correspondence_autoencoder_has_its_usual_weight():
     model, usual = CrossCorrAE(3, **options), CrossCorrAE(3, correspondence=0.8, **options)
     for name, scores in model.fit(views).transform(views).items():
         np.testing.assert_array_equal(scores, usual.fit(views).transform(views)[name])
-
-
-def test_the_final_ridge_is_a_parameter_of_its_own():
-    views = planted()[0]
-    for method, options in ((DCCA, {}), (DSDCCA, {"warm_up": 1, "scaling_layer_sizes": (3,)})):
-        options |= {"start": "random"} if method is DCCA else {}
-        model = method(2, reg=1e-3, final_reg=0.5, **options, **NETS).fit(views)
-        same = method(2, reg=1e-3, **options, **NETS).fit(views)
-        np.testing.assert_array_equal(model.history_["loss"], same.history_["loss"])
-        inner = {n: F.astype(float) for n, F in model.project(views, "encode").items()}
-        expected = CCA(2, reg=0.5).fit(inner).canonical_correlations_
-        np.testing.assert_allclose(model.canonical_correlations_, expected, atol=1e-6)
-        assert (model.canonical_correlations_ < same.canonical_correlations_).all()
 
 
 # ---- labelled losses by hand ---------------------------------------------------------------------

@@ -82,7 +82,7 @@ def test_the_projection_of_the_layer_is_the_one_it_stored():
 def test_ccal_is_the_ranking_loss_with_the_same_ending(ending, projection):
     options = {"monitor": "valid_mrr", "optimizer": "adam", "weight_decay": 0.0}
     options["learning_rate"] = 1e-3
-    loss = {"margin": 0.5, "symmetric": False, "reduction": "mean", "memory": 0.0}
+    loss = {"margin": 0.5, "symmetric": False, "memory": 0.0}
     ccal = CCAL(3, projection=projection, **loss, **TRAINED | options, start="random").fit(TRAIN)
     model = fitted(ending, layered(reg=1e-3), **options)
     for name, scores in ccal.transform(TEST).items():

@@ -17,7 +17,7 @@ from deep_estimators import Interrupt  # noqa: E402
 from mvcca import config_context  # noqa: E402
 from mvcca.deep import CMDN, CorrAE, CrossCorrAE  # noqa: E402
 from mvcca.deep._bases.pretrained import StageRows, divergence_of, train_stage  # noqa: E402
-from mvcca.deep._networks.rbm import RBM, JointInference  # noqa: E402
+from mvcca.deep._networks.rbm import RBM  # noqa: E402
 from mvcca.deep._training.training import Training  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.samplers import Sample  # noqa: E402
@@ -166,14 +166,14 @@ def test_contrastive_divergence_points_up_the_likelihood_and_training_raises_it(
 def test_inference_of_missing_views_is_a_fixed_point_and_lowers_the_free_energy():
     joint = machine("bernoulli", n_visible=7)
     V, columns = rows("bernoulli", 6, 3), slice(2, 5)
-    H = JointInference(joint, columns, n_steps=500)(V)
+    H = joint.inferred(V, columns, n_steps=500)
     others = joint.mean(H)
     full = others.clone()
     full[:, columns] = V
     torch.testing.assert_close(joint(full), H)
     start = torch.sigmoid(joint.visible_bias).repeat(6, 1)
     start[:, columns] = V
-    once = JointInference(joint, columns, n_steps=0)(V)
+    once = joint.inferred(V, columns, n_steps=0)
     torch.testing.assert_close(once, joint(start))
     assert not torch.allclose(once, H)
 
@@ -187,7 +187,7 @@ def test_a_joint_machine_infers_the_other_view():
     model.view_names_ = ("a", "b")
     stage = model._stage(Training.of(model, seeds=[0, 1, 2, 3]))
     train_stage("joint", divergence_of(joint), StageRows(sample, None), stage)
-    H = JointInference(joint, slice(0, 3))(bits)
+    H = joint.inferred(bits, slice(0, 3))
     assert ((joint.mean(H)[:, 3:] > 0.5) == (bits < 0.5)).float().mean() > 0.95
 
 

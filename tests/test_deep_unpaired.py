@@ -68,7 +68,8 @@ def test_weights_of_unpaired_rows_are_repetitions():
 
 
 def batches_of(sampler, codes, seed=0):
-    views = Views.unpaired({name: np.zeros((len(y), 1)) for name, y in codes.items()})
+    rows = codes or dict.fromkeys("ab", "x")  # without labels there are rows all the same
+    views = Views.unpaired({name: np.zeros((len(y), 1)) for name, y in rows.items()})
     rng = np.random.default_rng(seed)
     return [list(sampler(Sample(views, codes), rng)) for _ in range(2)]
 

@@ -186,9 +186,18 @@ def _make_optimizer(parts: dict[str, Any]) -> type:
     return cls
 
 
+def _make_state(parts: dict[str, Any]) -> TrainingState:
+    """A state of training; in older files the decoders of `DCCAE` are the second loss of a sum."""
+    state = TrainingState(**parts)
+    for tensors in state.tree["modules"]:
+        for name in [name for name in tensors if name.startswith("losses.1.")]:
+            tensors[name.removeprefix("losses.1.")] = tensors.pop(name)
+    return state
+
+
 STORED: dict[str, Row] = {  # names in files: type, how it is taken apart and made again
     "Probe": (Probe, vars, lambda parts: Probe(**parts)),
-    "TrainingState": (TrainingState, vars, lambda parts: TrainingState(**parts)),
+    "TrainingState": (TrainingState, vars, _make_state),
     "Tensor": (
         Tensor,
         lambda tensor: {"array": tensor.detach().cpu().numpy()},

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from mvcca.persistence._trial import tried
 from mvcca.persistence._values import ClassOf, NotStorable
 
-_GONE = {"device"}  # parameters that estimators had in earlier versions
+# Parameters that estimators had in earlier versions.
+_GONE = {"device", "final_reg", "gate_reduction", "reduction", "sdl_reduction"}
 
 
 def stored_estimator(cls: type[BaseEstimator]) -> ClassOf:

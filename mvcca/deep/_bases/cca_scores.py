@@ -78,10 +78,7 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
         return super()._setting(name)
 
     def _ending(self) -> Ending:
-        return linear_cca(self.n_components, self._final_reg())
-
-    def _final_reg(self) -> float | Mapping[str, float]:
-        return self.reg
+        return linear_cca(self.n_components, self.reg)
 
     def _n_scores(self) -> int:
         if self._whitens_batches:

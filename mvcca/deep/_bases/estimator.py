@@ -332,10 +332,6 @@ class DeepEstimator(MultiViewEstimator):
         """How outputs of the networks become scores: by default as they are, ranked by cosine."""
         return as_trained()
 
-    def _final_reg(self) -> float | Mapping[str, float]:
-        """Ridge of the linear CCA that ends the fit, or measures total correlation."""
-        return 1e-4
-
     def _n_scores(self) -> int:
         """Width of the networks' outputs, if there is memory for their covariances."""
         width = self.n_components
@@ -359,7 +355,7 @@ class DeepEstimator(MultiViewEstimator):
 
     def _score_callback(self, column: str) -> ValidationScore:
         if column == "valid_total_correlation":
-            ending = linear_cca(self.n_components, self._final_reg())
+            ending = linear_cca(self.n_components, getattr(self, "reg", 1e-4))
             return ValidationScore("total_correlation", ending)
         if column == "valid_map" and self._labels is None:
             raise ValueError('monitor="valid_map" needs labels: pass y to fit.')

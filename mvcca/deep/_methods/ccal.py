@@ -25,7 +25,7 @@ class CCAL(StartedNetworks, CCAScores):
 
     .. math::
 
-        \min \; \sum_i \sum_{j≠i} \max\big(0, \;
+        \min \; \frac{1}{n(n-1)} \sum_i \sum_{j≠i} \max\big(0, \;
             m - \cos(x^*_i, y^*_i) + \cos(x^*_i, y^*_j)\big),
 
     plus the same with the views exchanged if `symmetric`, where x* and y* are the canonical
@@ -51,8 +51,6 @@ class CCAL(StartedNetworks, CCAScores):
         Margin m of the loss, in units of the cosine.
     symmetric : bool, default=True
         Rank both ways; otherwise rows of earlier views rank those of later ones.
-    reduction : {"mean", "sum"}, default="mean"
-        Mean over the mismatches of a batch, or sum. It decides how strong weight decay is.
     optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
         Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     learning_rate : float or mapping of str to float, default=5e-3
@@ -114,7 +112,6 @@ class CCAL(StartedNetworks, CCAScores):
     projection: str = parameter("refit", one_of("refit", "stored"))
     margin: float = parameter(0.7, POSITIVE)
     symmetric: bool = parameter(True, "boolean")
-    reduction: str = parameter("mean", one_of("mean", "sum"))
     optimizer: Any = "adam"
     learning_rate: float | Mapping[str, float] = 5e-3
     monitor: Any = "valid_mrr"
@@ -131,7 +128,6 @@ class CCAL(StartedNetworks, CCAScores):
             ranking_loss,
             margin=self.margin,
             symmetric=self.symmetric,
-            reduction=self.reduction,
             layer=layer,
         )
 

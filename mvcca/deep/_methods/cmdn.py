@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Generator, Tensor, nn
@@ -16,7 +16,7 @@ from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.pretrained import Pretrained, StageRows, divergence_of, train_stage
 from mvcca.deep._losses.batch import Batch, summed
 from mvcca.deep._methods.corr_ae import correspondence_loss
-from mvcca.deep._networks.rbm import RBM, JointInference
+from mvcca.deep._networks.rbm import RBM
 from mvcca.deep._training.host import check_memory
 from mvcca.deep._training.training import Training
 from mvcca.deep.encoders import Encoders
@@ -127,12 +127,12 @@ class CMDN(Pretrained):
                 RBM(n_features, lowest, likelihood[name], generator),
                 RBM(lowest, w, generator=generator),
             )
-            inference = JointInference(joint, slice(position * w, (position + 1) * w))
             networks[name] = nn.Sequential(
                 SeparateRepresentations(
                     _relu_layers((n_features, w, w // 2), generator),
                     nn.Sequential(*machines),
-                    inference,
+                    joint,
+                    slice(position * w, (position + 1) * w),
                 ),
                 Standardize(w // 2 + 2 * w),
                 RBM(w // 2 + 2 * w, w, "gaussian", generator),
@@ -198,7 +198,7 @@ class CMDN(Pretrained):
             title = f"machines of layer {depth + 1}"
             train_stage(title, divergence_of(machines), rows, stage)
             rows = rows.through(machines)
-        joint = next(iter(separate.values())).inference.machine
+        joint = next(iter(separate.values())).inference["machine"]
         train_stage("joint machine", divergence_of(joint), rows, stage)
 
     def _train_autoencoders(
@@ -230,17 +230,23 @@ class CMDN(Pretrained):
 
 
 class SeparateRepresentations(nn.Module):
-    """Representation of a view by itself, beside what it says of all views."""
+    """Representation of a view by itself, beside what it says of all views.
+
+    The joint machine has the units of the view in some of its columns.
+    """
 
     def __init__(
-        self, autoencoder: nn.Sequential, machines: nn.Sequential, inference: JointInference
+        self, autoencoder: nn.Sequential, machines: nn.Sequential, joint: RBM, columns: slice
     ) -> None:
         super().__init__()
-        self.autoencoder, self.machines, self.inference = autoencoder, machines, inference
+        self.autoencoder, self.machines, self.columns = autoencoder, machines, columns
+        self.inference = nn.ModuleDict({"machine": joint})  # as its tensors are named in files
 
     def forward(self, X: Tensor) -> Tensor:
         """Both representations, side by side."""
-        return torch.cat([self.autoencoder(X), self.inference(self.machines(X))], dim=1)
+        joint = cast("RBM", self.inference["machine"])
+        shared = joint.inferred(self.machines(X), self.columns)
+        return torch.cat([self.autoencoder(X), shared], dim=1)
 
 
 def _fixed(layers: nn.Sequential) -> Callable[[Tensor], Tensor]:

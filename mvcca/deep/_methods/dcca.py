@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from torch import Generator, Tensor, nn
 
-from mvcca.base.parameters import NOT_NEGATIVE, POSITIVE, one_of, parameter
+from mvcca.base.parameters import NOT_NEGATIVE, POSITIVE, parameter
 from mvcca.base.tuned_fits import setting_by_view
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.estimator import Widths
@@ -44,8 +44,6 @@ class DCCA(CCAScores, StartedNetworks):
 
     Parameters
     ----------
-    final_reg : float or mapping of str to float, optional
-        Ridge of the final linear CCA, in the same units; by default `reg`.
     reg : float or mapping of str to float, default=1e-4
         Ridge r_p in units of the mean variance v_p of the view's network outputs, in the loss and
         in the final linear CCA, so that rescaling the outputs changes neither. A published absolute
@@ -77,13 +75,9 @@ class DCCA(CCAScores, StartedNetworks):
     (True, True)
     """
 
-    final_reg: float | Mapping[str, float] | None = parameter(None, NOT_NEGATIVE, Mapping, None)
     learning_rate: float | str | Mapping[str, float] = "auto"
 
     _whitens_batches = True
-
-    def _final_reg(self) -> float | Mapping[str, float]:
-        return super()._final_reg() if self.final_reg is None else self.final_reg
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         return TraceNormLoss(reg_of_names(self.reg, encoders.names))
@@ -182,12 +176,10 @@ class L0CCA(DCCA):
     Parameters
     ----------
     gate_penalty : float or mapping of str to float, default=0.1
-        Weight λ of the penalty, for all views or by view.
+        Weight λ of the mean over the features, for all views or by view. [1]_ prints the sum; most
+        implementations take the mean.
     gate_sigma : float, default=0.5
         Standard deviation σ of the noise.
-    gate_reduction : {"mean", "sum"}, default="mean"
-        Whether the expected open gates are averaged over the features of a view, as in most
-        implementations, or summed, as printed in [1]_.
     monitor : str or callable, default="valid_loss"
         Quantity compared across epochs on the validation rows. "valid_correlation"
         prefers epochs before gates close.
@@ -217,7 +209,6 @@ class L0CCA(DCCA):
 
     gate_penalty: float | Mapping[str, float] = parameter(0.1, NOT_NEGATIVE, Mapping)
     gate_sigma: float = parameter(0.5, POSITIVE)
-    gate_reduction: str = parameter("mean", one_of("mean", "sum"))
     monitor: Any = "valid_loss"
 
     # Gates would not select features of a linear part.
@@ -238,7 +229,6 @@ class L0CCA(DCCA):
             correlation=super()._objective(encoders, widths, generator),
             gates={name: encoders[name][0] for name in encoders.names},
             weights=setting_by_view(self, "gate_penalty", encoders.names),
-            reduction=self.gate_reduction,
         )
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
@@ -256,12 +246,10 @@ def l0cca_loss(
     correlation: TraceNormLoss,
     gates: Mapping[str, StochasticGates],
     weights: Mapping[str, float],
-    reduction: str,
 ) -> dict[str, Tensor]:
-    """Negative sum of correlations, and the share or number of open gates with weights λ_p."""
+    """Negative sum of correlations, and the expected shares of open gates with weights λ_p."""
     terms = {"correlation": correlation(scores, batch)}
     penalties = [
-        weights[name] * expected_open_gates(own.means, own.sigma, reduction)
-        for name, own in gates.items()
+        weights[name] * expected_open_gates(own.means, own.sigma) for name, own in gates.items()
     ]
     return terms | {"gates": summed(penalties)}

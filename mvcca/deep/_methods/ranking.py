@@ -17,7 +17,6 @@ from mvcca.base.parameters import (
     NOT_NEGATIVE,
     POSITIVE,
     at_least,
-    one_of,
     parameter,
 )
 from mvcca.deep._bases.estimator import DeepEstimator, Widths
@@ -37,7 +36,7 @@ class LearnedRanking(StartedNetworks):
 
     .. math::
 
-        \min \; \sum_{p<q} \sum_i \sum_{j≠i} \max\big(0, \;
+        \min \; \sum_{p<q} \frac{1}{n(n-1)} \sum_i \sum_{j≠i} \max\big(0, \;
             m - \cos(f_{pi}, f_{qi}) + \cos(f_{pi}, f_{qj})\big),
 
     plus the same with the views exchanged. Each network ends in a linear layer of the normalized
@@ -53,8 +52,6 @@ class LearnedRanking(StartedNetworks):
         Margin m of the loss, in units of the cosine.
     symmetric : bool, default=True
         Rank both ways; otherwise rows of earlier views rank those of later ones.
-    reduction : {"mean", "sum"}, default="mean"
-        Mean over the mismatches of a batch, or sum. It decides how strong weight decay is.
     optimizer : {"rmsprop", "adam", "sgd"} or callable, default="adam"
         Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
     learning_rate : float, mapping of str to float or "auto", default="auto"
@@ -102,7 +99,6 @@ class LearnedRanking(StartedNetworks):
 
     margin: float = parameter(0.7, POSITIVE)
     symmetric: bool = parameter(True, "boolean")
-    reduction: str = parameter("mean", one_of("mean", "sum"))
     optimizer: Any = "adam"
     learning_rate: float | str | Mapping[str, float] = "auto"
     monitor: Any = "valid_mrr"
@@ -114,8 +110,7 @@ class LearnedRanking(StartedNetworks):
         return nn.Sequential(*network, linear(n_out, n_out, generator))
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        symmetric, reduction = self.symmetric, self.reduction
-        return partial(ranking_loss, margin=self.margin, symmetric=symmetric, reduction=reduction)
+        return partial(ranking_loss, margin=self.margin, symmetric=self.symmetric)
 
 
 class CLIP(StartedNetworks):

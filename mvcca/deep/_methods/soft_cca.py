@@ -44,8 +44,6 @@ class SoftCCA(CCAScores, StartedNetworks):
         the published λ.
     decay : float or mapping of str to float, default=0.95
         Decay α of the running covariances, for all views or by view.
-    sdl_reduction : {"sum", "mean"}, default="sum"
-        Whether off-diagonal terms are summed, which suits published λ of 1 to 20, or averaged.
     max_epochs : int or "auto", default=100
         Maximum number of passes over the rows. "auto" is 40 for fewer than 10,000 training rows and
         100 for more.
@@ -69,7 +67,6 @@ class SoftCCA(CCAScores, StartedNetworks):
     decorrelation: float | str = parameter("auto", NOT_NEGATIVE, one_of("auto"))
     max_epochs: int | str = 100
     decay: float | Mapping[str, float] = parameter(0.95, BELOW_1, Mapping)
-    sdl_reduction: str = parameter("sum", one_of("sum", "mean"))
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         common_width(widths)
@@ -79,7 +76,6 @@ class SoftCCA(CCAScores, StartedNetworks):
             soft_cca_loss,
             covariances=nn.ModuleList(covariances),
             weight=self._setting("decorrelation"),
-            reduction=self.sdl_reduction,
         )
 
 
@@ -88,7 +84,6 @@ def soft_cca_loss(
     _: Batch,
     covariances: nn.ModuleList,
     weight: float,
-    reduction: str,
 ) -> Tensor:
     """Distance of paired scores plus λ times the decorrelation of each view.
 
@@ -97,7 +92,7 @@ def soft_cca_loss(
     tensors = list(scores.values())
     distance = summed(squared_distance(F, G) for F, G in combinations(tensors, 2))
     correlation = summed(
-        off_diagonal(running(F), reduction) for running, F in zip(covariances, tensors, strict=True)
+        off_diagonal(running(F)) for running, F in zip(covariances, tensors, strict=True)
     )
     return distance + weight * correlation
 

@@ -87,6 +87,23 @@ class RBM(nn.Module):
                 self.length += (self._lengths(V) - self.length).sum() / self.n_rows
         return (self.free_energy(V) - self.free_energy(reconstructed)).mean()
 
+    def inferred(self, V: Tensor, columns: slice, n_steps: int = 10) -> Tensor:
+        """P(h = 1) of rows of some of the visible units, Bernoulli ones: (n_rows, n_hidden).
+
+        The other visible units are inferred by mean-field: they and the hidden units take their
+        expectations given each other, in turn.
+        """
+        own = linear(V, self.weight[:, columns], self.hidden_bias)
+        W, b = (
+            torch.cat([part[..., : columns.start], part[..., columns.stop :]], dim=-1)
+            for part in (self.weight, self.visible_bias)
+        )
+        others = torch.sigmoid(b).expand(len(V), -1)
+        for _ in range(n_steps):
+            H = torch.sigmoid(own + linear(others, W))
+            others = torch.sigmoid(H @ W + b)
+        return torch.sigmoid(own + linear(others, W))
+
     def start(self, layer: nn.Linear, mirrors: Iterable[nn.Linear] = ()) -> None:
         """Set a layer of a network to the hidden units, and layers of decoders to the visible ones.
 
@@ -106,39 +123,3 @@ class RBM(nn.Module):
         """The s of each row: (n_rows, 1)."""
         ones = V.new_ones(len(V), 1)
         return V.sum(dim=1, keepdim=True) if self.visible == "replicated_softmax" else ones
-
-
-class JointInference(nn.Module):
-    """Hidden units of a machine of several views, given the visible units of one of them.
-
-    Those of the other views are inferred by mean-field: they and the hidden units take their
-    expectations given each other, in turn.
-
-    Parameters
-    ----------
-    machine : RBM
-        Machine with Bernoulli units of all views, side by side.
-    columns : slice
-        Units of the view.
-    n_steps : int, default=10
-        Number of turns.
-    """
-
-    def __init__(self, machine: RBM, columns: slice, n_steps: int = 10) -> None:
-        super().__init__()
-        self.machine, self.columns, self.n_steps = machine, columns, n_steps
-
-    def forward(self, V: Tensor) -> Tensor:
-        """P(h = 1) given rows of one view and what they say of the others: (n_rows, n_hidden)."""
-        own = linear(V, self.machine.weight[:, self.columns], self.machine.hidden_bias)
-        W, b = self._of_others(self.machine.weight), self._of_others(self.machine.visible_bias)
-        others = torch.sigmoid(b).expand(len(V), -1)
-        for _ in range(self.n_steps):
-            H = torch.sigmoid(own + linear(others, W))
-            others = torch.sigmoid(H @ W + b)
-        return torch.sigmoid(own + linear(others, W))
-
-    def _of_others(self, parameters: Tensor) -> Tensor:
-        """Parameters of the units of the other views."""
-        before, after = parameters[..., : self.columns.start], parameters[..., self.columns.stop :]
-        return torch.cat([before, after], dim=-1)
