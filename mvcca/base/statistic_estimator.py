@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from mvcca.base.estimator import LinearEstimator, all_or_nothing
+from mvcca.base.estimator import MultiViewEstimator, all_or_nothing
 from mvcca.base.inputs import open_fit, paired_objects
 from mvcca.base.label_checks import check_shared_labels
 from mvcca.base.standardizing import note_units, open_units
@@ -32,6 +32,7 @@ from mvcca.problem import (
     SHRINKAGES,
     Estimate,
     KnownRank,
+    Maps,
     Problem,
     Reading,
     Reg,
@@ -48,7 +49,7 @@ from mvcca.statistics import OF_HOLES, Moments, PairMoments
 from mvcca.views import Views
 
 
-class StatisticEstimator(LinearEstimator):
+class StatisticEstimator(MultiViewEstimator):
     """Base of the methods that learn from a statistic of the rows, with `fit` and `partial_fit`.
 
     A method defines two things: `statistic_of`, which sums up rows in a value that adds, and
@@ -56,6 +57,7 @@ class StatisticEstimator(LinearEstimator):
     """
 
     n_components: Any = None
+    maps_: Maps
     reg: Reg = 0.0
     center: bool = True
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
