@@ -265,6 +265,35 @@ def test_the_chosen_ranking_travels_with_the_best_model(tmp_path):
     assert load(tmp_path / "search.mvcca").score(PAIR) == pytest.approx(search.score(PAIR))
 
 
+def test_training_rows_of_two_lone_matrices_correct_for_hubs_too():
+    grid = {"reg": [0.1, 1.0], "ranking": ["cosine+csls", "cosine"]}
+    found, expected = (FoldSearchCV(CCA(4), grid, cv=FOLDS, scoring=MRR) for _ in range(2))
+    found.fit(A, B)
+    expected.fit(Views({"X": A, "y": B}))
+    for fold in range(3):
+        name = f"split{fold}_test_score"
+        assert_allclose(found.cv_results_[name], expected.cv_results_[name], rtol=1e-12)
+
+
+def test_a_second_view_that_is_a_vector_is_searched_as_its_column():
+    grid = {"n_components": [1, 2], "ranking": ["cosine+csls", "cosine"]}
+    found, expected = (
+        FoldSearchCV(PLS(algorithm="regression"), grid, cv=FOLDS, scoring=MRR).fit(A, y)
+        for y in (pd.Series(B[:, 0]), B[:, :1])
+    )
+    assert_array_equal(
+        found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"]
+    )
+
+
+def test_a_refit_standardizes_the_views_that_a_fit_does():
+    unlike = Views({"a": A * np.geomspace(1, 1e4, A.shape[1]), "b": B})
+    for best, reg in enumerate([0.0, 0.1]):
+        search = FoldSearchCV(CCA(), {"reg": [0.0, 0.1]}, cv=FOLDS, refit=lambda _, best=best: best)
+        model = search.fit(unlike).best_estimator_
+        assert model.scale_ == CCA(reg=reg).fit(unlike).scale_ == {"a": reg > 0, "b": False}
+
+
 # ---- one pass ------------------------------------------------------------------------------------
 
 

@@ -10,17 +10,17 @@ import pytest
 
 # No figure that the redesign is to lower may rise; a change that lowers one lowers its bound here.
 BOUNDS = {
-    "classes": 463,
+    "classes": 462,
     "class names with several meanings": 0,
-    "names that rooms export": 260,
+    "names that rooms export": 259,
     "fields of Problem": 7,
     "fields of Rows": 7,
-    "methods of the three bases of estimators": 24,
+    "methods of the bases of estimators": 24,
     "modules that call a singular value or eigenvalue decomposition": 13,
     "modules that choose among settings": 1,
     "modules that make folds": 3,
     "constructor parameters of classes with fit": 593,
-    "parameters of public callables": 3015,
+    "parameters of public callables": 3004,
     "classes with their own HTML": 1,
     "classes with their own to_frame": 1,
     "import circles": 0,

@@ -10,21 +10,20 @@ from mvcca.base.requirements import Requirements
 from mvcca.machine.on_access import on_access
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
-    from mvcca.base.estimator import LinearEstimator, MultiViewEstimator, all_or_nothing
+    from mvcca.base.estimator import MultiViewEstimator, all_or_nothing
     from mvcca.base.ranked_by_correlation import RankedByCorrelation
     from mvcca.base.statistic_estimator import StatisticEstimator
 else:  # what projects rows does without scikit-learn
     __getattr__ = on_access(
         __name__,
         {
-            "estimator": ("LinearEstimator", "MultiViewEstimator", "all_or_nothing"),
+            "estimator": ("MultiViewEstimator", "all_or_nothing"),
             "ranked_by_correlation": ("RankedByCorrelation",),
             "statistic_estimator": ("StatisticEstimator",),
         },
     )
 
 __all__ = [
-    "LinearEstimator",
     "MultiViewEstimator",
     "RankedByCorrelation",
     "Requirements",

@@ -7,6 +7,7 @@ of the input. The statistic of each method and its problem are defined in `mvcca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, get_args
@@ -62,6 +63,17 @@ class MultiViewEstimator(
     and labels.
     """
 
+    # Of parameters that several methods have.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "reg": [Interval(Real, 0, None, closed="left"), StrOptions({"auto", "oas", "cv"}), Mapping],
+        "reg_unit": [StrOptions({"relative", "absolute"})],
+        "scale": ["boolean", StrOptions({"auto", "cv"}), Mapping],
+        "center": ["boolean"],
+        "cv_goal": [StrOptions(set(get_args(Goal))), None],
+        "power": [Interval(Real, 0, None, closed="left")],
+    }
+
     # What "auto" stands for where folds choose nothing; beside a parameter that is "cv", they
     # choose it, too, so that a fit searches what `mvcca.compare` does.
     automatic: ClassVar[Mapping[str, Any]] = {}
@@ -72,6 +84,7 @@ class MultiViewEstimator(
     cv_goal: Goal | None = None  # of parameters that are "cv"
     scale: Any = False  # which views are standardized
     reg_unit: str = "relative"
+    n_components: Any  # a number; None for all that the data support; for some methods "cv"
     ranking_: str  # chosen by folds
     cv_results_: dict[str, Any]
     _y_is_vector: bool | None = None  # whether the second of two lone matrices was a vector
@@ -168,6 +181,13 @@ class MultiViewEstimator(
         """What the method learns from: checked views, which it may refuse or rescale."""
         return views
 
+    def _keep(self, maps: Maps) -> None:
+        """Set the fitted attributes."""
+        self.__dict__.update(maps.attributes())
+        if self.power:
+            # Refused here, not at the first scores.
+            replace(maps, power=self.power).factors(np.dtype(np.float64))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -179,28 +199,3 @@ class MultiViewEstimator(
             preserves_dtype=["float64", "float32"]
         )
         return tags
-
-
-class LinearEstimator(MultiViewEstimator):
-    """Base of the estimators with one affine map per view: their fitted attributes."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "reg": [Interval(Real, 0, None, closed="left"), StrOptions({"auto", "oas", "cv"}), Mapping],
-        "reg_unit": [StrOptions({"relative", "absolute"})],
-        "scale": ["boolean", StrOptions({"auto", "cv"}), Mapping],
-        "center": ["boolean"],
-        "cv_goal": [StrOptions(set(get_args(Goal))), None],
-        "power": [Interval(Real, 0, None, closed="left")],
-    }
-
-    n_components: Any  # a number; None for all that the data support; for some methods "cv"
-    weights_: dict[str, np.ndarray]
-    means_: dict[str, np.ndarray]
-    maps_: Maps
-
-    def _keep(self, maps: Maps) -> None:
-        """Set the fitted attributes."""
-        self.__dict__.update(maps.attributes())
-        if self.power:
-            self.maps_.factors(np.dtype(np.float64))  # refused here, not at the first scores

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from mvcca.base.estimator import LinearEstimator, all_or_nothing
+from mvcca.base.estimator import MultiViewEstimator, all_or_nothing
 from mvcca.base.inputs import open_fit, paired_objects
 from mvcca.base.label_checks import check_shared_labels
 from mvcca.base.standardizing import note_units, open_units
@@ -30,6 +30,7 @@ from mvcca.model_selection.questions import keep_questions
 from mvcca.model_selection.spaces import RIDGES, SEARCHED
 from mvcca.model_selection.tuning import tune, tune_by_products
 from mvcca.problem import Estimate, Problem, Reading, Rows, climb
+from mvcca.problem.maps import Maps
 from mvcca.problem.precision import KnownRank, suits_float32
 from mvcca.problem.ridge import Reg, reg_of_names
 from mvcca.problem.route import by_products, bytes_of_matrices
@@ -38,7 +39,7 @@ from mvcca.statistics import OF_HOLES, Moments, PairMoments
 from mvcca.views import Views
 
 
-class StatisticEstimator(LinearEstimator):
+class StatisticEstimator(MultiViewEstimator):
     """Base of the methods that learn from a statistic of the rows, with `fit` and `partial_fit`.
 
     A method defines two things: `statistic_of`, which sums up rows in a value that adds, and
@@ -46,6 +47,7 @@ class StatisticEstimator(LinearEstimator):
     """
 
     n_components: Any = None
+    maps_: Maps
     reg: Reg = 0.0
     center: bool = True
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves

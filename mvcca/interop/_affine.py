@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base import LinearEstimator
+from mvcca.base import MultiViewEstimator
 from mvcca.compose import PerView
 from mvcca.interop.migration.result import Migration
 from mvcca.interop.row_maps import CentredMap
@@ -120,7 +120,7 @@ def _is_affine(estimator: Any) -> bool:
     if getattr(estimator, "confounds", None) is not None:  # whose rows take part
         return False
     own = type(estimator)
-    return issubclass(own, LinearEstimator) and own._projection is LinearEstimator._projection
+    return issubclass(own, MultiViewEstimator) and own._projection is MultiViewEstimator._projection
 
 
 def _after_step(step: Any, view: str, then: CentredMap) -> CentredMap:

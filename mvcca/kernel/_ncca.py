@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, diags_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from mvcca.base import LinearEstimator, MultiViewEstimator, Requirements, all_or_nothing
+from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated
 from mvcca.base.standardizing import STANDARDIZED, column_factors
 from mvcca.base.tuned_fits import fit_searched, setting_by_view
@@ -148,7 +148,7 @@ class NCCA(MultiViewEstimator):
     requires = Requirements(views=(2, 2), dense=True, host=True)
     automatic: ClassVar[Mapping[str, Any]] = {"n_neighbors": 20, "bandwidth": 0.5, **STANDARDIZED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": LinearEstimator._parameter_constraints["n_components"],
+        "n_components": MultiViewEstimator._parameter_constraints["n_components"],
         "n_neighbors": [
             Interval(Integral, 1, None, closed="left"),
             Mapping,
@@ -159,12 +159,12 @@ class NCCA(MultiViewEstimator):
             Mapping,
             StrOptions({SEARCHED, AUTOMATIC}),
         ],
-        "scale": LinearEstimator._parameter_constraints["scale"],
+        "scale": MultiViewEstimator._parameter_constraints["scale"],
         "reducer": [HasMethods(["fit", "transform"]), Mapping, None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
-        "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
+        "cv_goal": MultiViewEstimator._parameter_constraints["cv_goal"],
     }
 
     weights_: dict[str, np.ndarray]

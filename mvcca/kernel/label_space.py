@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.base import LinearEstimator, MultiViewEstimator, Requirements, all_or_nothing
+from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated
 from mvcca.base.label_checks import check_labels
 from mvcca.base.tuned_fits import fit_searched, setting_by_view
@@ -94,7 +94,7 @@ class LabelSpaceEstimator(MultiViewEstimator):
         "kernel": [StrOptions({"rbf", "linear", SEARCHED, AUTOMATIC}), Mapping],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
-        "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
+        "cv_goal": MultiViewEstimator._parameter_constraints["cv_goal"],
     }
 
     reg: float | str | Mapping[str, float]

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.base import LinearEstimator, Requirements, all_or_nothing
+from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated
 from mvcca.base.label_checks import check_labels
 from mvcca.base.standardizing import STANDARDIZED, with_units
@@ -36,7 +36,7 @@ _DENSE_BYTES = 64 * 2**20  # of label vectors
 _N_DRAWS = 20  # attempts to draw a negative, before a triplet is dropped
 
 
-class CMOLRS(LinearEstimator):
+class CMOLRS(MultiViewEstimator):
     r"""Cross-modal online low-rank similarity.
 
     Learns a bilinear similarity of low rank between rows of two views,
@@ -149,19 +149,19 @@ class CMOLRS(LinearEstimator):
     automatic: ClassVar[Mapping[str, Any]] = {"learning_rate": 3.0, **STANDARDIZED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [
-            *LinearEstimator._parameter_constraints["n_components"],
+            *MultiViewEstimator._parameter_constraints["n_components"],
             StrOptions({SEARCHED}),
         ],
         "learning_rate": [
             Interval(Real, 0, None, closed="neither"),
             StrOptions({SEARCHED, AUTOMATIC}),
         ],
-        "scale": LinearEstimator._parameter_constraints["scale"],
+        "scale": MultiViewEstimator._parameter_constraints["scale"],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_triplets": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
-        "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
+        "cv_goal": MultiViewEstimator._parameter_constraints["cv_goal"],
     }
 
     def __init__(

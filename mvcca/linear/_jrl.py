@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.base import LinearEstimator, Requirements, all_or_nothing
+from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.inputs import open_repeated, open_views
 from mvcca.base.label_checks import check_labels
 from mvcca.base.projection import projected
@@ -32,7 +32,7 @@ from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
 
-class JRL(LinearEstimator):
+class JRL(MultiViewEstimator):
     r"""Joint representation learning with sparse and semi-supervised regularisation.
 
     Use it to find items with the same label, for up to some ten thousand rows.
@@ -154,11 +154,13 @@ class JRL(LinearEstimator):
             Interval(Integral, 1, None, closed="left"),
             StrOptions({SEARCHED, AUTOMATIC}),
         ],
-        "scale": LinearEstimator._parameter_constraints["scale"],
+        "scale": MultiViewEstimator._parameter_constraints["scale"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
+        "cv_goal": MultiViewEstimator._parameter_constraints["cv_goal"],
     }
+
+    maps_: Maps
 
     def __init__(
         self,

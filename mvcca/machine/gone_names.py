@@ -9,6 +9,7 @@ import sys
 from opcode import opmap
 
 INSTEAD = {
+    "mvcca.base.LinearEstimator": "base.MultiViewEstimator",
     "mvcca.base.forget": "base.inputs.forget",
     "mvcca.blocks.Identified": "blocks.sources.FileRows",
     "mvcca.blocks.cells_of_text": "blocks.sources.read_cells",

@@ -95,4 +95,4 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
         moments = Moments.of(validation.views.replace(blocks))
         maps, expected = self.maps_, expected_moments(self.weights_, moments.by_pair())
         if maps is not None and expected is not None:
-            self.__dict__.update(replace(maps, expected=expected).attributes())
+            self._keep(replace(maps, expected=expected))

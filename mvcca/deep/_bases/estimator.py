@@ -590,7 +590,7 @@ class DeepEstimator(MultiViewEstimator):
         if ending.maps is None or moments is None:
             self.n_components_ = common_width(widths)
         else:
-            self.__dict__.update(ending.maps(trainer.objective, views, moments).attributes())
+            self._keep(ending.maps(trainer.objective, views, moments))
         self._statistic = TrainingState.of(trainer, self._decisive_params())
         self.best_epoch_ = trainer.best_epoch
         self.history_ = history_of(trainer)
