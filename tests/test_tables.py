@@ -88,6 +88,22 @@ def parquet(table):
     return file.getvalue()
 
 
+def arrow_stream():
+    pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'mvcca[files]'")
+    file, table = io.BytesIO(), pyarrow.table({"v": X.tolist()})
+    with pyarrow.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+    return file.getvalue()
+
+
+def zipped(contents):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
 def with_index():
     pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'mvcca[files]'")
     file = io.BytesIO()
@@ -309,6 +325,15 @@ BAD = {  # name, content, options of reading, message
                    "columns 3 and 5 have the same name, 'g1'; rename one"),
     "id twice": ("a.csv", PLAIN.replace("S007", "S003"), {"id": "sample"},
                  "id 'S003' is in line 5 and in line 9; keep one of them"),
+    "id twice unnamed": ("a.csv", PLAIN.replace("S007", "S003"), {},
+                         "correct it, or give drop='sample', or id=1 if it names the rows"),
+    "web page": ("a.csv", "<!DOCTYPE html>\n<html><body>404</body></html>\n", {},
+                 "it is a web page; download the file itself"),
+    "document": ("a.csv", b"%PDF-1.7\n1 0 obj\n", {}, "it is a PDF document; save its table"),
+    "old workbook": ("a.xlsx", b"\xd0\xcf\x11\xe0" + bytes(512), {}, "it is an old workbook"),
+    "archive": ("a.zip", lambda: zipped({"a.csv": PLAIN, "b.csv": PLAIN}), {},
+                "it is an archive of 'a.csv', 'b.csv'; unpack it"),
+    "stream": ("a.arrow", lambda: arrow_stream(), {}, "it is an Arrow stream"),
     "no column": ("a.csv", "a,b\n1.5,2\n2,3\n", {"id": "sample"},
                   "there is no column 'sample'; its columns are 'a', 'b'. Give id='COLUMN'"),
     "byte": ("a.csv", PLAIN.encode() + b"S\xb5,1,2,3,4\n", {},
@@ -364,6 +389,29 @@ def test_every_command_refuses_it_in_one_line(case, command, capsys):
     assert len(said) == 1
     assert said[0].startswith(f"mvcca: error: {name}")
     assert "=" not in said[0] or "NAME=COLUMN" in said[0] or "=no" in said[0], said
+
+
+def test_columns_are_named_by_words_or_numbers_as_messages_say():
+    rows = PLAIN.splitlines()
+    lines = [rows[0] + ",sex", *(f"{row},{'fm'[i % 2]}" for i, row in enumerate(rows[1:]))]
+    Path("sex.csv").write_text(words(lines))
+    for options in ({"drop": "sex"}, {"drop": D + 2}, {"drop": ["sex"]}, {"columns": range(2, 6)}):
+        for own in ({}, {"id": "sample"}, {"id": 1}):
+            table = read_table("sex.csv", **options, **own)
+            np.testing.assert_array_equal(whole(table), X)
+            assert table.ids.tolist() == IDS
+    np.testing.assert_array_equal(whole(read_table("sex.csv", columns="g1")), X[:, 1:2])
+
+
+@pytest.mark.parametrize("names", [("id", "text", "v"), ("text", "v", "id")])
+def test_rows_of_a_vector_store_are_named_by_their_id(names):
+    columns = {"text": [f"text {i}" for i in range(N)], "id": list(range(N, 2 * N))}
+    columns["v"] = X.tolist()
+    content = parquet(lambda pa: pa.table({name: columns[name] for name in names}))
+    Path("store.parquet").write_bytes(content)
+    table = read_table("store.parquet")
+    assert table.ids.tolist() == [str(i) for i in columns["id"]]
+    assert "ids in column 'id'; left out: 'text'" in table.took
 
 
 TEXTS = {

@@ -341,18 +341,18 @@ def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
 
 
 def _column_of_ids(schema: Any, ids: str | None) -> str | None:
-    """The named column; else the index of pandas, or a first column of strings beside others."""
+    """The named column; else the index of pandas, the id of a vector store, or first strings."""
     if ids in schema.names:
         return ids
     names = features_of(schema)
     index = [name for name in index_columns(schema) if isinstance(name, str)]  # others are ranges
     if len(index) == 1:
         return index[0]
+    if "id" in names and any(hasattr(field.type, "value_field") for field in schema):
+        return "id"
     texts = [name for name in names if _is_text(schema, name)]
     if texts and len(names) > 1 and not index:
         return texts[0]
-    if "id" in names and any(hasattr(field.type, "value_field") for field in schema):
-        return "id"  # of a vector store
     if ids is not None:
         raise ValueError(
             f"there is no column {ids!r}; its columns are {few(schema.names)}. Give id='COLUMN'"

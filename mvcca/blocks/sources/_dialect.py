@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from typing import Any
 
 from mvcca.blocks.checks import few
 
@@ -37,12 +38,12 @@ class ReadOptions:
 
     Attributes
     ----------
-    id : str or None
+    id : str, int or None
         Column of ids: its name, its number from 1, or "index" for a first column without a name;
         or the array of ids beside a matrix.
-    columns : sequence of str
-        The columns to read; by default all others.
-    drop : sequence of str
+    columns : str, int or sequence of them
+        The columns to read, by name or number from 1; by default all others.
+    drop : str, int or sequence of them
         Columns to leave out.
     header : bool or None
         Whether the first line is a header.
@@ -77,6 +78,13 @@ class ReadOptions:
     n_rows: int | None = None
     transpose: bool | None = None
     match_ids: str = ""
+
+    def __post_init__(self) -> None:
+        given = vars(self)  # the class is frozen
+        given["id"] = None if self.id is None else str(self.id)
+        for several in ("columns", "drop"):
+            own: Any = given[several]
+            given[several] = tuple(map(str, [own] if isinstance(own, str | int) else own))
 
     @property
     def named(self) -> set[str]:

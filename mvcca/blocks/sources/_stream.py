@@ -40,6 +40,13 @@ _MAGIC = {
     b"MATLAB 7.3": ".mat",
     b"PK\x03\x04": ".npz",
 }
+_NO_DATA = {  # by its first bytes in lower case, what a file is in place of data, and what to do
+    b"\xd0\xcf\x11\xe0": "an old workbook; save it as .xlsx, or a sheet as .csv",
+    b"\xff\xff\xff\xff": "an Arrow stream, as Hugging Face stores data sets; write it as .parquet",
+    b"%pdf-": "a PDF document; save its table as .csv",
+    b"<!doctype html": "a web page; download the file itself",
+    b"<html": "a web page; download the file itself",
+}
 _MARKS = {  # byte-order marks, the longer ones first
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -116,12 +123,12 @@ def content_of(path: str) -> str:
     if holds_word_vectors(begin):
         return ".word2vec"
     found = _magic(_MAGIC, begin)
-    if found == ".npz" and is_workbook(path):
-        return ".xlsx"
+    if found == ".npz":
+        return _kind_of_archive(path)
     if found == ".h5":
         return suffix if suffix in (".h5ad", ".hdf5", ".mat") else _kind_of_hdf5(path)
-    if begin.startswith(b"\xd0\xcf\x11\xe0"):
-        raise SourceError(f"{path}: it is an old workbook; save it as .xlsx, or a sheet as .csv")
+    if what := _magic(_NO_DATA, begin.lower()):
+        raise SourceError(f"{path}: it is {what}")
     if found is not None:
         return found
     if suffix in _BINARY:
@@ -168,13 +175,20 @@ def _encoding_of(begin: bytes) -> str:
 
 def is_workbook(path: str) -> bool:
     with open(path, "rb") as file:
-        if file.read(4) != b"PK\x03\x04":
-            return False
+        return file.read(4) == b"PK\x03\x04" and _kind_of_archive(path) == ".xlsx"
+
+
+def _kind_of_archive(path: str) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
-            return "xl/workbook.xml" in archive.namelist()
-    except zipfile.BadZipFile:  # cut off: whichever reader comes next says so
-        return path.lower().endswith((".xlsx", ".xlsm"))
+            names = archive.namelist()
+    except zipfile.BadZipFile:  # cut off: its reader says so
+        return ".xlsx" if path.lower().endswith((".xlsx", ".xlsm")) else ".npz"
+    if "xl/workbook.xml" in names:
+        return ".xlsx"
+    if names and not any(name.endswith(".npy") for name in names):
+        raise SourceError(f"{path}: it is an archive of {few(names)}; unpack it")
+    return ".npz"
 
 
 def _sheet_as_csv(path: str, shown: str, name: str | None) -> BinaryIO:

@@ -225,7 +225,8 @@ class TextTable(FileSource):
                 own = "" if self._id_place is None else f" ({row[self._id_place].strip()})"
                 column = self._column(place)
                 where = f"in line {line}{own}, {column}"
-                raise SourceError(f"{self.shown}: {_said(row[place], where, column)}")
+                may_be_id = f", or id={place + 1} if it names the rows" * (not place and not own)
+                raise SourceError(f"{self.shown}: {_said(row[place], where, column)}{may_be_id}")
 
     def _column(self, place: int) -> str:
         names = self.dialect.names
