@@ -290,15 +290,13 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
                 raise no_column(file, one, names)
         rest = wanted or [name for name in names if name not in {*reading.drop, column}]
         lists = [name for name in rest if hasattr(schema.field(name).type, "value_field")]
-        unread = []
-        if len(lists) == 1 and len(rest) > 1:
-            unread, rest = [name for name in rest if name not in lists], lists
+        unread = [name for name in rest if lists and name not in lists]
         if len(lists) > 1:
             raise SourceError(
                 f"{file}: columns {few(lists)} hold lists; name the one you mean: "
                 f"columns={lists[0]!r}"
             )
-        if not rest:
+        if not (rest := lists or rest):
             raise SourceError(f"{file}: expected columns of numbers beside {column!r}")
         if len(rest) == 1 and _is_text(schema, rest[0]):
             texts = table.read(rest).column(rest[0]).to_pylist()

@@ -217,7 +217,7 @@ def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
         if kind not in _TEXT:
             table = read_whole(file)
             columns = np.asarray(table.matrix).reshape(len(table), -1).T
-            cells = np.column_stack(list(map(as_ids, columns)))
+            cells = np.array(list(map(as_ids, columns)), dtype=str).reshape(columns.shape).T
             names = tuple(f"{path.stem} {j}" for j in range(len(columns)))
             return replace(table, matrix=NamedColumns.of(cells, names))
         return table_in_text(file, reading, as_cells=True)

@@ -379,8 +379,9 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
         table = _texts(file, text)
         if not as_cells:
             return table
-        texts = np.char.strip(as_strings(table.matrix[:, 0].tolist()))
-        return replace(table, matrix=NamedColumns.of(texts[:, None], (stem,)))
+        texts = np.char.strip(as_strings(table.matrix[:, 0].tolist()))[:, None]
+        places = places_of_columns(file, reading, [stem], 1, [])
+        return replace(table, matrix=NamedColumns.of(texts[:, places], (stem,) * len(places)))
     names, width = dialect.names, dialect.width
     if names is not None:
         _reject_twice(file, names)
@@ -390,7 +391,8 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     if width > 1 and (n_first == 0 or is_header):
         raise SourceError(f"{file}: it has no rows under its header")
     place = None if as_cells and reading.id is None else _place_of_ids(file, dialect, reading)
-    places = places_of_columns(file, reading, names, width, [place])
+    known = names or tuple(f"{stem} {j}" for j in range(width))
+    places = places_of_columns(file, reading, known if as_cells else names, width, [place])
     if not (places or as_cells):
         raise SourceError(f"{file}: expected columns of numbers beside the ids")
     if len(places) > 1 and all(dialect.textual[one] for one in places) and not as_cells:
@@ -408,8 +410,8 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
     matrix = source.in_memory()
     if as_cells:
-        own = tuple(names[j] if names else f"{stem} {j}" for j in places)
-        matrix = NamedColumns.of(np.char.strip(source.cells()[:, places]), own)
+        cells = np.char.strip(source.cells()[:, places])
+        matrix = NamedColumns.of(cells, tuple(known[j] for j in places))
         what = f"{width - (place is not None):,} columns"
     elif is_text:
         matrix = source.cells()[:, places].astype(object)
@@ -466,10 +468,9 @@ def _reject_title(file: str, lines: list[str], dialect: Dialect, reading: ReadOp
 def _place_of_ids(file: str, dialect: Dialect, reading: ReadOptions) -> int | None:
     """The column of ids: the named one, else a first without name, or of distinct texts."""
     names, width = dialect.names, dialect.width
-    if reading.id is not None:
-        place = column_place(reading.id, names, width)
-        if place is not None:
-            return place
+    place = None if reading.id is None else column_place(reading.id, names, width)
+    if place is not None:
+        return place
     first = dialect.first_cells
     is_name = dialect.textual[0] or (width == 2 and dialect.textual[1])  # of a text
     is_distinct = is_name and len(set(first)) == len(first) and all(first)
