@@ -292,7 +292,7 @@ def test_off_diagonal_is_the_sum_or_mean_of_absolute_values():
 def test_soft_cca_loss_is_its_formula():
     F, G = (H.detach() for H in scores(n=25))
     running = torch.nn.ModuleList(layers.RunningCovariance(3).double() for _ in "ab")
-    value = soft_cca_loss({"a": F, "b": G}, batch(a=F, b=G), running, 2.0, "sum")
+    value = soft_cca_loss({"a": F, "b": G}, batch(a=F, b=G), running, 2.0)
     f, g = F.numpy(), G.numpy()
     expected = np.mean(np.sum((f - g) ** 2, axis=1)) / 2
     for H in (f, g):

@@ -263,7 +263,7 @@ class DeepEstimator(MultiViewEstimator):
         sample = self._open_sample(X, y, sample_weight, reset=first)
         self._begin_partial(first)
         training = Training.of(self, None if first else [0] * 4)  # resuming replaces what is drawn
-        training = replace(training, patience=None)
+        training = replace(training, patience=None)  # which needs validation rows
         callbacks = [c for c in self._callbacks(training, False) if not c.needs_validation]
         trainer = self._new_trainer(training, sample.views, callbacks, is_first=first)
         if first:

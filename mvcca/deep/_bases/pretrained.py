@@ -115,11 +115,7 @@ def divergence_of(machines: Mapping[str, RBM] | RBM) -> BoundLoss:
     return BoundLoss(_divergence, machines=parts)
 
 
-def _divergence(
-    scores: Mapping[str, Tensor],
-    _: Batch,
-    machines: RBM | Encoders,
-) -> Tensor:
+def _divergence(scores: Mapping[str, Tensor], _: Batch, machines: RBM | Encoders) -> Tensor:
     if isinstance(machines, RBM):
         return machines.contrastive_divergence(torch.cat(list(scores.values()), dim=1))
     of_views = {name: cast("RBM", machines[name]) for name in machines.names}

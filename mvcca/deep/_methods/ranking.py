@@ -12,13 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Generator, Tensor, nn
 
-from mvcca.base.parameters import (
-    BELOW_1,
-    NOT_NEGATIVE,
-    POSITIVE,
-    at_least,
-    parameter,
-)
+from mvcca.base.parameters import BELOW_1, NOT_NEGATIVE, POSITIVE, at_least, parameter
 from mvcca.deep._bases.estimator import DeepEstimator, Widths
 from mvcca.deep._bases.started import StartedNetworks
 from mvcca.deep._losses.batch import Batch, summed
@@ -187,11 +181,7 @@ class CLIP(StartedNetworks):
         return BoundLoss(clip_loss, log_scale=nn.Parameter(log_scale))
 
 
-def clip_loss(
-    scores: Mapping[str, Tensor],
-    _: Batch,
-    log_scale: Tensor,
-) -> Tensor:
+def clip_loss(scores: Mapping[str, Tensor], _: Batch, log_scale: Tensor) -> Tensor:
     """InfoNCE loss over all pairs of views, whose temperature is trained on a logarithmic scale."""
     temperature = log_scale.clamp(max=_LARGEST_LOG_SCALE).neg().exp()
     return summed(info_nce(F, G, temperature) for F, G in combinations(scores.values(), 2))

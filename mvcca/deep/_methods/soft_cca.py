@@ -80,10 +80,7 @@ class SoftCCA(CCAScores, StartedNetworks):
 
 
 def soft_cca_loss(
-    scores: Mapping[str, Tensor],
-    _: Batch,
-    covariances: nn.ModuleList,
-    weight: float,
+    scores: Mapping[str, Tensor], _: Batch, covariances: nn.ModuleList, weight: float
 ) -> Tensor:
     """Distance of paired scores plus λ times the decorrelation of each view.
 
