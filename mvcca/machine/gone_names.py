@@ -129,6 +129,8 @@ INSTEAD = {
     "mvcca.retrieval.InvertedSoftmax": "retrieval.CSLS",
     "mvcca.retrieval.MutualProximity": "retrieval.CSLS",
     "mvcca.retrieval.QBNorm": "retrieval.CSLS",
+    "mvcca.retrieval.joint_scores": "evaluate_retrieval(directions=)",
+    "mvcca.retrieval.recall_curve": "evaluate_retrieval",
     "mvcca.similarity.SharedSubsets": "similarity.LabelGram",
     "mvcca.similarity.similarities_within": "similarity.LabelKernel",
     "mvcca.similarity.similarity_function": "similarity.LabelKernel",

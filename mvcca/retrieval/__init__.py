@@ -11,8 +11,7 @@ declare rankings and evaluate directions between views.
 from typing import TYPE_CHECKING
 
 from mvcca.machine.on_access import on_access
-from mvcca.retrieval.collection import joint_scores
-from mvcca.retrieval.evaluate import evaluate_retrieval, recall_curve
+from mvcca.retrieval.evaluate import evaluate_retrieval
 from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.index import RetrievalIndex
 from mvcca.retrieval.matches import MatchCalibration, calibrate_matches
@@ -34,11 +33,9 @@ __all__ = [
     "by_pairs",
     "calibrate_matches",
     "evaluate_retrieval",
-    "joint_scores",
     "mutual_neighbors",
     "per_query",
     "ranks",
-    "recall_curve",
     "retrieval_vectors",
     "score_blocks",
     "top_k",
