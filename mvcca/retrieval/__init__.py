@@ -15,7 +15,6 @@ from mvcca.retrieval.evaluate import evaluate_retrieval
 from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.index import RetrievalIndex
 from mvcca.retrieval.matches import MatchCalibration, calibrate_matches
-from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.neighbors import mutual_neighbors, transfer_labels
 from mvcca.retrieval.projected_rows import per_query, ranks, score_blocks, top_k
 from mvcca.retrieval.relevance import by_labels, by_pairs
@@ -26,7 +25,6 @@ __all__ = [
     "CSLS",
     "Direction",
     "MatchCalibration",
-    "Measure",
     "RetrievalIndex",
     "RetrievalTable",
     "by_labels",
