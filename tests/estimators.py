@@ -465,7 +465,7 @@ def assert_same_model(
 def rows_to_compare(model: Any, rows: dict[str, Any]) -> dict[str, Any]:
     """Scores as the profile likelihood weights them, if the model has correlations."""
     scores = dict(model.transform(rows).items())
-    if model.power or not hasattr(model, "expected_correlations_"):
+    if getattr(model, "power", 0) or not hasattr(model, "expected_correlations_"):
         return scores
     return {name: profile_vectors(Z, model.expected_correlations_) for name, Z in scores.items()}
 

@@ -37,7 +37,8 @@ from mvcca.machine import devices as _devices
 from mvcca.problem import _on_device
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, top_k
 from mvcca.similarity import LabelGram
-from mvcca.statistics import LabelSums, Moments, _moments
+from mvcca.statistics import LabelSums, Moments
+from mvcca.statistics import moments as of_rows
 
 # ---- places where rows may be: where there is no GPU, one skipped test says so -------------------
 
@@ -584,13 +585,13 @@ def test_sums_on_a_device_stay_there_until_the_pass_ends_or_a_checkpoint_holds_t
     place, tmp_path, monkeypatch
 ):
     views, copied = moved(Views(blocks()), place), []
-    whole = _moments.DeviceMoments.to_host
+    whole = of_rows.DeviceMoments.to_host
 
     def spy(self):
         copied.append(self)
         return whole(self)
 
-    monkeypatch.setattr(_moments.DeviceMoments, "to_host", spy)
+    monkeypatch.setattr(of_rows.DeviceMoments, "to_host", spy)
     with config_context(block_rows=50):
         moments = Moments.of(views)
     assert len(copied) == 1
@@ -652,13 +653,13 @@ def test_rows_in_a_file_are_copied_to_a_named_device_block_by_block(which, devic
 def test_products_of_dense_rows_are_taken_on_the_named_device(device, monkeypatch):
     skip_without(device)
     seen = []
-    compute = _moments._scatter_on_device
+    compute = of_rows._scatter_on_device
 
     def spy(left, *others):
         seen.append(left[0].shape[0])
         return compute(left, *others)
 
-    monkeypatch.setattr(_moments, "_scatter_on_device", spy)
+    monkeypatch.setattr(of_rows, "_scatter_on_device", spy)
     with config_context(device=device, block_rows=100):
         CCA(2).fit(blocks())
     assert sum(seen) == N

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, Views, compare
-from mvcca.comparison import example_data
+from mvcca.comparison.cases import example_data
 from mvcca.datasets import load_digits_views
 from mvcca.inspection import study
 

@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning, DataDimensionalityWarning
 
 from mvcca import CCA, MVCCA, Views, config_context, open_matrix
 from mvcca.blocks import as_block
-from mvcca.problem import Rows, _dual, _lobpcg
-from mvcca.problem import _route as routing
+from mvcca.problem import Rows, _lobpcg, dual
+from mvcca.problem import route as routing
 from mvcca.problem.route import by_products
 from mvcca.problem.shrinkage import shrinkages
 from mvcca.statistics.passes import _checkpoint
@@ -392,7 +392,7 @@ def test_gram_matrices_alone_give_what_bases_of_the_rows_give(monkeypatch, reg, 
     found = []
 
     def in_dual(*args, **options):
-        found.append(_dual.in_dual(*args, **options))
+        found.append(dual.in_dual(*args, **options))
         return found[-1]
 
     monkeypatch.setattr(routing, "in_dual", in_dual)
@@ -417,7 +417,7 @@ def test_gram_matrices_without_enough_digits_are_left_to_bases_of_the_rows():
 
     def solved(*views, reg=0.1, **options):
         rows = Rows(Views(dict(zip("ab", views, strict=True))), reg={"a": reg, "b": reg})
-        return _dual.in_dual(replace(rows, n_components=2, **options))
+        return dual.in_dual(replace(rows, n_components=2, **options))
 
     assert solved(X, Y) is not None
     for own in (repeated, np.ones_like(X), X * 1e-160, X * 1e160):

@@ -38,7 +38,8 @@ from sklearn.pipeline import make_pipeline
 
 import mvcca
 from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, Labels, PerView, Views, retrieval_scorer
-from mvcca.comparison import Presentation, protocol
+from mvcca.comparison import protocol
+from mvcca.comparison.data import Presentation
 from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.comparison.verdict import CAPTION, answers, sentences, verbose_text
 from mvcca.comparison.wording import code, pretty

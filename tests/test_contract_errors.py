@@ -60,7 +60,6 @@ from mvcca import (
     retrieval_scorer,
 )
 from mvcca.cli import main
-from mvcca.retrieval import recall_curve
 
 # ---- bad matrices: one clear error that names the view -------------------------------------------
 
@@ -597,7 +596,6 @@ LABEL_DOORS: dict[str, Callable[[Any], Any]] = {
     "evaluate, map": lambda y: evaluate_retrieval(SPACE, y, measures="map"),
     "evaluate, ndcg": lambda y: evaluate_retrieval(SPACE, y, measures="ndcg@5"),
     "evaluate, ranks": lambda y: evaluate_retrieval(SPACE, y, measures="r@1"),
-    "recall_curve": lambda y: recall_curve(SPACE, y, k=5),
     "scorer": lambda y: retrieval_scorer("map", "image", "text")(MODEL, SPACE, y),
 }
 

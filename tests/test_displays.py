@@ -41,7 +41,7 @@ from mvcca.plotting import (  # noqa: E402
     SamplesDisplay,
 )
 from mvcca.plotting.style import COLORS, tidy_axes  # noqa: E402
-from mvcca.retrieval import recall_curve  # noqa: E402
+from mvcca.retrieval import evaluate_retrieval  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Few rows")  # Linnerud's are 20
 
@@ -283,11 +283,15 @@ def test_a_reader_who_zooms_in_keeps_the_limits_and_the_names_inside(n_names):
         assert text.get_visible() == (left <= x <= right and low <= y <= high)
 
 
+def curves_of(rows, **how):
+    return evaluate_retrieval(rows, measures="mr", **how).recall_curves()
+
+
 def of_projected_rows(case, scores, frames):
     """The display of a case, from scores and rows in place of an estimator."""
     options = {**case.options, **case.labels()}
     if case.display is RecallCurveDisplay:
-        return RecallCurveDisplay({"": recall_curve(scores)}).plot(**options)
+        return RecallCurveDisplay({"": curves_of(scores)}).plot()
     if case.display is CorrelationDisplay:
         return CorrelationDisplay({"training": component_correlations(scores, frames)}).plot()
     if case.display is AurocDisplay:
@@ -308,7 +312,7 @@ def of_projected_rows(case, scores, frames):
 def test_projected_rows_draw_the_same(case, model, frames):
     one = case.draw(model, frames)
     if case.display is RecallCurveDisplay:
-        curves = recall_curve(frames, similarity="cosine", estimator=model)
+        curves = curves_of(frames, similarity="cosine", estimator=model)
         one = RecallCurveDisplay({"": curves}).plot()
     other = of_projected_rows(case, model.transform(frames), frames)
     pairs = zip(*(artists(getattr(display, case.artist)) for display in (one, other)), strict=True)

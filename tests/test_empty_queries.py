@@ -26,7 +26,7 @@ from mvcca import (
     save,
 )
 from mvcca.cli import main
-from mvcca.retrieval import calibrate_matches, recall_curve, retrieval_vectors
+from mvcca.retrieval import calibrate_matches, retrieval_vectors
 
 WORDS = np.array(["red", "green", "blue", "small", "big", "dog", "cat", "bird", "runs", "sits"])
 RNG = np.random.default_rng(0)
@@ -195,7 +195,8 @@ def test_all_doors_agree_on_them(tmp_path, monkeypatch):
     )
     assert np.mean(ids[:, 0] == np.arange(50)) == figure
     assert retrieval_scorer("r@1", "text", "image")(model, held_out) == figure
-    curve = recall_curve(held_out, k=50, estimator=model)["text", "image"]
+    table = evaluate_retrieval(held_out, measures="mr", estimator=model)
+    curve = table.recall_curves(50)["text", "image"]
     assert curve[0] == figure
     assert curve[-1] == 48 / 50
     result = compare({"it": model}, views, cv=[(train, test)], measures="r@1")

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 from mvcca import Views, measures
-from mvcca.retrieval import evaluate_retrieval, joint_scores, recall_curve
+from mvcca.retrieval import evaluate_retrieval
 from mvcca.retrieval.evaluate import expected_at_random
 
 ALL_MEASURES = (
@@ -268,15 +268,6 @@ def test_joint_targets_are_the_objects_seen_in_all_their_views():
     assert (row.n_queries, row.n_paired, row.n_gallery) == (4, 2, 3)
 
 
-def test_joint_scores_are_of_the_objects_seen_in_all_views():
-    blocks = {"image": np.diag([2.0, 3.0]), "text": np.diag([5.0, 7.0])}
-    assert_array_equal(joint_scores(blocks, ["image", "text"]), np.diag([7.0, 10.0]))
-    assert_array_equal(joint_scores(blocks, ["image", "text"], normalize=True), np.diag([2.0, 2]))
-    partly = Views(blocks, np.array([[0, -1], [1, 0]]))
-    assert_array_equal(joint_scores(partly, ["image", "text"]), [[5, 3]])
-    assert_array_equal(joint_scores(partly, ["image"]), blocks["image"])
-
-
 def test_labels_per_object_may_be_sets_classes_or_sparse():
     scores, y = projected(names=("image", "text")), label_sets()
     expected = evaluate_retrieval(scores, y).mean()
@@ -317,10 +308,12 @@ def test_queries_without_relevant_items_can_be_skipped():
 
 def test_the_recall_curve_is_recall_at_every_cut_off():
     scores = projected()
-    curves = recall_curve(scores, k=10)
+    curves = evaluate_retrieval(scores, measures=["mrr", "mean_rank"]).recall_curves(10)
     table = evaluate_retrieval(scores, measures=[f"r@{k}" for k in range(1, 11)])
     for row in table:
         assert_allclose(curves[row.query, row.target], list(row.values.values()))
+    with pytest.raises(ValueError, match=r'pass measures="mr"'):
+        table.recall_curves()
 
 
 # ---- the table ----------------------------------------------------------------------------------

@@ -145,7 +145,6 @@ ARGUMENTS: Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "mutual_neighbors": ((A, B), {}),
     "per_query": ((A, B), {}),
     "ranks": ((A, B), {}),
-    "recall_curve": ((SCORES,), {}),
     "retrieval_vectors": ((MODEL, VIEWS), {}),
     "top_k": ((A[:8], B, 5), {}),
     "transfer_labels": ((A, Y.astype(str), A[:8]), {}),

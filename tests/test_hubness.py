@@ -43,7 +43,6 @@ from mvcca.retrieval import (
     by_labels,
     per_query,
     ranks,
-    recall_curve,
     retrieval_vectors,
     score_blocks,
     top_k,
@@ -245,8 +244,8 @@ def scores_of(n, seed):
 
 def test_evaluation_corrects_every_direction_with_its_own_bank():
     test, bank = scores_of(80, 0), scores_of(60, 1)
-    table = evaluate_retrieval(test, measures=["r@1", "mrr"], hubness="csls", bank=bank)
-    curves = recall_curve(test, k=3, hubness="csls", bank=bank)
+    table = evaluate_retrieval(test, measures=["r@1", "mrr", "mr"], hubness="csls", bank=bank)
+    curves = table.recall_curves(3)
     for query, target in (("image", "text"), ("text", "image")):
         by_hand = ranks(test[query], test[target], hubness="csls", bank=(bank[query], bank[target]))
         assert table[query, target]["mrr"] == pytest.approx(np.mean(1 / by_hand))

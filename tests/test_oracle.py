@@ -49,7 +49,7 @@ from mvcca import (
 )
 from mvcca.base import MultiViewEstimator
 from mvcca.problem import ProductPath, Rows
-from mvcca.problem import _route as routing
+from mvcca.problem import route as routing
 
 LONG = np.longdouble
 # Without a warning, correlations are as good as this: four times what a fit takes for its bound,

@@ -32,7 +32,7 @@ from mvcca.plotting import (  # noqa: E402
     RecallCurveDisplay,
 )
 from mvcca.plotting.style import COLORS  # noqa: E402
-from mvcca.retrieval import recall_curve, retrieval_vectors  # noqa: E402
+from mvcca.retrieval import evaluate_retrieval, retrieval_vectors  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -181,7 +181,7 @@ def test_methods_are_told_by_colour_and_directions_by_dashes(cca, views):
 def test_of_many_views_the_mean_over_directions_is_drawn():
     views = make_gaussian_views(60, n_features=(4, 3, 3), random_state=0).views
     scores = MVCCA(2).fit(views).transform(views)
-    (line,) = RecallCurveDisplay({"": recall_curve(scores, k=3)}).plot().ax_.lines
+    (line,) = RecallCurveDisplay({"": curves(scores)}).plot().ax_.lines
     expected = [
         [recall_by_hand(scores[p], scores[q], k) for k in (1, 2, 3)]
         for p in scores.names
@@ -372,6 +372,10 @@ def test_panels_of_correlations_show_all_components_of_each_method():
     plt.close(figure)
 
 
+def curves(scores):
+    return evaluate_retrieval(scores, measures="mr").recall_curves(3)
+
+
 def correlations(scores):
     return component_correlations(scores, scores)
 
@@ -398,8 +402,8 @@ def test_names_with_dollars_are_drawn_as_they_are(name):
     model = CCA(2).fit(scores)
     displays = [
         CorrelationDisplay({name: {("a", "b"): np.ones(3)}}).plot(),
-        RecallCurveDisplay({name: recall_curve(scores, k=3)}).plot(),
-        RecallCurveDisplay({"": recall_curve(scores, k=3)}).plot(),
+        RecallCurveDisplay({name: curves(scores)}).plot(),
+        RecallCurveDisplay({"": curves(scores)}).plot(),
         EmbeddingDisplay(scores, [name] * 50, method="pca").plot(),
         *(
             LoadingsDisplay.from_estimator(

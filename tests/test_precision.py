@@ -30,7 +30,7 @@ from mvcca import (
     open_matrix,
     save,
 )
-from mvcca.problem import _precision, _rows
+from mvcca.problem import precision
 from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import Whitener
@@ -58,7 +58,7 @@ def products(monkeypatch):
         taken.append(np.dtype(dtype).name)
         return of(views, weights, dtype)
 
-    monkeypatch.setattr(_rows.Moments, "of", watched)
+    monkeypatch.setattr(Moments, "of", watched)
     return taken
 
 
@@ -157,7 +157,7 @@ def test_a_sample_leaves_well_conditioned_rows_and_those_with_a_ridge_to_float32
 
 
 def test_rows_that_a_sample_passes_are_checked_all_the_same(many_rows, products, monkeypatch):
-    monkeypatch.setattr(_precision, "is_ill_conditioned", lambda *_: False)
+    monkeypatch.setattr(precision, "is_ill_conditioned", lambda *_: False)
     CCA(3).fit(*many_rows[1e3])
     assert products == ["float32", "float64"]
 
@@ -231,9 +231,9 @@ COPYING = {
 @pytest.fixture
 def decomposed(monkeypatch):
     """Views whose rows were decomposed."""
-    found, of = [], _precision.principal_components
+    found, of = [], precision.principal_components
     monkeypatch.setattr(
-        _precision, "principal_components", lambda *a, **k: found.append(1) or of(*a, **k)
+        precision, "principal_components", lambda *a, **k: found.append(1) or of(*a, **k)
     )
     return found
 
@@ -251,7 +251,7 @@ def test_columns_that_are_copies_share_weights_as_by_a_decomposition_of_the_rows
     with warnings.catch_warnings(action="error"):
         found = clone(model).fit(views, y, sample_weight=weights)
     assert not decomposed
-    monkeypatch.setattr(_precision, "first_copies", lambda _: None)
+    monkeypatch.setattr(precision, "first_copies", lambda _: None)
     with warnings.catch_warnings(action="ignore"):
         slow = clone(model).fit(views, y, sample_weight=weights)
     assert decomposed or case in ("confounds", "a map to copies")
@@ -279,7 +279,7 @@ def test_rows_with_copies_and_other_collinear_columns_are_decomposed_in_fewer_co
     y, model = np.digitize(X[:, 0] + Y[:, 0], [29, 30, 31]), COPYING[case]
     with warnings.catch_warnings(action="ignore"):
         found = clone(model).fit(views, y)
-        monkeypatch.setattr(_precision, "first_copies", lambda _: None)
+        monkeypatch.setattr(precision, "first_copies", lambda _: None)
         slow = clone(model).fit(views, y)
     for name in found.view_names_:
         assert_allclose(found.means_[name], slow.means_[name], atol=1e-10)
@@ -308,18 +308,18 @@ def test_copies_among_many_rows_cost_no_pass(many_rows, products, decomposed):
 def test_only_equal_columns_that_vary_are_copies():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (5000, 6)).astype(float)
-    assert _precision.first_copies(X) is None
+    assert precision.first_copies(X) is None
     X = np.c_[X, X[:, 2], -X[:, 1], X[:, 4], np.zeros((5000, 2)), np.ones((5000, 2))]
     X[X == 0] *= rng.choice([-1, 1], np.count_nonzero(X == 0))  # zeros have signs
     X[4321, 8] += 1e-12
-    first = _precision.first_copies(X)
+    first = precision.first_copies(X)
     np.testing.assert_array_equal(first, [0, 1, 2, 3, 4, 5, 2, *range(7, 13)])
     rare = np.zeros((5000, 40))  # no sample of rows tells them apart
     rare[np.arange(40) * 120 + 1, np.arange(40)] = 1
-    assert _precision.first_copies(rare) is None
-    first = _precision.first_copies(np.c_[rare, rare[:, 7]])
+    assert precision.first_copies(rare) is None
+    first = precision.first_copies(np.c_[rare, rare[:, 7]])
     np.testing.assert_array_equal(first[[7, 40]], [7, 7])
-    assert _precision.first_copies(np.ones((1, 3))) is None
+    assert precision.first_copies(np.ones((1, 3))) is None
 
 
 # ---- sparse rows --------------------------------------------------------------------------------

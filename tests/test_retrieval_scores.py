@@ -18,7 +18,6 @@ from mvcca.problem.expected import expected_correlation, expected_covariances
 from mvcca.retrieval import (
     RetrievalIndex,
     evaluate_retrieval,
-    recall_curve,
     retrieval_vectors,
     top_k,
 )
@@ -425,9 +424,9 @@ def test_every_route_ranks_alike(weighting, estimator):
     _, ids = index.search({first: rows[first]}, target=second, k=1)
     recall = np.mean(ids.ravel() == np.arange(len(rows)))
     options = {"estimator": model, "weighting": weighting, "directions": [(first, second)]}
-    table = evaluate_retrieval(rows, measures="r@1", **options)
+    table = evaluate_retrieval(rows, measures=["r@1", "mr"], **options)
     assert table.mean()["r@1"] == recall
-    assert recall_curve(rows, k=1, **options)[first, second] == [recall]
+    assert table.recall_curves(1)[first, second] == [recall]
     score = retrieval_scorer("r@1", first, second, weighting=weighting)
     assert score(model, rows) == recall
     assert score(

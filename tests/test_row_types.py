@@ -172,11 +172,9 @@ CASES = ESTIMATORS | {
     "per_query": lambda d: retrieval.per_query(d["b"], d["b"]),
     "mutual_neighbors": lambda d: retrieval.mutual_neighbors(d["b"], d["b"]),
     "score_blocks": lambda d: [x for _, x in retrieval.score_blocks(d["b"], d["b"])],
-    "joint_scores": lambda d: retrieval.joint_scores(twice(d), ["x", "y"]),
     "evaluate_retrieval": lambda d: list(
         retrieval.evaluate_retrieval(twice(d), LABELS, measures="map").mean().values()
     ),
-    "recall_curve": lambda d: list(retrieval.recall_curve(twice(d), LABELS, k=3).values()),
     "calibrate_matches": lambda d: retrieval.calibrate_matches(twice(d), "x", "y").probability(
         np.array([[0.5, 0.2]]), n_items=50, share=0.5
     ),

@@ -28,7 +28,6 @@ from mvcca.retrieval import (
     CSLS,
     calibrate_matches,
     ranks,
-    recall_curve,
     retrieval_vectors,
     top_k,
 )
@@ -111,7 +110,8 @@ def test_every_door_ranks_as_the_fit_chose(ranking, n_views):
     expected = evaluate_retrieval(test, labels, estimator=plain, **options, **asked)
     assert table.to_frame().equals(expected.to_frame())
     curves, expected_curves = (
-        recall_curve(test, k=5, estimator=own, **how) for own, how in ((model, {}), (plain, asked))
+        evaluate_retrieval(test, measures="mr", estimator=own, **how).recall_curves(5)
+        for own, how in ((model, {}), (plain, asked))
     )
     assert all((curves[key] == expected_curves[key]).all() for key in expected_curves)
     by_scorer = retrieval_scorer("mrr")(model, test)

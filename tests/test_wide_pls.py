@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mvcca import CFA, PLS, Views, config_context, open_matrix
 from mvcca.linear import _pls
-from mvcca.problem import _cross_covariance
+from mvcca.problem import cross_covariance
 from mvcca.problem._krylov import Krylov
 from mvcca.problem.centred_rows import CentredRows
 
@@ -185,7 +185,7 @@ def test_rows_in_files_are_read_a_counted_number_of_times(tmp_path, monkeypatch)
 
 @pytest.mark.usefixtures("by_products")
 def test_components_that_do_not_converge_are_warned_of(monkeypatch):
-    monkeypatch.setattr(_cross_covariance, "_MOST_STEPS", 2)
+    monkeypatch.setattr(cross_covariance, "_MOST_STEPS", 2)
     X, Y = np.random.default_rng(0).normal(size=(2, 200, 150))
     with pytest.warns(ConvergenceWarning, match="after 2 steps: their values are right to about"):
         PLS(2).fit(X, Y)

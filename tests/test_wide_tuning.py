@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from mvcca import CCA, MVCCA, RetrievalIndex
 from mvcca.model_selection import tuning
-from mvcca.problem import _route as routing
+from mvcca.problem import route as routing
 from mvcca.problem.route import components_to_search
 from mvcca.problem.rows import Rows
 from mvcca.views import Views

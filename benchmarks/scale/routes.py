@@ -30,7 +30,7 @@ import numpy as np
 from benchmarks._measure import machine
 from benchmarks._text_like import text_like
 from mvcca import CCA, Views
-from mvcca.problem import _route
+from mvcca.problem import route as routing
 
 # Rows, features of either view, components.
 SPARSE = (
@@ -49,7 +49,7 @@ DENSE = (
 def seconds_of(route: int, views: dict[str, Any], k: int) -> float:
     """CPU time of a fit by one of the routes; the least of three if that is short."""
     times: list[float] = []
-    with patch.object(_route, "cheapest", lambda routes: list(routes.values())[route]):
+    with patch.object(routing, "cheapest", lambda routes: list(routes.values())[route]):
         while not times or (len(times) < 3 and times[0] < 1):
             started = time.process_time()
             CCA(k, reg=1.0).fit(views)
@@ -70,10 +70,10 @@ def main(options: argparse.Namespace) -> None:
             if kind == "dense":
                 blocks = [X.toarray() + 0.02 * rng.normal(size=X.shape) for X in blocks]
             views = dict(zip("xy", blocks, strict=True))
-            routes = _route.routes(Views(views), k)
+            routes = routing.routes(Views(views), k)
             names = list(routes)
             times = [seconds_of(i, views, k) for i in range(2)]
-            chosen = names.index(_route.cheapest(routes).name)
+            chosen = names.index(routing.cheapest(routes).name)
             ratios.append(times[chosen] / min(times))
             both = ", ".join(
                 f"{name} {took:.2f} s ({routes[name].n_moved:.2g})"

@@ -51,7 +51,7 @@ from scipy.sparse.linalg import LinearOperator, lobpcg
 from benchmarks._measure import machine, peak_memory
 from benchmarks._text_like import text_like
 from mvcca import CCA, MVCCA, open_matrix
-from mvcca.problem import _lobpcg, _pencil, _products, _route
+from mvcca.problem import _lobpcg, _pencil, _products, route
 from mvcca.problem.centred_rows import CentredRows
 
 
@@ -139,7 +139,7 @@ def measure(X: list[sp.csr_array], k: int, reg: float, is_small: bool) -> np.nda
     rho = fitted(views, k, reg)
     if not is_small:
         return rho
-    with patch.object(_route, "cheapest", lambda routes: next(iter(routes.values()))):
+    with patch.object(route, "cheapest", lambda routes: next(iter(routes.values()))):
         started = time.process_time()
         other = (CCA if len(X) == 2 else MVCCA)(k, reg=reg).fit(views).eigenvalues_ - 1
         seconds = time.process_time() - started
@@ -172,7 +172,7 @@ def from_files(views: dict[str, Any], k: int, reg: float, expected: np.ndarray) 
         stack.enter_context(patch.object(owner, name, call))
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(_route, "available_bytes", lambda: 0.0))
+        stack.enter_context(patch.object(route, "available_bytes", lambda: 0.0))
         counted(stack, _pencil.Pencil, "_images_in_one_pass", 1)
         for name in ("forward", "backward"):
             counted(stack, CentredRows, name, 1 / len(views))

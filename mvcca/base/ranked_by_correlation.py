@@ -14,7 +14,7 @@ from mvcca.views import Views
 
 
 class RankedByCorrelation(MultiViewEstimator):
-    r"""Base of the estimators whose components are correlated across views.
+    """Base of the estimators whose components are correlated across views.
 
     If views are jointly Gaussian, the log-likelihood ratio of "the rows x and y show the same
     object" against "they do not" is, with scores a and b of unit variance,

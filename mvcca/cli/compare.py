@@ -20,7 +20,8 @@ from mvcca.cli.options import NETWORK_FLAGS, network_parameters
 from mvcca.cli.reading import reading_of, reading_words, telling
 from mvcca.cli.signatures import chosen
 from mvcca.cli.wording import with_options
-from mvcca.comparison import Case, ComparisonResult
+from mvcca.comparison import ComparisonResult
+from mvcca.comparison.cases import Case
 from mvcca.comparison.export import check_suffix, write
 from mvcca.comparison.next_step import in_words, next_steps
 from mvcca.comparison.registry import METHODS, selected
@@ -29,7 +30,7 @@ from mvcca.comparison.verdict import as_text, verbose_text
 from mvcca.machine.config import config_context
 from mvcca.machine.printable import printable, printable_json
 from mvcca.machine.written_files import check_writable
-from mvcca.retrieval import Measure
+from mvcca.retrieval.measure import Measure
 from mvcca.statistics.passes import row_bytes_of
 from mvcca.views import Views
 from mvcca.views.files import read_ids, read_label_vectors

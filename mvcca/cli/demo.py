@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from mvcca.cli.compare import run_cases
-from mvcca.comparison import example_data
+from mvcca.comparison.cases import example_data
 
 _NEXT_STEP = {"your own data": "mvcca compare --view NAME=FILE --view NAME=FILE --labels FILE"}
 

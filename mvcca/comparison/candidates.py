@@ -20,8 +20,8 @@ from mvcca.comparison.registry import METHODS, LearnsFrom, Method, did_you_mean,
 from mvcca.machine.deadline import seconds_of
 from mvcca.model_selection.goals import Asked, Goal
 from mvcca.model_selection.tuning import tunable
-from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions
+from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.relevance import RelevanceBy
 
 # Parameters of methods selected by name that are not tuned; networks keep their own ridge.

@@ -112,7 +112,7 @@ def example_data(parts: str | None = None, labels: str = "digit") -> list[Case]:
 
     Examples
     --------
-    >>> from mvcca.comparison import example_data
+    >>> from mvcca.comparison.cases import example_data
     >>> (case,) = example_data("halves")
     >>> case.compare(["cca", "mlcca"], cv=0.2, tune=False).best
     'MLCCA'

@@ -13,8 +13,8 @@ from mvcca.blocks import as_block
 from mvcca.blocks.checks import column_labels, few, informative, not_finite
 from mvcca.model_selection.folds import Fold, make_folds
 from mvcca.model_selection.groups import Groups, row_keys
-from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions
+from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.words import with_words
 from mvcca.views import Labels, Views, as_views, holds_views
 from mvcca.views.labels_by_view import LabelsByView, is_per_view

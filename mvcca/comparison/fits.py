@@ -35,8 +35,9 @@ from mvcca.model_selection.goals import Asked, Goal, RankedSample, Value
 from mvcca.model_selection.questions import asks_questions
 from mvcca.model_selection.space_search import SpaceSearch
 from mvcca.model_selection.tuning import fit_chosen
-from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
+from mvcca.retrieval import RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.evaluate import expected_at_random
+from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.ranking import Ranking
 from mvcca.views import Labels
 from mvcca.views.labels_by_view import LabelsByView

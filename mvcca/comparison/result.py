@@ -23,7 +23,7 @@ from mvcca.machine.optional import optional
 from mvcca.machine.result import Draw, Result
 from mvcca.machine.tables import Table
 from mvcca.model_selection.goals import Goal
-from mvcca.retrieval import Measure
+from mvcca.retrieval.measure import Measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from mvcca.machine.printable import in_one_line
 from mvcca.machine.tables import Cell, Line, Table
 from mvcca.model_selection import Choice
 from mvcca.model_selection.goals import Goal
-from mvcca.retrieval import Measure
+from mvcca.retrieval.measure import Measure
 
 CAPTION = "How well methods find items of held-out objects"
 _MOST_LINES = 10  # of methods in text

@@ -10,7 +10,7 @@ from html import escape
 
 import numpy as np
 
-from mvcca.retrieval import Measure
+from mvcca.retrieval.measure import Measure
 
 _ACTIVE = re.compile(r"([\\`*_{}\[\]|~#!])")
 _PRETTY = {"map": "mAP", "p": "P", "r": "R", "mrr": "MRR", "mr": "median rank"}

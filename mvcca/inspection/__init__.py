@@ -1,9 +1,8 @@
 """Inspect fitted models and test correlations: loadings, associations, tests, intervals.
 
 Loadings, associations and correlations only need a model's `transform`, so they also work with
-pipelines and searches, on training or held-out rows; or scores in place of the model. Tests take
-rows. Plots are in
-`mvcca.plotting`, retrieval measures in `mvcca.measures`.
+pipelines and searches, on training or held-out rows; or they take scores in place of the model.
+Tests take rows. Plots are in `mvcca.plotting`, retrieval measures in `mvcca.measures`.
 """
 
 from typing import TYPE_CHECKING

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
-from mvcca.retrieval import Measure, evaluate_retrieval
+from mvcca.retrieval import evaluate_retrieval
 from mvcca.retrieval.evaluate import Names
 from mvcca.retrieval.hubs import CSLS
+from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.ranking import (
     Ranking,
     Weighting,

@@ -162,8 +162,15 @@ class AssociationsDisplay(Display):
         """
         scores, rows, names = rows_with_names(estimator, X, y, feature_names)
         found = cls(associations(scores, rows, components=components), names)
-        how: Any = {"kind": kind, "cutoff": cutoff, "max_labels": max_labels}
-        return found.plot(ax, **how, views=views, n_top=n_top, **kwargs)
+        return found.plot(
+            ax,
+            kind=kind,
+            cutoff=cutoff,
+            max_labels=max_labels,
+            views=views,
+            n_top=n_top,
+            **kwargs,
+        )
 
     def plot(
         self,

@@ -122,8 +122,8 @@ class EmbeddingDisplay(Display):
         EmbeddingDisplay
         """
         scores = projected_objects(estimator, X, y)
-        how: Any = {"method": method, "similarity": similarity, "random_state": random_state}
-        return cls(scores, groups, **how).plot(ax, lines=lines, **kwargs)
+        found = cls(scores, groups, method=method, similarity=similarity, random_state=random_state)
+        return found.plot(ax, lines=lines, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, lines: bool = False, **kwargs: Any) -> Self:
         """Draw the display.

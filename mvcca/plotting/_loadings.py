@@ -114,8 +114,9 @@ class LoadingsDisplay(Display):
         """
         scores, rows, names = rows_with_names(estimator, X, y, feature_names)
         found = cls(loadings(scores, rows, variates=variates), names)
-        how: Any = {"kind": kind, "components": components, "n_top": n_top, "cutoff": cutoff}
-        return found.plot(ax, **how, **kwargs)
+        return found.plot(
+            ax, kind=kind, components=components, n_top=n_top, cutoff=cutoff, **kwargs
+        )
 
     def plot(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._drawing import draw_band, draw_line, draw_title, line_key
 from mvcca.plotting.style import GREY, color, tidy_axes
-from mvcca.retrieval import recall_curve
+from mvcca.retrieval import evaluate_retrieval
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.views.typing import LabelsLike, ViewsLike
@@ -32,8 +32,8 @@ class RecallCurveDisplay(Display):
     Parameters
     ----------
     curves : mapping of str to mapping of (str, str) to array, shape (k,)
-        For each method, the result of `mvcca.retrieval.recall_curve`: R@1 to R@k by query and
-        target view. A single method may be named "".
+        For each method, R@1 to R@k by query and target view, as returned by
+        `mvcca.retrieval.RetrievalTable.recall_curves`. A single method may be named "".
 
     Attributes
     ----------
@@ -80,8 +80,10 @@ class RecallCurveDisplay(Display):
             Rows of the fitted views, queries and gallery.
         y : labels, optional
             Labels that define relevant items.
-        k, relevance, directions
-            See `mvcca.retrieval.recall_curve`, which has other options, too.
+        k : int, default=50
+            Length of the longest list.
+        relevance, directions
+            See `mvcca.evaluate_retrieval`, which has other options, too.
         ax, **kwargs
             See `plot`.
 
@@ -89,10 +91,11 @@ class RecallCurveDisplay(Display):
         -------
         RecallCurveDisplay
         """
-        how: Any = {"k": k, "relevance": relevance, "directions": directions}
+        how: Any = {"measures": "mr", "relevance": relevance, "directions": directions}
         is_one = not isinstance(estimator, Mapping)
         models = {type(estimator).__name__: estimator} if is_one else estimator
-        curves = {name: recall_curve(X, y, estimator=one, **how) for name, one in models.items()}
+        tables = {n: evaluate_retrieval(X, y, estimator=one, **how) for n, one in models.items()}
+        curves = {name: table.recall_curves(k) for name, table in tables.items()}
         return cls(curves).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:

@@ -11,12 +11,10 @@ declare rankings and evaluate directions between views.
 from typing import TYPE_CHECKING
 
 from mvcca.machine.on_access import on_access
-from mvcca.retrieval.collection import joint_scores
-from mvcca.retrieval.evaluate import evaluate_retrieval, recall_curve
+from mvcca.retrieval.evaluate import evaluate_retrieval
 from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.index import RetrievalIndex
 from mvcca.retrieval.matches import MatchCalibration, calibrate_matches
-from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.neighbors import mutual_neighbors, transfer_labels
 from mvcca.retrieval.projected_rows import per_query, ranks, score_blocks, top_k
 from mvcca.retrieval.relevance import by_labels, by_pairs
@@ -27,18 +25,15 @@ __all__ = [
     "CSLS",
     "Direction",
     "MatchCalibration",
-    "Measure",
     "RetrievalIndex",
     "RetrievalTable",
     "by_labels",
     "by_pairs",
     "calibrate_matches",
     "evaluate_retrieval",
-    "joint_scores",
     "mutual_neighbors",
     "per_query",
     "ranks",
-    "recall_curve",
     "retrieval_vectors",
     "score_blocks",
     "top_k",

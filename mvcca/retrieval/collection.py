@@ -18,7 +18,6 @@ from mvcca.measures import unit_rows
 from mvcca.retrieval.search import checked_rows
 from mvcca.retrieval.words import with_words, words_by_view
 from mvcca.views import Labels, Views, as_views
-from mvcca.views.typing import ViewsLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,33 +160,6 @@ def summed(
         seen = slice(None) if places is None else places[name]
         total[seen] += unit_rows(block) if normalize else block
     return checked_rows(total, f"the sum of views {list(rows)}")
-
-
-def joint_scores(scores: ViewsLike, names: Sequence[str], normalize: bool = False) -> np.ndarray:
-    """Sum the projections of each object from several views, for joint queries.
-
-    Parameters
-    ----------
-    scores : Views, mapping or list
-        Projected rows of each view. Objects that are not seen in all `names` are left out.
-    names : sequence of str
-        The views to join.
-    normalize : bool, default=False
-        Scale each view's rows to length 1 first, so that all views have the same weight.
-
-    Returns
-    -------
-    ndarray, shape (n_objects, n_components)
-        One row per object seen in all the views, in their order.
-
-    Raises
-    ------
-    ValueError
-        If no view is named, one is unknown, or a value is not finite.
-    """
-    if isinstance(names, str) or not names or len(set(names)) < len(names):
-        raise ValueError(f"Expected names of one or more different views, got {names!r}.")
-    return summed(Collection.of(scores).joint(names).rows, normalize=normalize)
 
 
 def _labels_of_objects(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.measures.arrays import one_of, positive
-from mvcca.measures.lists import NoRelevant, Ties
+from mvcca.measures.lists import NoRelevant
 from mvcca.retrieval.collection import Collection, Projected
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.hubs import CSLS
@@ -198,54 +198,6 @@ def evaluate_retrieval(
         if own is not None:
             notes.append(f"{query}: {note_on(int(own.sum()), len(own))}, counted as not found")
     return RetrievalTable(tuple(rows), tuple(notes))
-
-
-def recall_curve(
-    scores: ViewsLike,
-    labels: LabelsLike | None = None,
-    *,
-    k: int = 50,
-    similarity: Similarity | None = None,
-    weighting: Weighting | None = "auto",
-    relevance: RelevanceBy | None = None,
-    directions: Directions = "cross",
-    exclude_self: bool = True,
-    ties: Ties = "average",
-    estimator: Any = None,
-    hubness: str | CSLS | None = None,
-    bank: ViewsLike | None = None,
-) -> dict[tuple[str, str], np.ndarray]:
-    """Compute recall at 1, ..., k in every direction, to plot.
-
-    Parameters
-    ----------
-    scores, labels, similarity, weighting, relevance, directions, exclude_self, estimator, hubness,
-    bank
-        As in `evaluate_retrieval`.
-    k : int, default=50
-        Length of the longest list.
-    ties : {"average", "optimistic", "pessimistic"}, default="average"
-        How equal scores count in ranks.
-
-    Returns
-    -------
-    dict of (query, target) to ndarray, shape (k,)
-        Share of queries with a relevant item among the first 1, ..., k.
-
-    Raises
-    ------
-    ValueError
-        As in `evaluate_retrieval`.
-    """
-    ranking = asked_ranking(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(scores, ranking.project, labels)
-    measure = Measure.parse(f"r@{k}:{ties}")
-    curves = {}
-    for task in tasks_of(collection, directions, exclude_self):
-        ranks = task.ranked(ranking)(task.choose(measure, relevance)).ranks(ties)
-        recalls = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
-        curves["+".join(task.query), "+".join(task.target)] = recalls
-    return curves
 
 
 def expected_at_random(

@@ -88,6 +88,33 @@ class RetrievalTable(Result):
         """Measures of a direction, ``table["image", "text"]``."""
         return self._row(direction).values
 
+    def recall_curves(self, k: int = 50) -> dict[tuple[str, str], np.ndarray]:
+        """Recall at 1, ..., k in every direction, to plot.
+
+        Parameters
+        ----------
+        k : int, default=50
+            Length of the longest list.
+
+        Returns
+        -------
+        dict of (query, target) to ndarray, shape (k,)
+            Share of queries with a relevant item among the first 1, ..., k.
+
+        Raises
+        ------
+        ValueError
+            If no measure of the table is a rank, such as "mr", or "mr:optimistic" for other ties.
+        """
+        name = next(filter(_is_rank, self.rows[0].values), None)
+        if name is None:
+            raise ValueError('Curves need the ranks of queries: pass measures="mr".')
+        lengths = np.arange(1, k + 1)
+        return {
+            (row.query, row.target): (row.per_query[name][:, None] <= lengths).mean(axis=0)
+            for row in self.rows
+        }
+
     def to_run(
         self, query: str | None = None, target: str | None = None, relevance: str | None = None
     ) -> RunDict:
@@ -191,9 +218,11 @@ class RetrievalTable(Result):
         ]
 
 
+def _is_rank(name: str) -> bool:
+    """Whether a measure is a rank of each query."""
+    return name.split(":")[0] in ("mr", "mean_rank")
+
+
 def _formatted(values: dict[str, float]) -> list[str]:
     """Ranks with one decimal, shares with four."""
-    return [
-        f"{value:.1f}" if name.split(":")[0] in ("mr", "mean_rank") else f"{value:.4f}"
-        for name, value in values.items()
-    ]
+    return [f"{v:.1f}" if _is_rank(name) else f"{v:.4f}" for name, v in values.items()]
