@@ -132,7 +132,7 @@ def test_more_components_than_views_share_are_warned_of():
 
 
 def test_wide_sparse_views_are_multiplied_and_not_squared_unasked(monkeypatch, capsys):
-    for statistic in ("learn", "_learn_wide"):
+    for statistic in ("_learn", "_learn_wide"):
         monkeypatch.setattr(PLS, statistic, None)  # fails if it is called
     rng = np.random.default_rng(0)
     shape = (3000, 5000)

@@ -120,7 +120,7 @@ class StatisticEstimator(MultiViewEstimator):
         return own._learn is base._learn and own.score is base.score
 
     def _learn(self, rows: Rows, statistic: Any) -> None:
-        """Solve the problem and set the fitted attributes.
+        """Solve the problem and set the fitted attributes; methods that make more of it override it.
 
         Of batches, rows are one of each view that stands for all of it, without labels.
         """
@@ -310,7 +310,11 @@ class StatisticEstimator(MultiViewEstimator):
         return self._statistic
 
     def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
-        """Checked rows with their weights, labels and ridge: all of them, or a batch to add."""
+        """Checked rows with weights, labels and ridge, to `climb` with: all of them, or a batch.
+
+        Methods override it to check more, to draw from the rows, or to have them solved in another
+        basis or precision, by their `Reading`.
+        """
         reset = not batch or self._statistic is None
         judged = True if searched(self) and self.cv_goal == "class" else None
         opened = open_fit(self, X, y, sample_weight, reset=reset, labelled=judged, batch=batch)

@@ -164,7 +164,7 @@ class MatrixPath:
         about = replace(about, means=own_means, covariance=(turned, reduced), pairs=pairs)
         is_cca = problem.between is None
         blocks: dict[str, Any] = {} if is_cca else {"between": turned, "within": reduced}
-        in_axes = replace(problem, rows=rows.read(bases=axes), about=about, **blocks)
+        in_axes = replace(problem, rows=rows.read(bases=axes, units={}), about=about, **blocks)
         return cls(in_axes, means, regression, bases, units)
 
     @property
