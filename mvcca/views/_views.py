@@ -378,7 +378,7 @@ class Views(ShownAsTables):
         found = {}
         for view, name in enumerate(self.names):
             seen = objects[self.seen[objects, view]]
-            found[name] = self._positions[seen, view]
+            found[name] = (np.cumsum(self.seen[:, view]) - 1)[seen]
         return found
 
     def rows_beside(self, name: str, other: str) -> Block:

@@ -1,9 +1,9 @@
 """Matrices on disk or in Dask arrays, read by blocks of rows.
 
 A `RowSource` has the shape of a matrix but holds none of its numbers: `read` fetches a range of
-rows, and indexing selects rows without reading them. Each file format has one small module, which
-imports its library when a file is opened. Callers choose the height of the blocks. `read_table`
-opens the rows of any file, with their ids.
+rows, and indexing selects rows without reading them. Each library that reads files has one module,
+which imports it when a file is opened. Callers choose the height of the blocks. `read_table` opens
+the rows of any file, with their ids.
 """
 
 from mvcca.blocks.sources._dialect import ReadOptions, is_missing, is_number, table_in

@@ -298,9 +298,8 @@ def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
     share = n_values / (n_cells if is_table else n_words)
     if share > (_NUMBERS_IN_DOUBT if in_doubt else _NUMBERS):
         return n_values
-    lengths = {len(row) for row in rows}
-    is_equal = len(lengths) == 1 or (len({len(row) for row in below}) == 1 and is_by_r)
-    if not is_equal or mark == BLANKS:
+    lengths = {len(row) for row in (below if is_by_r else rows)}
+    if len(lengths) > 1 or mark == BLANKS:
         return 0
     if is_table:
         return 0.5 + n_values
@@ -398,5 +397,5 @@ def _marks(cells: Sequence[str]) -> tuple[str, str]:
     decimals = [cell for cell in commas if _DECIMAL_COMMA.fullmatch(cell) and cell not in grouped]
     if decimals:
         return ",", ""
-    certain = [cell for cell in grouped if cell.count(",") > 1 or "." in cell]
-    return ".", "," if certain else ""
+    is_certain = any(cell.count(",") > 1 or "." in cell for cell in grouped)
+    return ".", "," if is_certain else ""
