@@ -230,7 +230,7 @@ def test_the_objective_climbs(limit, scheme):
     rng = np.random.default_rng(0)
     for _ in range(20):
         start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
-        [(_, end)] = ascent.run([(0, Solution(start, (), {}))], 200, 1e-26)
+        [end] = ascent.run([Solution(start)], 200, 1e-26)
         values = np.array(end.values)
         assert (np.diff(values) >= -1e-12 * np.abs(values[1:])).all()
 
@@ -242,7 +242,7 @@ def test_a_count_by_soft_thresholds_is_no_ascent():
     rng, fell = np.random.default_rng(0), False
     for _ in range(20):
         start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
-        [(_, end)] = ascent.run([(0, Solution(start, (), {}))], 200, 1e-26)
+        [end] = ascent.run([Solution(start)], 200, 1e-26)
         fell |= bool((np.diff(end.values) < -1e-9).any())
     assert fell
 
@@ -261,13 +261,13 @@ def test_starts_that_climb_together_end_where_each_would(limit):
     )
     for i in range(9):
         start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
-        starts.append((i % len(problems), Solution(start, (), {})))
-    for (problem, found), start in zip(ascent.run(starts, 300, 1e-20), starts, strict=True):
-        [(_, alone)] = ascent.run([start], 300, 1e-20)
-        assert problem == start[0]
+        starts.append(Solution(start, problem=i % len(problems)))
+    for found, start in zip(ascent.run(starts, 300, 1e-20), starts, strict=True):
+        [alone] = ascent.run([start], 300, 1e-20)
+        assert found.problem == start.problem
         for name, w in alone.weights.items():
             assert_allclose(found.weights[name], w, atol=1e-9)
-            assert np.count_nonzero(w) <= (problems[problem][name].count or len(w))
+            assert np.count_nonzero(w) <= (problems[found.problem][name].count or len(w))
 
 
 @pytest.mark.parametrize("deflation", ["scores", "weights", "pmd"])

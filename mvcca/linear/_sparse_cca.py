@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
-from mvcca.linear.block_estimator import BlockEstimator, Posed, centred_rows
+from mvcca.linear.block_estimator import BlockEstimator, Posed
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Trials, search_folds, searched
 from mvcca.model_selection.feature_counts import Part, choose_counts, over_folds
@@ -22,19 +22,16 @@ from mvcca.model_selection.search import Setting
 from mvcca.model_selection.spaces import SEARCHED
 from mvcca.problem import Estimate, Rows
 from mvcca.problem.ascent import NothingShared, Solution
-from mvcca.problem.block_covariances import (
-    BlockCovariances,
-    CovarianceMatrix,
-    CovarianceProducts,
-    Covariances,
-)
-from mvcca.statistics import OF_HOLES, column_slices
+from mvcca.problem.expected import score_correlations
+from mvcca.problem.shared_rows import SharedRows
+from mvcca.statistics import OF_HOLES
+from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views
 
 _LEAST_CORRELATION = 4.0  # of held-out rows, times the root of their number
 _MOST_COMPONENTS = 10
-# Covariances of the other folds, without the components before, and of the held-out one.
-Fold: TypeAlias = tuple[BlockCovariances, Covariances]
+# What the other folds leave after the components before, and rows of the held-out one.
+Fold: TypeAlias = tuple[Posed, SharedRows | Sequence[PairCovariance]]
 _SEARCH_TOL = 1e-18  # squared relative change, which moves held-out correlations by about 1e-9
 
 
@@ -157,8 +154,12 @@ class SparseCCA(BlockEstimator):
         )
 
         def of_fold(train: Part, test: Part) -> Fold:
-            posed = self.posed_of(*train)
-            return posed.covariances, self._held_out(posed, *test)
+            posed, (held_out, statistic) = self.posed_of(*train), test
+            if statistic is None:
+                return posed, SharedRows(held_out)
+            pairs = Estimate.of(statistic, columns=self._column_names).by_pair()
+            z = posed.about.regression
+            return posed, pairs if z is None else z.residual(pairs)
 
         of_folds, whole = over_folds(self, rows, folds, of_fold)
         self._learn_searched(self.posed_of(*whole), of_folds)
@@ -171,8 +172,8 @@ class SparseCCA(BlockEstimator):
         least = _LEAST_CORRELATION / np.sqrt(posed.n_objects)
         for number in range(_MOST_COMPONENTS if stops else int(self.n_components)):
             if number:
-                folds = [self._without(posed, own, trials[-1].chosen, number - 1) for own in folds]
-            attempt = partial(self._tried, posed, folds, number)
+                folds = [self._without(*own, trials[-1].chosen, number - 1) for own in folds]
+            attempt = partial(self._tried, folds, number)
             found = choose_counts(attempt, widths, self._given(posed, number))
             is_noise = found.value <= least
             if is_noise and stops and number:
@@ -190,45 +191,50 @@ class SparseCCA(BlockEstimator):
         self.held_out_correlations_ = np.array([own.value for own in kept])
         self.cv_results_ = Trials.together(kept, "component").cv_results()
 
-    def _tried(
-        self, posed: Posed, folds: Sequence[Fold], number: int, settings: Sequence[Setting]
-    ) -> Trials:
-        """Mean correlations of the held-out scores of linked views, by setting of a component."""
+    def _tried(self, folds: Sequence[Fold], number: int, settings: Sequence[Setting]) -> Trials:
+        """Mean correlations of the held-out scores of views, by setting of one component."""
 
-        def models(fold: int, settings: Sequence[Setting]) -> Iterator[Solution | None]:
-            left, _ = folds[fold]
+        def values(fold: int, settings: Sequence[Setting]) -> Iterator[Value]:
+            posed, pairs = folds[fold]
+            found: list[Solution | None] = []
             for _, same in groupby(settings, itemgetter("tau")):
-                yield from self._best(posed, left, [*same], number)
-            left.forget()
+                found += self._best(posed, [*same], number)
+            posed.covariances.forget()
+            weights = {
+                name: f[:, None] * posed.covariances.rotated(name, W).T
+                for name, f in posed.factors.items()
+                for W in [np.array([own.weights[name] if own else 0 * f for own in found])]
+            }
+            if isinstance(pairs, SharedRows):
+                pairs = list(pairs.scores_by_pair(weights, posed.about.means))
+                weights = dict.fromkeys(weights, np.eye(len(found)))
+            signed = np.zeros(len(found))  # with the signs that training rows gave them
+            for pair, R in zip(pairs, score_correlations(weights, pairs), strict=True):
+                shared = [own.covariances[pair.names] if own else 0.0 for own in found]
+                signed += np.copysign(1.0, shared) * R / len(pairs)
+            yield from (Value(own, own) for own in signed.tolist())
 
-        def value(model: Solution | None, fold: int) -> Value:
-            if model is None:
-                return Value(0.0, 0.0)
-            left, held_out = folds[fold]
-            rotated = {name: left.rotated(name, w) for name, w in model.weights.items()}
-            R, place = held_out.correlations(rotated), list(rotated).index
-            pairs = model.covariances.items()  # with the signs that training rows gave them
-            signed = [np.copysign(1, c) * R[place(j), place(k)] for (j, k), c in pairs]
-            return Value(float(np.mean(signed)), float(np.mean(signed)))
-
-        return search_folds(len(folds), settings, models, value)
+        return search_folds(len(folds), settings, values, lambda value, _: value)
 
     def _best(
-        self, posed: Posed, left: BlockCovariances, settings: Sequence[Setting], number: int
+        self, posed: Posed, settings: Sequence[Setting], number: int
     ) -> list[Solution | None]:
         """The best solution of each setting; None if views have nothing more in common."""
         method = replace(self._method(posed), tol=_SEARCH_TOL)
+        problems = [self._limits(posed, own) for own in settings]
         try:
-            found = method.solve(left, [self._limits(posed, own) for own in settings], number)
+            found = method.solve(posed.covariances, problems, number)
         except NothingShared:
             return [None] * len(settings)
         return [own[0] if own else None for own in found]
 
-    def _without(self, posed: Posed, fold: Fold, setting: Setting, number: int) -> Fold:
+    def _without(self, posed: Posed, held_out: Any, setting: Setting, number: int) -> Fold:
         """A fold without a component."""
-        left, held_out = fold
-        (found,) = self._best(posed, left, [setting], number)
-        return (left if found is None else self._method(posed).without(left, found)), held_out
+        (found,) = self._best(posed, [setting], number)
+        if found is not None:
+            left = self._method(posed).without(posed.covariances, found)
+            posed = replace(posed, covariances=left)
+        return posed, held_out
 
     def _learn_settings(
         self, posed: Posed, settings: Sequence[Mapping[str, Any]]
@@ -240,18 +246,3 @@ class SparseCCA(BlockEstimator):
             name: np.array([own["n_features"][name] for own in kept]) for name in posed.factors
         }
         return found
-
-    def _held_out(self, posed: Posed, rows: Rows, statistic: Any) -> Covariances:
-        """Covariances of held-out rows, in the units and given the confounds of training rows."""
-        if statistic is None:
-            return CovarianceProducts.of(centred_rows(rows), posed.factors)
-        about = Estimate.of(statistic, columns=self._column_names)
-        assert about.covariance is not None
-        S, z = np.asarray(about.covariance[0]), posed.about.regression
-        if z is not None:  # of residuals x - Bᵀz
-            own = column_slices({name: len(mean) for name, mean in about.means.items()})[z.name]
-            kept = np.delete(np.arange(len(S)), own)
-            B = np.hstack([z.coefficients[name] for name in posed.factors])
-            S = S[kept] - B.T @ S[own]
-            S = S[:, kept] - S[:, own] @ B
-        return CovarianceMatrix.of(S, posed.factors)

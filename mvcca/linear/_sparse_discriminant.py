@@ -27,7 +27,6 @@ from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positio
 from mvcca.model_selection import Trials, search_folds
 from mvcca.model_selection.feature_counts import counts_to_try, over_folds
 from mvcca.model_selection.fold_statistics import InnerFolds
-from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.goals import Value
 from mvcca.model_selection.spaces import SEARCHED
 from mvcca.problem import Maps, Rows
@@ -314,10 +313,9 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
                 'n_features="cv" holds out rows of every class: expected at least 2 rows of each. '
                 "Give a number."
             )
-        of_fold, distinct = np.zeros(len(y), dtype=int), rows.labels.per_object(rows.views)
-        for own in make_folds(rows.views, distinct, n_folds, self.random_state):
-            of_fold[own.test] = own.number
-        parts, _ = over_folds(self, rows, InnerFolds(of_fold), lambda *own: own)
+        seed = self.random_state
+        folds = InnerFolds.of(rows.views, rows.labels, n_folds, seed=seed, few=False)
+        parts, _ = over_folds(self, rows, folds, lambda *own: own)
         widest = max(rows.views.widths.values())
         taus = value_by_view("tau", self.tau, rows.views.names).values()
         counts = counts_to_try(widest, min(taus))

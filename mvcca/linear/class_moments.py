@@ -54,18 +54,17 @@ class ClassMoments:
 
     def _among(self, classes: np.ndarray) -> Any:
         """The moments with indicators of more classes, of which there are no rows."""
-        places, n_classes = positions_of(self.classes, classes), len(classes)
+        places = positions_of(self.classes, classes)
+        missing = np.setdiff1d(np.arange(len(classes)), places)
 
         def spread(own: Moments) -> Moments:
             if CLASSES not in own.widths:
                 return own
-            n_others = sum(own.widths.values()) - len(places)
-            kept, D = np.append(np.arange(n_others), n_others + places), n_others + n_classes
-            means, residues = np.zeros((2, len(own.means), D))
-            scatter = np.zeros((D, D))
-            means[:, kept], residues[:, kept] = own.means, own.residues
-            scatter[np.ix_(kept, kept)] = own.scatter
-            return Moments({**own.widths, CLASSES: n_classes}, own.counts, means, residues, scatter)
+            at = sum(own.widths.values()) - len(places) + np.searchsorted(places, missing)
+            means, residues = (np.insert(a, at, 0, axis=1) for a in (own.means, own.residues))
+            scatter = np.insert(np.insert(own.scatter, at, 0, axis=0), at, 0, axis=1)
+            widths = {**own.widths, CLASSES: len(classes)}
+            return Moments(widths, own.counts, means, residues, scatter)
 
         if isinstance(self.moments, Moments):
             return spread(self.moments)

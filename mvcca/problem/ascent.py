@@ -149,6 +149,8 @@ class Solution(NamedTuple):
         The objective after every step.
     covariances : dict of (str, str) to float
         w_jᵀ S_jk w_k of linked blocks.
+    problem : int
+        Number of the problem, of those that are solved together.
     rotated : dict of str to ndarray, shape (n_features,)
         Weights of the rows that give the scores; of `BlockMethod.components` only.
     variances : dict of str to float
@@ -158,6 +160,7 @@ class Solution(NamedTuple):
     weights: dict[str, np.ndarray]
     values: tuple[float, ...] = ()
     covariances: Mapping[tuple[str, str], float] = {}
+    problem: int = 0
     rotated: Mapping[str, np.ndarray] = {}
     variances: Mapping[str, float] = {}
 
@@ -194,11 +197,11 @@ class NothingShared(ValueError):
         )
 
 
-def _apart(runs: Sequence[tuple[int, Solution]]) -> list[tuple[int, Solution]]:
+def _apart(runs: Sequence[Solution]) -> list[Solution]:
     """Up to three runs that are not near each other."""
-    apart: list[tuple[int, Solution]] = []
+    apart: list[Solution] = []
     for own in runs:
-        if len(apart) < _RACERS and not any(own[1].is_near(other) for _, other in apart):
+        if len(apart) < _RACERS and not any(own.is_near(other) for other in apart):
             apart.append(own)
     return apart
 
@@ -501,10 +504,11 @@ class Ascent:
         NothingShared
             If no start of any problem leads anywhere.
         """
-        together: dict[tuple[str, ...], list[tuple[int, Solution]]] = {}
+        together: dict[tuple[str, ...], list[Solution]] = {}
         for problem, own in enumerate(starts):
             for weights in own:
-                together.setdefault(tuple(weights), []).append((problem, Solution({**weights})))
+                one = Solution({**weights}, problem=problem)
+                together.setdefault(tuple(weights), []).append(one)
         runs, failure = [], None
         for batch in together.values():
             try:
@@ -515,34 +519,34 @@ class Ascent:
             raise failure or NothingShared(next(iter(self.limits)))
         tol, is_rough = self.method.tol, self.method.tol > _NEAR
         steps = _MOST_STEPS if is_rough else _NEAR_STEPS
-        apart = [one for own in self._by_value(runs) for one in _apart(own)]
-        ends = self._by_value(self.run(apart, steps, max(tol, _NEAR)))
+        apart = [one for ends in self._by_value(runs) for one in _apart(ends)]
+        found = self._by_value(self.run(apart, steps, max(tol, _NEAR)))
         if not is_rough:
-            best = self.run([own[0] for own in ends if own], _MOST_STEPS, tol, fixed=True)
-            for problem, solution in best:
-                ends[problem][0] = problem, solution
-        return [[solution for _, solution in own] for own in ends]
+            best = [ends[0] for ends in found if ends]
+            for one in self.run(best, _MOST_STEPS, tol, fixed=True):
+                found[one.problem][0] = one
+        return found
 
-    def _by_value(self, runs: Sequence[tuple[int, Solution]]) -> list[list[tuple[int, Solution]]]:
+    def _by_value(self, runs: Sequence[Solution]) -> list[list[Solution]]:
         """Those of each problem, the best one first."""
-        ordered = sorted(runs, key=lambda own: -own[1].value)
-        return [[own for own in ordered if own[0] == i] for i in range(len(self.problems))]
+        ordered = sorted(runs, key=lambda own: -own.value)
+        return [[own for own in ordered if own.problem == i] for i in range(len(self.problems))]
 
     def run(
         self,
-        starts: Sequence[tuple[int, Solution]],
+        starts: Sequence[Solution],
         most_steps: int,
         tol: float,
         *,
         fixed: bool = False,
-    ) -> list[tuple[int, Solution]]:
+    ) -> list[Solution]:
         """Update every block in turn until weights do not change any more.
 
         Parameters
         ----------
-        starts : sequence of (int, Solution)
-            Numbers of problems and weights to start from, of the same blocks; without values, they
-            need not obey their limits, and blocks without weights follow from those with some.
+        starts : sequence of Solution
+            Weights of the same blocks; without values, they need not obey their limits, and blocks
+            without weights follow from those with some.
         most_steps : int
             Number of turns.
         tol : float
@@ -552,7 +556,7 @@ class Ascent:
 
         Returns
         -------
-        ends : list of (int, Solution)
+        ends : list of Solution
             In the order of the starts, without those that lead nowhere.
 
         Raises
@@ -562,16 +566,16 @@ class Ascent:
         """
         links, (g, slope) = self.method.links, SCHEMES[self.method.scheme]
         image, linked = self.covariances.image, self._linked()
-        problem = np.array([own for own, _ in starts])
-        w = {j: np.array([own.weights[j] for _, own in starts]) for j in starts[0][1].weights}
+        problem = np.array([own.problem for own in starts])
+        w = {j: np.array([own.weights[j] for own in starts]) for j in starts[0].weights}
         images = {(j, k): image(j, k, w[k]) for j, k in links if k in w}
         for j in self._in_reach(w):
             z = sum(links[j, k] * images[j, k] for k in linked[j] if k in w)
             w[j] = self.best(j, np.asarray(z), problem)
             images |= {(k, j): image(k, j, w[j]) for k in linked[j]}
         shared = {(j, k): np.sum(w[j] * images[j, k], axis=1) for j, k in links}
-        traces = [list(own.values) for _, own in starts]
-        ends: dict[Any, tuple[int, Solution]] = {}
+        traces = [list(own.values) for own in starts]
+        ends: dict[Any, Solution] = {}
         rows, change, obeys = np.arange(len(starts)), np.full(len(starts), np.inf), bool(traces[0])
         for step in range(most_steps):
             before, change = change, np.zeros(len(rows))
@@ -597,7 +601,7 @@ class Ascent:
             for i in np.flatnonzero(done & ~is_lost).tolist():
                 row, own = rows[i], {j: w[j][i] for j in self.limits}
                 reached = {pair: float(x[i]) for pair, x in shared.items()}
-                ends[row] = int(problem[i]), Solution(own, tuple(traces[row]), reached)
+                ends[row] = Solution(own, tuple(traces[row]), reached, int(problem[i]))
             if done.all():
                 break
             if done.any():

@@ -67,12 +67,9 @@ class CovarianceMatrix:
 
     def squared_correlations(self, j: str) -> float:
         """Σ r_ab² over all features a and b of a block."""
-        return float(np.sum(_correlations(next(self.columns(j, j))) ** 2))
-
-    def correlations(self, weights: Vectors) -> np.ndarray:
-        """Correlations of the scores of blocks, (n_blocks, n_blocks); 0 of constant ones."""
-        own = weights.items()
-        return _correlations(np.array([[w @ self.image(j, k, v) for k, v in own] for j, w in own]))
+        (S,) = self.columns(j, j)
+        f = reciprocal(np.sqrt(np.maximum(S.diagonal(), 0)))
+        return float(np.sum((f[:, None] * S * f) ** 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +124,6 @@ class CovarianceProducts:
         F = self.root(j)
         F *= reciprocal(np.linalg.norm(F, axis=0))
         return float(np.sum((F @ F.T) ** 2))
-
-    def correlations(self, weights: Vectors) -> np.ndarray:
-        """Correlations of the scores of blocks, (n_blocks, n_blocks); 0 of constant ones."""
-        scores = np.column_stack([self._scores(k, v) for k, v in weights.items()])
-        return _correlations(scores.T @ scores)
 
     def _rows_of(self, block: str) -> list[CentredRows]:
         return [*self.rows.values()] if block == self.superblock else [self.rows[block]]
@@ -355,8 +347,3 @@ def _image(S: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Sᵀv of one vector or many as rows, from the rows of S of features with weights if few are."""
     used = np.flatnonzero(v if v.ndim == 1 else v.any(axis=0))
     return np.asarray(v[..., used] @ S[used] if 4 * len(used) < len(S) else v @ S)
-
-
-def _correlations(S: np.ndarray) -> np.ndarray:
-    f = reciprocal(np.sqrt(np.maximum(S.diagonal(), 0)))
-    return np.asarray(f[:, None] * S * f)
