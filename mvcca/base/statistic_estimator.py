@@ -120,7 +120,7 @@ class StatisticEstimator(MultiViewEstimator):
         return own._learn is base._learn and own.score is base.score
 
     def _learn(self, rows: Rows, statistic: Any) -> None:
-        """Solve the problem and set fitted attributes; methods that make more of it override it.
+        """Solve the problem and set the fitted attributes; methods that do more override it.
 
         Of batches, rows are one of each view that stands for all of it, without labels.
         """
