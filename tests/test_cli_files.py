@@ -7,6 +7,7 @@ and what an interruption leaves by real signals to real processes.
 from __future__ import annotations
 
 import csv
+import gc
 import json
 import os
 import re
@@ -31,6 +32,7 @@ from sklearn.preprocessing import StandardScaler
 import mvcca
 from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.blocks.sources import read_whole
+from mvcca.cli import main
 from mvcca.comparison.registry import METHODS
 from mvcca.machine.archive import read_archive, write_archive
 from mvcca.retrieval import retrieval_vectors, top_k
@@ -943,6 +945,19 @@ def test_info_needs_no_scikit_learn():
         "assert not {'sklearn', 'scipy', 'numba', 'pandas', 'joblib'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_only_a_process_of_its_own_keeps_imported_objects_from_the_garbage_collector(monkeypatch):
+    before = gc.get_freeze_count()
+    assert main(["methods"]) == 0
+    assert gc.get_freeze_count() == before
+    monkeypatch.setattr(sys, "argv", ["mvcca", "methods"])
+    try:
+        assert main() == 0
+        assert gc.get_freeze_count() > before
+        assert gc.isenabled()
+    finally:
+        gc.unfreeze()
 
 
 @pytest.mark.slow  # starts processes

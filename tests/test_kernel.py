@@ -102,7 +102,7 @@ def test_exact_kcca_of_given_kernels_overwrites_only_its_own_copies():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 4 * 8 * 400**2  # three matrices of the dual problem at a time
+    assert peak < 3 * 8 * 400**2  # two matrices of the dual problem at a time
 
 
 def test_exact_kcca_keeps_no_matrix_over_the_rows_and_features_that_are_asked_for_are_the_same():

@@ -43,6 +43,27 @@ def test_all_values_come_with_the_eigenvectors_of_the_largest(symmetric, n, k):
     np.testing.assert_allclose(np.abs((vectors * directions[:, -k:]).sum(axis=0)), 1, atol=1e-10)
 
 
+@pytest.mark.parametrize("n", [5, 128, 130])  # columns of 128 numbers are padded in a copy
+def test_eigenpairs_of_a_matrix_that_is_overwritten_are_those_of_its_lower_half(symmetric, n):
+    A = symmetric[:n, :n]
+    lower = np.asfortranarray(np.tril(A) + np.triu(np.ones((n, n)), 1))
+    for own, expected in zip(
+        lapack.top_eigenpairs_and_values(lower, 3),
+        lapack.top_eigenpairs_and_values(A.copy(), 3),
+        strict=True,
+    ):
+        np.testing.assert_allclose(np.abs(own), np.abs(expected), atol=1e-12 * n)
+
+
+def test_a_leading_block_is_in_the_memory_of_the_matrix(symmetric):
+    A = np.asfortranarray(symmetric[:7, :7])
+    expected = np.tril(A[:5, :5])
+    block = lapack.leading_block(A, 5)
+    np.testing.assert_array_equal(np.tril(block), expected)
+    assert np.shares_memory(block, A)
+    assert block.flags.f_contiguous
+
+
 @pytest.mark.parametrize("name", ["identity", "two equal blocks", "rank 2"])
 def test_eigenvectors_of_equal_values_are_orthonormal(symmetric, name):
     A, B = np.eye(40), symmetric[:20, :20]

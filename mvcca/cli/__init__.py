@@ -7,12 +7,14 @@ Modules that do the work are imported when a command runs.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 
 from mvcca.cli.console import set_quiet, warnings_as_notes
 from mvcca.cli.errors import CommandError, UsageError
@@ -54,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if options.command is None:
                 _print_version_or_help(options)
             else:
-                import_module(f"mvcca.cli.{options.command}").run(options)
+                _module_of(options.command, is_process=argv is None).run(options)
         sys.stdout.flush()
     except UsageError as error:
         options.parser.error(str(error))
@@ -79,6 +81,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, ImportError, RuntimeError) as error:  # others are bugs
         return _fail(words(" ".join(str(error).split())))
     return 0
+
+
+def _module_of(command: str, *, is_process: bool) -> ModuleType:
+    """Import the module of a command.
+
+    A process that runs nothing else keeps all imported objects until it ends, so the garbage
+    collector need not search them.
+    """
+    if not is_process:
+        return import_module(f"mvcca.cli.{command}")
+    gc.disable()
+    module = import_module(f"mvcca.cli.{command}")
+    gc.freeze()
+    gc.enable()
+    return module
 
 
 def _print_version_or_help(options: Namespace) -> None:

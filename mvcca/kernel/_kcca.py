@@ -100,9 +100,9 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     Everything is linear (MV)CCA on explicit features φ with φ(x)ᵀφ(x') = k(x, x'), from a pivoted
     Cholesky decomposition of k(Z, Z). Exact KCCA takes all rows as the landmarks Z. For two views
-    and a ridge it solves the dual problem of their kernel matrices, which takes memory for three
-    such matrices and no features. The approximations take few features, whose moments are all that
-    `fit` computes from the rows:
+    and a ridge it solves the dual problem of their kernel matrices, which takes memory for two or
+    three such matrices and no features. The approximations take few features, whose moments are all
+    that `fit` computes from the rows:
 
     - "nystroem" (NKCCA): the landmarks are rows drawn at random;
     - "cholesky": the landmarks are the pivots of an incomplete Cholesky decomposition, each the

@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _LONG = 500  # rows and columns; smaller problems take less than 0.1 s
 _PADDING = 8  # rows below a matrix in memory
+_CONFLICTING = 64  # columns of a multiple of so many numbers share few lines of the cache
 _MIRRORED = 64  # rows and columns of a block that stays in a cache
 
 
@@ -70,14 +71,15 @@ def top_eigenpairs(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 def top_eigenpairs_and_values(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return all eigenvalues of a symmetric A, increasing, and eigenvectors of the k largest.
 
-    The lower half of an A in Fortran's order counts.
+    Of an A in Fortran's order, which is overwritten, the lower half counts.
     Values of a tridiagonal matrix cost next to nothing, and by inverse iteration so do vectors.
     """
     n = len(A)
     if n < 3 or _routine("dsytrd") is None:
         values, vectors = linalg.eigh(A)
         return values, vectors[:, -k:]
-    diagonal, beside, reflectors, tau = _tridiagonal(A)
+    reflectors = A if A.flags.f_contiguous and n % _CONFLICTING else _padded(A)
+    diagonal, beside, tau = _tridiagonal(reflectors)
     values = linalg.eigvalsh_tridiagonal(diagonal, beside, lapack_driver="sterf")
     one_block = np.ones(n, np.intc), np.full(n, n, np.intc)
     vectors, n_failed = linalg.lapack.dstein(diagonal, beside, values[-k:], *one_block)
@@ -86,7 +88,9 @@ def top_eigenpairs_and_values(A: np.ndarray, k: int) -> tuple[np.ndarray, np.nda
         _, vectors = linalg.eigh_tridiagonal(diagonal, beside, select="i", select_range=last)
         vectors = np.asfortranarray(vectors)
     k = vectors.shape[1]
-    _call("dormtr", n, b"L", b"L", b"N", n, k, reflectors, n + _PADDING, tau, vectors, n)
+    _call(
+        "dormtr", n, b"L", b"L", b"N", n, k, reflectors, _column_length(reflectors), tau, vectors, n
+    )
     return values, vectors
 
 
@@ -99,27 +103,46 @@ def mirror_lower(A: np.ndarray) -> None:
         own[...] = np.tril(own) + np.tril(own, -1).T
 
 
+def leading_block(A: np.ndarray, n: int) -> np.ndarray:
+    """The lower half of the first n rows and columns of an A in Fortran's order, in its memory."""
+    numbers = A.ravel(order="K")
+    for i in range(1, n):
+        numbers[i * n + i : (i + 1) * n] = A[i:n, i]
+    return numbers[: n * n].reshape(n, n, order="F")
+
+
 def tridiagonal(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return Q, and the diagonal of T and what is beside it, of a symmetric A = Q T Qᵀ."""
     n = len(A)
     if n < 3 or _routine("dsytrd") is None:
         T, Q = linalg.hessenberg(A, calc_q=True)
         return Q, np.diag(T), np.diag(T, -1)
-    diagonal, beside, Q, tau = _tridiagonal(A)
-    _call("dorgtr", n, b"L", n, Q, n + _PADDING, tau)
+    Q = _padded(A)
+    diagonal, beside, tau = _tridiagonal(Q)
+    _call("dorgtr", n, b"L", n, Q, _column_length(Q), tau)
     return Q, diagonal, beside
 
 
-def _tridiagonal(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The diagonal of QᵀAQ and what is beside it, and the reflectors of Q."""
+def _tridiagonal(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The diagonal of QᵀAQ and what is beside it; the reflectors of Q are written to A."""
     n = len(A)
-    # Columns whose addresses differ by a power of two would share few lines of the cache.
-    reflectors = np.empty((n + _PADDING, n), order="F")[:n]
-    A = np.asarray_chkfinite(A)
-    reflectors[...] = A.T if A.flags.c_contiguous else A
+    np.asarray_chkfinite(A)
     diagonal, beside, tau = np.empty(n), np.empty(n - 1), np.empty(n - 1)
-    _call("dsytrd", n, b"L", n, reflectors, n + _PADDING, diagonal, beside, tau)
-    return diagonal, beside, reflectors, tau
+    _call("dsytrd", n, b"L", n, A, _column_length(A), diagonal, beside, tau)
+    return diagonal, beside, tau
+
+
+def _padded(A: np.ndarray) -> np.ndarray:
+    """A copy of a symmetric matrix whose columns do not share few lines of the cache."""
+    n = len(A)
+    copy = np.empty((n + _PADDING, n), order="F")[:n]
+    copy[...] = A.T if A.flags.c_contiguous else A
+    return copy
+
+
+def _column_length(A: np.ndarray) -> int:
+    """Numbers between the starts of two columns."""
+    return A.strides[1] // A.itemsize
 
 
 def _call(name: str, n: int, *arguments: Any) -> None:
@@ -171,7 +194,7 @@ def top_singular(
     if min(A.shape) > 128 and 4 * k < min(A.shape):
         tall = A.shape[0] >= A.shape[1]
         gram = A.T @ A if tall else A @ A.T
-        squares, vectors = top_eigenpairs_and_values(gram, k)
+        squares, vectors = top_eigenpairs_and_values(gram.T, k)  # in Fortran's order
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
         if values[k - 1] > 1e-3 * values[0]:  # squaring keeps the digits of these
             other = (A @ vectors if tall else A.T @ vectors) / values[:k]

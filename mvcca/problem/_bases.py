@@ -352,7 +352,8 @@ def without_mean(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The normal of Q and QᵀGQ of a Gram matrix, of which the lower half counts; see `Span`.
 
-    The rows of G need not be centred: Q is orthogonal to their mean.
+    G, which is lost if it is in Fortran's order, need not be of centred rows: Q is orthogonal to
+    their mean.
     """
     n = len(gram)
     normal = np.ones(n) if weights is None else np.sqrt(weights)
@@ -364,7 +365,7 @@ def without_mean(
         image = linalg.blas.dsymv(1.0, gram, normal, lower=1)
         image -= (normal @ image) / 2 * normal
         gram = linalg.blas.dsyr2(-1.0, normal, image, a=gram, lower=1, overwrite_a=1)
-    return normal, gram[:-1, :-1]
+    return normal, lapack.leading_block(gram, n - 1)
 
 
 def spread(

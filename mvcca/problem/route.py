@@ -94,8 +94,8 @@ def _moved_by_matrices(views: Views) -> float:
 
 def _moved_by_product(X: Block, size: int) -> float:
     """Numbers moved by a product of rows with a matrix of `size` columns."""
-    if X.is_sparse:  # each number takes a row of the other matrix, which is half as far, in a cache
-        return _numbers(X) * (_SPARSE + size / 2)
+    if X.is_sparse:  # each number takes a row of the other matrix, a third as far, in a cache
+        return _numbers(X) * (_SPARSE + size / 3)
     return _numbers(X) * (1 + 2 * size / _REUSED)
 
 
