@@ -210,7 +210,8 @@ def notes(result: Measurements) -> list[str]:
         else f"One split, {of} held out"
     )
     goals = result.goals
-    own = "; each goal at its own settings" if len(goals) > 1 and _is_tuned(result) else ""
+    chosen = "the settings of each goal" if len(goals) > 1 else "settings"
+    own = f"; {chosen} are chosen on them, too" if _is_tuned(result) else ""
     lines = [f"{split}{own}. ±: covers the difference on new rows 9 times in 10. < best"]
     if result.by_measure:
         return lines
