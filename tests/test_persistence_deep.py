@@ -365,6 +365,26 @@ def test_a_file_may_name_a_device_as_those_of_earlier_versions_do(path):
     assert_equal(load(path).transform(blocks()), model.transform(blocks()))
 
 
+@pytest.mark.parametrize(
+    ("parameter", "silent", "said"), [("final_reg", None, 0.5), ("reduction", "mean", "sum")]
+)
+def test_a_parameter_that_is_gone_is_said_unless_it_stood_for_what_is_done(
+    parameter, silent, said, path
+):
+    model = fitted(FIRST)
+    save(model, path)
+    arrays, content = read_archive(path)
+    content["model"]["parts"][parameter] = silent
+    write_archive(path, arrays, content)
+    load(path)
+    content["model"]["parts"][parameter] = said
+    write_archive(path, arrays, content)
+    with pytest.warns(
+        UserWarning, match=f"no parameter '{parameter}' any more, which was {said!r}"
+    ):
+        assert_equal(load(path).transform(blocks()), model.transform(blocks()))
+
+
 @pytest.mark.parametrize("parts", FORGED.values(), ids=FORGED)
 def test_a_forged_model_is_refused(parts, path):
     save(fitted(FIRST), path)

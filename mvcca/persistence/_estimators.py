@@ -8,11 +8,18 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from mvcca.machine.warnings import warn
 from mvcca.persistence._trial import tried
 from mvcca.persistence._values import ClassOf, NotStorable
 
-# Parameters that estimators had in earlier versions.
-_GONE = {"device", "final_reg", "gate_reduction", "reduction", "sdl_reduction"}
+# Parameters that estimators had in earlier versions, with the values that they stand for now.
+_GONE: dict[str, tuple[Any, ...]] = {
+    "device": (),  # any: where a model computes is no part of it
+    "final_reg": (None,),
+    "gate_reduction": ("mean",),
+    "reduction": ("mean",),
+    "sdl_reduction": ("sum",),
+}
 
 
 def stored_estimator(cls: type[BaseEstimator]) -> ClassOf:
@@ -47,7 +54,15 @@ def make_estimator(
     params = {name: value for name, value in parts.items() if name in known}
     if "scale" in known and "scale" not in params:  # a file of a version that standardized nothing
         params["scale"] = cls.scale
-    attributes = {n: value for n, value in parts.items() if n not in _GONE.union(known)}
+    gone = {name: value for name, value in parts.items() if name in _GONE.keys() - known}
+    for name, value in gone.items():
+        if _GONE[name] and value not in _GONE[name]:
+            warn(
+                f"{cls.__name__} has no parameter {name!r} any more, which was {value!r}. The "
+                "model projects as before, but trains on without it; the changelog names what "
+                "replaces it."
+            )
+    attributes = {n: value for n, value in parts.items() if n not in gone.keys() | known}
     for name in attributes:
         if not _may_be_set(cls, name):
             raise ValueError(f"{cls.__name__} has no parameter or attribute {name!r}")
