@@ -104,7 +104,7 @@ def test_columns_of_confounds_are_chosen_and_their_file_is_said(capsys):
         assert found["confounds"] == ["age and its square"]
         assert found["read"][2].startswith("z.csv: read as a table: 80 rows, 1 column of numbers,")
     assert main([*TEST, "--missing", "mean", "--drop", "confounds=sit"]) == 1
-    message = "z.csv: there is no column 'sit'; its columns are 'age', 'site'"
+    message = "z.csv: there is no column 'sit'; its columns are 'id', 'age', 'site'"
     assert message in capsys.readouterr().err
 
 

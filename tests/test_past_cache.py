@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mvcca.blocks import SourceError, as_source, open_matrix
-from mvcca.blocks.sources import _binary
+from mvcca.blocks.sources import _numpy
 
 RNG = np.random.default_rng(0)
 
@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 def all_files_are_too_large(monkeypatch):
     if not hasattr(os, "posix_fadvise"):
         pytest.skip("this system has no posix_fadvise")
-    monkeypatch.setattr(_binary, "_CACHED_SHARE", 0)
+    monkeypatch.setattr(_numpy, "_CACHED_SHARE", 0)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_file_in_fortran_order_stays_in_the_cache_for_the_next_rows(tmp_path, 
 
 
 def test_a_file_that_fits_into_the_cache_stays_there(tmp_path, dropped, monkeypatch):
-    monkeypatch.setattr(_binary, "_CACHED_SHARE", 1)
+    monkeypatch.setattr(_numpy, "_CACHED_SHARE", 1)
     X = RNG.standard_normal((50, 3))
     np.save(tmp_path / "X.npy", X)
     np.testing.assert_array_equal(open_matrix(tmp_path / "X.npy").read(10, 40), X[10:40])

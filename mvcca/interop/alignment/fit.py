@@ -77,10 +77,10 @@ def align_unpaired(
     method : {"cca", "procrustes"}, default="cca"
         `mvcca.CCA`, or rotations only.
     pseudo_pairs : {"auto", "always"}, default="auto"
-        Use pseudo-pairs if folds of the known pairs say that they help, or in any case. They help
-        if they raise the mean reciprocal rank of known pairs that five folds leave out by more than
-        its standard error. With fewer than 10 known pairs they are
-        always used. Expect a gain up to about 500 known pairs.
+        Use pseudo-pairs unless folds of the known pairs say that they harm, or in any case. They
+        harm if they lower the mean reciprocal rank of known pairs that five folds leave out by more
+        than its standard error. With fewer than 10 known pairs they are always used. Expect a gain
+        up to about 500 known pairs.
     reg : positive float, default=3.0
         Ridge of CCA in units of the mean variance. Pseudo-pairs need a large one. A model of known
         pairs alone has ``reg="cv"``.
@@ -158,7 +158,7 @@ def align_unpaired(
 
 
 def _with_known_pairs(sets: TwoSets, pseudo_pairs: str, rng: np.random.Generator) -> Alignment:
-    """The model of known pairs, with pseudo-pairs if folds say that they help."""
+    """The model of known pairs, with pseudo-pairs unless folds say that they harm."""
     can_match = min(len(sets.free_x), len(sets.free_y)) > 0
     folds = _folds(sets.seeds, rng)
     reciprocal, first = zip(
@@ -169,7 +169,8 @@ def _with_known_pairs(sets: TwoSets, pseudo_pairs: str, rng: np.random.Generator
         np.concatenate(parts, axis=1) for parts in (reciprocal, first)
     )
     gain, error = _mean_and_error(ranked - alone)
-    uses = can_match and (pseudo_pairs == "always" or gain > error)
+    # Folds leave fewer pairs to learn from than there are, to which pseudo-pairs add more.
+    uses = can_match and (pseudo_pairs == "always" or gain > -error)
     share, share_error = _mean_and_error(first_ranked if uses else first_alone)
     stages, gallery_size = [AlignmentStep("known pairs", len(sets.seeds))], len(sets.free_x)
     if uses and len(sets.seeds) <= _MOST_ANCHORS and min(map(len, sets.free)) >= _LEAST_ROWS:

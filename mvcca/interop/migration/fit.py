@@ -15,7 +15,6 @@ from mvcca.interop.migration.measured import found_shares
 from mvcca.interop.migration.result import CurvePoint, Migration
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.problem.rows import mean_and_variance
 
 _LEAST_PAIRS = 10
 _LEAST_OF_CURVE = 50
@@ -27,6 +26,7 @@ _METHODS = {
     "queries": ("cca", "procrustes"),
     "both": ("cca",),
 }
+_SMALL = 1e-150  # sizes of vectors below which, and one over which, squares are no floats
 _UNIT = 1e-2  # deviation of lengths from 1 that storage in 8 bits explains
 
 
@@ -155,7 +155,11 @@ def _different(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The pairs without those that repeat others, which would measure the map that they taught."""
     for name, rows in ((OLD, x), (NEW, y)):
         reject_equal_rows(name, rows)
-        mean_and_variance(name, rows)  # refuses rows whose squares are no floats
+        if not _SMALL < (size := float(np.abs(rows).max())) < 1 / _SMALL:
+            raise ValueError(
+                f"Expected {name} vectors whose squares are floats, got numbers up to {size:.1e}. "
+                "Rescale them."
+            )
     is_first = first_of_equal(x, y)
     n_different, which = int(is_first.sum()), "" if is_first.all() else " different"
     if n_different < _LEAST_PAIRS:
