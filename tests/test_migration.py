@@ -91,9 +91,7 @@ def test_a_migration_of_what_cannot_be_is_refused():
         fit_migration(csr_array(old), new)
     for factor in (1e200, 1e-200):
         for direction in ("items", "queries", "both"):
-            with pytest.raises(
-                ValueError, match="old vectors whose squares are floats"
-            ):
+            with pytest.raises(ValueError, match="old vectors whose squares are floats"):
                 fit_migration(factor * old, new, direction=direction)
     spoilt = old.copy()
     spoilt[5, 2] = np.nan
