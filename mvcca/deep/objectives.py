@@ -2,9 +2,9 @@
 
 An objective is any callable ``(scores, batch) -> loss``, where scores are tensors by view and the
 `Batch` holds the rows that they were computed from. The loss is a tensor, or a mapping of named
-terms that are summed. An objective with trained parts is a `BoundLoss` of a function, one with
-state a module of its own. They are usable with any training loop; what a single method minimizes is
-in the file of the method.
+terms that are summed. An objective with trained parts is a `BoundLoss` of a function, and one with
+state is a module. They are usable with any training loop; what a single method minimizes is in the
+file of the method.
 """
 
 from __future__ import annotations
