@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import Any, Literal
 
@@ -93,7 +94,7 @@ class Data:
         are_given = self.groups.are_given
         return make_folds(self.views[objects], labels, cv, random_state, codes, are_given=are_given)
 
-    @property
+    @cached_property
     def share_labels(self) -> bool:
         """Whether any gallery has two objects with a label in common: names of objects have not."""
         if self.relevant_labels is None:

@@ -169,7 +169,7 @@ def _with_known_pairs(sets: TwoSets, pseudo_pairs: str, rng: np.random.Generator
         np.concatenate(parts, axis=1) for parts in (reciprocal, first)
     )
     gain, error = _mean_and_error(ranked - alone)
-    # Folds leave fewer pairs to learn from than there are, to which pseudo-pairs add more.
+    # The gain that folds of few pairs measure is noisy; pseudo-pairs are the safer choice there.
     uses = can_match and (pseudo_pairs == "always" or gain > -error)
     share, share_error = _mean_and_error(first_ranked if uses else first_alone)
     stages, gallery_size = [AlignmentStep("known pairs", len(sets.seeds))], len(sets.free_x)
