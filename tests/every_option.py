@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, Options
 
 MODULES = ("linear", "kernel", "compose", *(("deep",) if find_spec("torch") else ()))
 _NUMBERS = (0, 1, 2, 20, 0.5)
+_DRAWN = (*_NUMBERS, 3, 6, 1e-4, 0.1, 1.0, 50.0)
 
 
 def estimators() -> dict[str, type]:
@@ -50,3 +51,16 @@ def options(cls: type, by_view: Mapping[str, Any], names: Mapping[str, str]) -> 
                 yield parameter, by_view[parameter]
             elif constraint is str and parameter in names:
                 yield parameter, names[parameter]
+
+
+def drawn(cls: type, rng: Any, share: float = 0.4) -> dict[str, Any]:
+    """Values of about this share of the parameters, each of any kind that its constraints allow."""
+    found: dict[str, Any] = {}
+    for parameter, allowed in getattr(cls, "_parameter_constraints", {}).items():
+        values = [value for name, value in names_of_values(cls) if name == parameter]
+        for constraint in allowed:
+            if isinstance(constraint, Interval):
+                values += [own for own in _DRAWN if constraint.is_satisfied_by(own)]
+        if values and rng.random() < share:
+            found[parameter] = values[rng.integers(len(values))]
+    return found

@@ -259,3 +259,25 @@ def test_names_are_known_in_any_case(option, capsys):
     main(["fit", *VIEWS, "--method", "cca", "--no-tune", "-o", "m.mvcca"])
     assert main(UPPER[option]) == 0, capsys.readouterr().err
     assert methods("Default") == ("default",)
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "words"),
+    [
+        ("fit", "None occurs in min_count=2 of 6 texts. Lower min_count.", "Lower --min-count."),
+        ("test", "Expected n_components of view 'a' to be at most 3.", "Expected --components of"),
+        (
+            "test",
+            "within=True exchanges rows within groups: pass groups.",
+            "give --groups.",
+        ),
+        ("transform", "of the queries: pass it as query, or", "give it by --query-view, or"),
+        (
+            "fit",
+            "There is no column 'min_count'; see a.min_count.",
+            "'min_count'; see a.min_count.",
+        ),
+    ],
+)
+def test_names_of_parameters_are_options_too(command, message, words):
+    assert words in as_typed(message, PARSERS[command])

@@ -27,6 +27,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from mvcca import MVCCA, JoinViews, PerView, SplitViews, Views
 from mvcca.blocks.sources import read_whole
+from mvcca.compose import Encode, MomentPCA, RankGaussian, Tokens
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.standard_normal((30, 4))
@@ -464,6 +465,13 @@ SPLIT_ERRORS = {
     "complex": ({"a": [0]}, WIDE * 1j, "Complex data not supported"),
     "a mask": ({"a": [0]}, np.ma.masked_equal(WIDE, 3), "Masked arrays are not supported"),
 }
+
+
+@pytest.mark.parametrize("step", [RankGaussian(), MomentPCA(), Tokens(), Encode(np.asarray)])
+@pytest.mark.parametrize("views", [{"a": WIDE}, Views({"a": WIDE})], ids=["mapping", "Views"])
+def test_steps_of_one_matrix_refuse_views(step, views):
+    with pytest.raises(ValueError, match=r"takes one matrix, got a \w+ of views. PerView\("):
+        step.fit_transform(views)
 
 
 @pytest.mark.parametrize(

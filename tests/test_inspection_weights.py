@@ -70,3 +70,11 @@ def test_fractional_frequencies_are_refused(function):
         function(X, Y, sample_weight=np.full(N, 0.5))
     with pytest.raises(ValueError, match=r"whole numbers, got 0\.5: tests and intervals"):
         stability(CCA(1), [X, Y], sample_weight=np.full(N, 0.5))
+
+
+def test_halves_have_as_many_components_as_the_least_of_them():
+    views = {"a": X[:8, :3], "b": Y[:8, :3]}
+    found = stability(CCA(None, reg=0.1), views, random_state=0)
+    assert {own.shape for own in found.weights.values()} == {(20, 2)}
+    with pytest.raises(ValueError, match="Halves need 4 rows or more, got 3"):
+        stability(CCA(1, reg=0.1), [X[:3], Y[:3]])

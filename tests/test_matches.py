@@ -225,6 +225,12 @@ def test_an_estimator_projects_the_rows_and_objects_may_have_several():
     assert restored.probability([[0.3]], 60) == calibration.probability([[0.3]], 60)
 
 
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_few_objects_are_calibrated(n):
+    calibration = calibrated(noisy(n, 7))
+    assert np.isfinite(calibration.probability([[0.9, 0.1]], n)).all()
+
+
 def test_errors_say_what_is_wrong():
     views = noisy(30, 6)
     with pytest.raises(ValueError, match="Unknown view 'sound'"):

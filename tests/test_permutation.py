@@ -1010,7 +1010,7 @@ NESTED = np.column_stack([GROUPS // 4, GROUPS])
         ({"groups": np.hstack([NESTED, NESTED])}, r"got shape \(40, 4\)"),
         ({"groups": [["A", None]] * 40}, "group for every object, got a missing value"),
         ({"within": True}, "pass groups"),
-        ({"within": True, "groups": GROUPS, "sign_flips": True}, "no sign_flips"),
+        ({"within": True, "groups": GROUPS, "sign_flips": True}, "omit one of them"),
         ({"sample_weight": np.full(40, 0.5)}, "whole numbers, got 0.5: tests and intervals"),
         ({"sample_weight": -np.ones(40)}, "[Nn]egative"),
         ({"statistic": "f"}, "statistic must be one of 'wilks', 'roy', 'pillai', 'held-out'"),

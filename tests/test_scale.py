@@ -143,6 +143,8 @@ def test_methods_of_rows_learn_from_standardized_columns(estimator, scale):
         NCCA(3, bandwidth="cv"),
         AffineMap(reg="cv"),
         AffineMap(2, reg="cv"),
+        AffineMap(scale="cv"),
+        AffineMap(2, reg=0.1, scale="cv"),
         CMOLRS("cv", n_epochs=1, random_state=0),
         LGCFL(scale="cv"),
         JRL(scale="cv", n_neighbors=10),

@@ -612,9 +612,25 @@ def test_few_rows_are_held_out_one_by_one():
     assert str(study({"a": X, "b": Y[:, :1]}, n_permutations=19, random_state=0)).startswith("No ")
     with pytest.raises(ValueError, match="two folds or more of two groups or more, got 10 of 1"):
         study({"a": X, "b": Y}, groups=np.zeros(6), n_permutations=19)
+    with pytest.raises(ValueError, match="expected at least 2, got 1"):
+        study({"a": X[:2], "b": Y[:2]}, n_permutations=19)
     no_variance = pytest.raises(ValueError, match="View 'a' has no variance: all its rows are eq")
     with warnings.catch_warnings(action="error"), no_variance:
         study({"a": X[[0] * 6], "b": Y}, n_permutations=19)
+
+
+@pytest.mark.parametrize("missing", ["error", "em"])
+def test_components_are_as_many_as_training_rows_have(missing):
+    X, Y = np.random.default_rng(0).normal(size=(2, 15, 20))
+    options = {"n_permutations": 19, "random_state": 0, "missing": missing}
+    with pytest.raises(ValueError, match="n_components of view 'a' to be at most 12, the pri"):
+        study({"a": X, "b": Y}, n_components=14, **options)
+    for wrong in (0, 1.5):
+        with pytest.raises(ValueError, match=f"a whole number from 1 up, got {wrong}"):
+            study({"a": X, "b": Y}, n_components=wrong, **options)
+    # Halves of 4 rows have fewer components than all 8.
+    found = study({"a": X[:8, :3], "b": Y[:8, :2]}, n_components=2, **options)
+    assert {own.shape[1] for own in found.stability.values()} == {1}
 
 
 # ---- mvcca test ----------------------------------------------------------------------------------

@@ -43,12 +43,18 @@ _ADVICE = {
     r"pass it as groups( in place of a confound)?": "give it by --groups",
     r"search a list of absolute ridges with FoldSearchCV or GridSearchCV": "give a number",
     r"pass it as target": "give it by --target",
+    r"pass it as query": "give it by --query-view",
+    r"within groups: pass groups": "within groups: give --groups",
+    r"Pass labels\.": "Give --labels.",
     r"or all with target=None, without normalize": "or several without --joint",
     r"; or rank by weighting='profile-likelihood'": "; or give --weighting profile-likelihood",
 }
 _VALUE = r"\"[^\"\s]*\"|'[^'\s]*'|\[[^\]]*\]|\{[^}]*\}|-?[\w.]*\w"
-# A call, which stays as it is, or a setting.
-_SETTING = re.compile(rf"\w\([^()]*\)|(?<![\w.\-/])(?<!--param )([a-z][a-z_]*[a-z])=({_VALUE})")
+# A call, which stays as it is, a setting, or the name of a parameter that is no word of English.
+_SETTING = re.compile(
+    rf"\w\([^()]*\)|(?<![\w.\-/])(?<!--param )([a-z][a-z_]*[a-z])=({_VALUE})"
+    r"|(?<![\w.\-/'\"])([a-z]+(?:_[a-z]+)+)(?![\w=('\"]|\.\w)"
+)
 _FILE = re.compile(r"\.[A-Za-z]\w{0,7}(:\w+)?$")
 
 # What only Python can follow. A file or a column may have such a name, but then it is quoted.
@@ -102,6 +108,8 @@ def with_options(message: str, parser: ArgumentParser | None) -> str:
         message = re.sub(pattern, words, message)
 
     def option(found: re.Match[str]) -> str:
+        if found[3] in options:
+            return options[found[3]].option_strings[0]
         if found[1] is None:
             return found[0]
         name, value = found[1], found[2].strip("\"'")

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mvcca.blocks.checks import only_numbers
+from mvcca.compose._items import check_no_views
 from mvcca.machine import lapack
 from mvcca.machine.documentation import Documented
 from mvcca.machine.warnings import warn
@@ -170,6 +171,7 @@ class MomentPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Documented, B
         return self.n_components_
 
     def _checked(self, X: Any, **options: Any) -> np.ndarray:
+        check_no_views(X, "MomentPCA")
         options |= {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
         return np.asarray(validate_data(self, only_numbers(X), **options))
 

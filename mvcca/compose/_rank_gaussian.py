@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mvcca.blocks.checks import only_numbers
+from mvcca.compose._items import check_no_views
 from mvcca.machine.documentation import Documented
 
 _OFFSET = 3 / 8  # Blom, "Statistical Estimates and Transformed Beta-Variables", 1958
@@ -117,6 +118,7 @@ class RankGaussian(OneToOneFeatureMixin, TransformerMixin, Documented, BaseEstim
         return scores
 
     def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
+        check_no_views(X, "RankGaussian")
         options: Any = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
         return np.asarray(validate_data(self, only_numbers(X), reset=reset, **options))
 

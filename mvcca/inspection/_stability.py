@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -150,9 +150,15 @@ def stability(
             of_weights[name].append(np.abs(column_correlations(first[:, :k], second[:, :k])))
             of_loadings[name].append(agree[name])
     return Stability(
-        {name: np.array(values) for name, values in of_weights.items()},
-        {name: np.array(values) for name, values in of_loadings.items()},
+        {name: stacked(values) for name, values in of_weights.items()},
+        {name: stacked(values) for name, values in of_loadings.items()},
     )
+
+
+def stacked(found: Sequence[np.ndarray]) -> np.ndarray:
+    """Values of the components (k,) that every split has, (n_splits, k)."""
+    k = min(map(len, found))
+    return np.array([own[:k] for own in found])
 
 
 def agreement(

@@ -108,7 +108,13 @@ class Space:
             estimator.n_components is None or "n_components" in asked
         )
         scales = self.scales if "scale" in asked else ()
-        return replace(self, values=values, has_prefixes=has_prefixes, scales=scales)
+        return replace(
+            self,
+            values=values,
+            leaves_one_out=self.leaves_one_out and "reg" in values,
+            has_prefixes=has_prefixes,
+            scales=scales,
+        )
 
     def choice(self, trials: Trials, estimator: Any) -> Choice:
         """The best settings; the number of components is one of them if it is "cv" by itself."""

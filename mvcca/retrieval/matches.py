@@ -282,7 +282,7 @@ def _evidence(lists: RankedLists, slope: float) -> tuple[np.ndarray, np.ndarray]
         n_own = is_match.sum(axis=1)
         order = np.random.RandomState(0).permutation(values.shape[1])
         for share in _SHARES:
-            part = np.sort(order[: round(share * len(order))])
+            part = np.sort(order[: max(round(share * len(order)), 1)])
             n_others = (~is_match[:, part]).sum(axis=1)
             seen = n_others > 0
             _, others = _log_sums(values[:, part][seen], is_match[:, part][seen], slope)

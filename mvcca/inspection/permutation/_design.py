@@ -71,10 +71,12 @@ class Options:
         if confounds[1] and (not self.is_stepwise or self.loadings == "own-permuted"):
             what = 'loadings="own-permuted"' if self.is_stepwise else "a test by folds"
             raise ValueError(f"{what} needs the same confounds for both views: omit confounds_y.")
-        if self.within and (self.sign_flips or not groups):
+        if self.within and not groups:
+            raise ValueError("within=True exchanges rows within groups: pass groups.")
+        if self.within and self.sign_flips:
             raise ValueError(
-                "within=True exchanges rows within groups: pass groups, and no sign_flips, which "
-                "flip whole groups."
+                "within=True exchanges rows within groups, and sign_flips flip whole groups: omit "
+                "one of them."
             )
         if self.within and n_levels > 1:
             raise ValueError(

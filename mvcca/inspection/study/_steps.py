@@ -31,7 +31,7 @@ from mvcca.inspection._rows import (
     numbers_of,
     paired_views,
 )
-from mvcca.inspection._stability import agreement
+from mvcca.inspection._stability import agreement, stacked
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals_of
 from mvcca.inspection.permutation import permutation_test
 from mvcca.inspection.study._result import Study
@@ -227,7 +227,9 @@ def study(
     n_confounds = max([steps.named_steps[_STEPS[name]].rank_ for name in tables], default=0)
     prepared = _cells(prepared.select(list(views.names)), missing)
     most = max((n_groups - n_confounds) // _ROWS_PER_COMPONENT, 1)
-    reduce, explained, decay, limits = _reduction(prepared, n_components, most, missing)
+    if (least := min(map(len, parts))) < 2:
+        raise ValueError(f"Training rows of folds are too few: expected at least 2, got {least}.")
+    reduce, explained, decay, limits = _reduction(prepared, n_components, most, least, missing)
     model = _model(steps, reduce, missing)
     with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
         scores = model.fit_transform(rows)  # few rows are what the tests are for
@@ -438,7 +440,7 @@ def _stability(
         except ValueError:  # too few rows
             return {}
     compared = [name for name, own in found[0].items() if not np.isnan(own).all()]
-    return {name: np.array([own[name] for own in found]) for name in compared}
+    return {name: stacked([own[name] for own in found]) for name in compared}
 
 
 def _residual_dependence(
@@ -460,7 +462,11 @@ def _residual_dependence(
 
 
 def _reduction(
-    prepared: Views, n_components: int | Mapping[str, int] | None, most: int, missing: str
+    prepared: Views,
+    n_components: int | Mapping[str, int] | None,
+    most: int,
+    least_rows: int,
+    missing: str,
 ) -> tuple[dict[str, Any], dict[str, float], dict[str, float | None], dict[str, str]]:
     """Each view's step to principal components, their variance, its decay, and why so many."""
     given: Mapping[str, Any] = dict.fromkeys(prepared.names, n_components)
@@ -472,6 +478,10 @@ def _reduction(
     limits: dict[str, str] = {}
     for name, block in prepared.items():
         k, width = given[name], block.shape[1]
+        if k is not None and (not isinstance(k, int | np.integer) or k < 1):
+            raise ValueError(
+                f"Expected n_components of view {name!r} to be a whole number from 1 up, got {k!r}."
+            )
         steps[name], explained[name] = "passthrough", 1.0
         pca: Any = PCA(svd_solver="full")
         if missing != "error":
@@ -485,6 +495,11 @@ def _reduction(
         decay[name] = spectrum_decay(variances) if len(variances) > 1 else None
         if (most if k is None else k) >= width:
             continue
+        if k is not None and k > (n_own := min(len(variances), least_rows - 1)):
+            raise ValueError(
+                f"Expected n_components of view {name!r} to be at most {n_own}, the principal "
+                f"components of the training rows of every fold, got {k}."
+            )
         shares = np.cumsum(pca.explained_variance_ratio_)
         limits[name] = "as chosen"
         if k is None:
