@@ -31,6 +31,7 @@ _ORTHONORMAL = 1e4  # of rows without it, so that their basis is orthonormal
 _EPS = np.finfo(float).eps
 _CONSTANT = 1e-12  # deviation in units of the mean, up to which a column is constant
 _BLOCK_NUMBERS = 2**20  # of columns that are centred at a time
+_NEAR = 0.5  # mean in deviations of a column, up to which products of the rows keep their digits
 
 
 class Basis(Protocol):
@@ -334,9 +335,14 @@ def gram_of_rows(
     """Mean and lengths of the columns, and Qᵀ X̄ X̄ᵀ Q of the centred rows with the normal of Q.
 
     Q maps n - 1 coordinates to rows that add up to zero, see `Span`; the lower half of the matrix
-    counts.
+    counts. Rows are multiplied as they are if no mean is far from zero: Q takes means away.
     """
     n, d = X.shape
+    if weights is None and not equilibrate and _is_in_order(X):
+        mean = X.mean(axis=0)
+        lengths = np.sqrt(as_block(X).centred_squares(mean))
+        if (np.sqrt(n) * np.abs(mean) <= _NEAR * lengths).all():
+            return mean, lengths, *without_mean(linalg.blas.dsyrk(1.0, X.T, trans=1, lower=1))
     mean, lengths, gram = np.empty(d), np.empty(d), np.zeros((n, n), order="F")
     for columns in _column_blocks(X):  # saves a centred copy of X
         mean[columns], centred, lengths[columns] = centred_rows(X[:, columns], weights)
@@ -433,6 +439,11 @@ def principal_components(
 
 def _unweighted(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return rows if weights is None else rows / np.sqrt(weights)[:, None]
+
+
+def _is_in_order(X: Any) -> bool:
+    """Whether BLAS takes these rows without a copy."""
+    return isinstance(X, np.ndarray) and X.dtype == np.float64 and X.flags.c_contiguous
 
 
 def _column_blocks(X: Any) -> Iterator[slice]:
