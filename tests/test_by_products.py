@@ -16,6 +16,7 @@ from mvcca import CCA, MVCCA, Views, config_context, open_matrix
 from mvcca.blocks import as_block
 from mvcca.problem import Rows, _lobpcg, dual
 from mvcca.problem import route as routing
+from mvcca.problem._bases import _moments_near_zero, gram_of_rows
 from mvcca.problem.route import by_products
 from mvcca.problem.shrinkage import shrinkages
 from mvcca.statistics.passes import _checkpoint
@@ -407,6 +408,23 @@ def test_gram_matrices_alone_give_what_bases_of_the_rows_give(monkeypatch, reg, 
             largest = np.abs(expected).max()
             assert_allclose(getattr(fast, name)[view], expected, rtol=0, atol=1e-8 * largest)
     assert fast.ranks_ == slow.ranks_
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.2, 0.6, 1e6])
+def test_rows_are_multiplied_as_they_are_only_where_that_keeps_their_digits(mean):
+    X = np.random.default_rng(0).normal(size=(200, 300)) + mean
+    X[:, 3] = 0
+    X[:, 5] *= 1e-8  # its mean is in units of its own deviation
+    X[3] = X[4]
+    assert (_moments_near_zero(X) is not None) == (mean < 0.3)
+    found = gram_of_rows(X)
+    in_blocks = gram_of_rows(np.asfortranarray(X))  # which are centred
+    for own, expected in zip(found[:3], in_blocks[:3], strict=True):
+        assert_allclose(own, expected, rtol=1e-12, atol=1e-16)
+    own, expected = (np.tril(gram) for *_, gram in (found, in_blocks))
+    assert_allclose(own, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+    centred = np.delete(X - X.mean(axis=0), 3, axis=1)
+    assert_allclose(np.trace(own), np.sum(centred**2), rtol=1e-12)
 
 
 def test_gram_matrices_without_enough_digits_are_left_to_bases_of_the_rows():

@@ -41,6 +41,9 @@ def test_all_values_come_with_the_eigenvectors_of_the_largest(symmetric, n, k):
     expected, directions = linalg.eigh(A)
     np.testing.assert_allclose(values, expected, atol=1e-12 * np.abs(expected).max())
     np.testing.assert_allclose(np.abs((vectors * directions[:, -k:]).sum(axis=0)), 1, atol=1e-10)
+    few, own = lapack.top_eigenpairs_and_values(A, k, with_others=False)
+    np.testing.assert_allclose(few, values[[0, *range(n - k, n)]], atol=1e-12 * np.abs(few).max())
+    np.testing.assert_allclose(np.abs((own * vectors).sum(axis=0)), 1, atol=1e-10)
 
 
 @pytest.mark.parametrize("n", [5, 128, 130])  # columns of 128 numbers are padded in a copy

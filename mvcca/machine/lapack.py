@@ -68,11 +68,14 @@ def top_eigenpairs(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return values[first:], vectors[:, first:]
 
 
-def top_eigenpairs_and_values(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def top_eigenpairs_and_values(
+    A: np.ndarray, k: int, *, with_others: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """Return all eigenvalues of a symmetric A, increasing, and eigenvectors of the k largest.
 
-    Of an A in Fortran's order, which is overwritten, the lower half counts.
-    Values of a tridiagonal matrix cost next to nothing, and by inverse iteration so do vectors.
+    Of an A in Fortran's order, which is overwritten, the lower half counts. Without `with_others`,
+    of the other eigenvalues the smallest suffices: bisection finds few values in less time.
+    Values of a tridiagonal matrix cost little, and by inverse iteration so do vectors.
     """
     n = len(A)
     if n < 3 or _routine("dsytrd") is None:
@@ -80,7 +83,14 @@ def top_eigenpairs_and_values(A: np.ndarray, k: int) -> tuple[np.ndarray, np.nda
         return values, vectors[:, -k:]
     reflectors = A if A.flags.f_contiguous and n % _CONFLICTING else _padded(A)
     diagonal, beside, tau = _tridiagonal(reflectors)
-    values = linalg.eigvalsh_tridiagonal(diagonal, beside, lapack_driver="sterf")
+    if with_others or k >= n:
+        values = linalg.eigvalsh_tridiagonal(diagonal, beside, lapack_driver="sterf")
+    else:
+        ends = [
+            linalg.eigvalsh_tridiagonal(diagonal, beside, "i", select_range=some)
+            for some in ((0, 0), (n - k, n - 1))
+        ]
+        values = np.concatenate(ends)
     one_block = np.ones(n, np.intc), np.full(n, n, np.intc)
     vectors, n_failed = linalg.lapack.dstein(diagonal, beside, values[-k:], *one_block)
     if n_failed:

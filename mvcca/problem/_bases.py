@@ -31,6 +31,8 @@ _ORTHONORMAL = 1e4  # of rows without it, so that their basis is orthonormal
 _EPS = np.finfo(float).eps
 _CONSTANT = 1e-12  # deviation in units of the mean, up to which a column is constant
 _BLOCK_NUMBERS = 2**20  # of columns that are centred at a time
+_NEAR = 0.5  # mean in deviations of a column, up to which products of the rows keep their digits
+_SOME_ROWS = 32  # which tell means of more than two deviations
 
 
 class Basis(Protocol):
@@ -334,9 +336,12 @@ def gram_of_rows(
     """Mean and lengths of the columns, and Qᵀ X̄ X̄ᵀ Q of the centred rows with the normal of Q.
 
     Q maps n - 1 coordinates to rows that add up to zero, see `Span`; the lower half of the matrix
-    counts.
+    counts. Rows are multiplied as they are if no mean is far from zero: Q takes means away.
     """
     n, d = X.shape
+    near = None if weights is not None or equilibrate else _moments_near_zero(X)
+    if near is not None:
+        return *near, *without_mean(linalg.blas.dsyrk(1.0, X.T, trans=1, lower=1))
     mean, lengths, gram = np.empty(d), np.empty(d), np.zeros((n, n), order="F")
     for columns in _column_blocks(X):  # saves a centred copy of X
         mean[columns], centred, lengths[columns] = centred_rows(X[:, columns], weights)
@@ -433,6 +438,19 @@ def principal_components(
 
 def _unweighted(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return rows if weights is None else rows / np.sqrt(weights)[:, None]
+
+
+def _moments_near_zero(X: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Mean and lengths of the columns, if no mean is far from zero and BLAS takes X as it is."""
+    if not (isinstance(X, np.ndarray) and X.dtype == np.float64 and X.flags.c_contiguous):
+        return None
+    some = X[:: 1 + len(X) // _SOME_ROWS]
+    if (np.abs(some.mean(axis=0)) > 2 * some.std(axis=0)).any():
+        return None
+    mean = X.mean(axis=0)
+    lengths = np.sqrt(as_block(X).centred_squares(mean))
+    is_near = (np.sqrt(len(X)) * np.abs(mean) <= _NEAR * lengths).all()
+    return (mean, lengths) if is_near else None
 
 
 def _column_blocks(X: Any) -> Iterator[slice]:

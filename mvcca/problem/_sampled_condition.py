@@ -15,9 +15,9 @@ from mvcca.blocks import to_host
 from mvcca.problem.ridge import Shrinkage, ridge_in
 from mvcca.views import Views
 
-_ROWS_PER_FEATURE = 2  # of the sample; of fewer, the smallest directions are mostly chance
+_ROWS_PER_FEATURE = 1.5  # of the sample; of fewer, the smallest directions are mostly chance
 _JUDGES = 1024  # other rows, on which extreme directions of the sample are measured
-_SHARE = 8  # of the rows, one in so many may be sampled
+_SHARE = 10  # of the rows, one in so many may be sampled
 _RUNS = 8  # of neighbouring rows, if reading them takes a call each
 _STEPS = 5  # of power iteration
 _TINY = np.finfo(float).tiny
@@ -33,7 +33,7 @@ def is_ill_conditioned(
     """
     n_objects = len(views)
     needed = _JUDGES + max(
-        _ROWS_PER_FEATURE * views.widths[name] * n_objects // max(1, X.shape[0])
+        int(_ROWS_PER_FEATURE * views.widths[name] * n_objects) // max(1, X.shape[0])
         for name, X in views.blocks.items()
     )
     if needed * _SHARE > n_objects:
@@ -45,11 +45,12 @@ def is_ill_conditioned(
         sampled = _from_starts(np.array(starts), n_objects, needed)
     else:
         sampled = _spread(n_objects, needed, _RUNS if views.is_lazy else needed)
-    sample = views[sampled].in_memory()
-    weights = None if sample_weight is None else sample_weight[sampled]
-    chosen = _spread(len(sample), _JUDGES, _JUDGES)
-    others = np.setdiff1d(np.arange(len(sample)), chosen)
-    rows, judges = (_centred_rows(sample, weights, objects) for objects in (others, chosen))
+    if views.is_lazy:  # the sample is read at once
+        sample_weight = None if sample_weight is None else sample_weight[sampled]
+        views, sampled = views[sampled].in_memory(), np.arange(len(sampled))
+    chosen = _spread(len(sampled), _JUDGES, _JUDGES)
+    parts = np.delete(sampled, chosen), sampled[chosen]
+    rows, judges = (_centred_rows(views, sample_weight, objects) for objects in parts)
     return any(_condition(rows[name], judges[name], reg[name]) > limit for name in views.names)
 
 
@@ -101,15 +102,16 @@ def _condition(rows: np.ndarray, judges: np.ndarray, reg: float) -> float:
     scale = (np.sqrt(share / lengths) * varies).astype(np.float32)
     ridge = np.where(varies, added / lengths, 1).astype(np.float32)  # 1: a direction in between
     rows *= scale
-    C = rows.T @ rows
+    C = linalg.blas.ssyrk(1.0, rows.T, lower=1)
     C[np.diag_indices_from(C)] += ridge
-    factor, failed = linalg.lapack.spotrf(C.T, lower=1)
+    factor, failed = linalg.lapack.spotrf(C, lower=1)
     if failed:
         return np.inf
     ends = np.random.RandomState(0).standard_normal((2, len(C))).astype(np.float32)
     for _ in range(_STEPS):
         ends /= np.linalg.norm(ends, axis=1)[:, None]
-        ends = np.array([C @ ends[0], linalg.lapack.spotrs(factor, ends[1], lower=1)[0]])
+        larger = linalg.blas.ssymv(1.0, C, ends[0], lower=1)
+        ends = np.array([larger, linalg.lapack.spotrs(factor, ends[1], lower=1)[0]])
     lengths = np.linalg.norm(ends, axis=1)
     ends /= lengths[:, None]
     largest, smallest = np.sum((judges @ (scale * ends).T) ** 2, axis=0) + ends**2 @ ridge

@@ -180,7 +180,7 @@ def _maps(
     if failed:
         return None
     T, _ = linalg.lapack.dsygst(y.share, root, itype=2, lower=1, overwrite_a=1)
-    squares, V = lapack.top_eigenpairs_and_values(T, k)
+    squares, V = lapack.top_eigenpairs_and_values(T, k, with_others=has_expected)
     if not squares[0] > _LEAST_SQUARE:
         return None
     rho, V = np.sqrt(squares[::-1]), V[:, ::-1]
