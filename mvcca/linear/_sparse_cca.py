@@ -152,7 +152,9 @@ class SparseCCA(BlockEstimator):
 
         def of_fold(train: Part, test: Part) -> Fold:
             posed, (held_out, statistic) = self.posed_of(*train), test
-            posed = replace(posed, ascent=replace(posed.ascent, tol=_SEARCH_TOL))
+            # Training rows take memory, and are not looked at again.
+            ascent = replace(posed.ascent, tol=_SEARCH_TOL)
+            posed = replace(posed, rows=held_out, ascent=ascent)
             if statistic is None:
                 return posed, SharedRows(held_out)
             pairs = Estimate.of(statistic, columns=self._column_names).by_pair()
