@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.testing import assert_allclose
 from benchmarks.real import data_home
 from mvcca.problem.ascent import (
     Ascent,
-    BlockMethod,
     Limit,
     NothingShared,
     Solution,
@@ -36,6 +34,12 @@ def covariances_of(blocks):
     return BlockCovariances(CovarianceMatrix(S, places))
 
 
+def limits_of(blocks, count=None, **options):
+    """The same constraint of all blocks."""
+    widths = {name: X.shape[1] for name, X in blocks.items()}
+    return tuple(Limit(name, p, min(count or p, p), **options) for name, p in widths.items())
+
+
 def planted(n=60, widths=(30, 20), seed=0):
     rng = np.random.default_rng(seed)
     shared = rng.standard_normal((n, 2))
@@ -48,12 +52,19 @@ def planted(n=60, widths=(30, 20), seed=0):
     return blocks
 
 
-def components(covariances, method, limits):
-    """The best solution of each component, and the covariances without it."""
+def components(ascent, limits, tol=None):
+    """The best solution of each component, and the covariances without it.
+
+    With a tolerance, the end of the first start, as soon as weights change no more.
+    """
     for number, own in enumerate(limits):
-        solution = method.solve(covariances, [own], number)[0][0]
-        covariances = method.without(covariances, solution)
-        yield solution, covariances
+        if tol is None:
+            solution = ascent.solve([own], number)[0][0]
+        else:
+            start = Solution(next(ascent.starts(own, number)), own)
+            solution = ascent._finished(ascent.run([start], 1000, tol)[0])
+        ascent = ascent.without(solution)
+        yield solution, ascent.covariances
 
 
 # ---- figures of R --------------------------------------------------------------------------------
@@ -64,13 +75,13 @@ def test_mixomics_sparse_pls_of_messenger_rna_and_protein():
     data = np.load(data_home() / "breast_tcga.npz")
     before = covariances_of({"x": data["mrna_train"], "y": data["protein_train"]})
     limits = [
-        {"x": Limit(count=p, shrink=True), "y": Limit(count=q, shrink=True)}
+        (Limit("x", 200, p, shrink=True), Limit("y", 142, q, shrink=True))
         for p, q in ((10, 3), (5, 6))
     ]
-    method = BlockMethod(PAIR, "horst", start="svd", tol=1e-6, response="y")
+    ascent = Ascent(before, PAIR, "horst", start="svd", response="y")
     features = list(data["mrna_names"]), list(data["protein_names"])
     weights, correlations = [], []
-    for solution, after in components(before, method, limits):
+    for solution, after in components(ascent, limits, tol=1e-6):
         w, v = solution.weights.values()
         weights.append((w, v))
         sizes = [u @ before.image(j, j, u) for j, u in solution.weights.items()]
@@ -91,14 +102,19 @@ def test_diablo_of_three_views_and_classes():
     links = {
         pair: 1.0 if "classes" in pair else 0.1 for pair in permutations([*views, "classes"], 2)
     }
-    method = BlockMethod(links, "horst", start="own", response="classes")
+    ascent = Ascent(before, links, "horst", start="own", response="classes")
     limits = [
-        {name: Limit(count=k, shrink=True) for name, k in zip(views, counts, strict=True)}
-        | {"classes": Limit()}
+        (
+            *(
+                Limit(n, views[n].shape[1], k, shrink=True)
+                for n, k in zip(views, counts, strict=True)
+            ),
+            Limit("classes", 3, 3),
+        )
         for counts in ((8, 14, 10), (25, 5, 5))
     ]
     found, first = [], None
-    for solution, after in components(before, method, limits):
+    for solution, after in components(ascent, limits):
         first = first or solution
         sizes = {j: np.sqrt(w @ before.image(j, j, w)) for j, w in solution.weights.items()}
         found.append(
@@ -211,63 +227,64 @@ def test_few_features_are_weighted_best_and_rows_that_are_missing_are_named(fixe
 # ---- the ascent ----------------------------------------------------------------------------------
 
 LIMITS = {
-    "all": Limit(),
-    "count": Limit(count=5),
-    "l1": Limit(radius=2.0),
-    "positive": Limit(count=5, positive=True),
-    "ridge": Limit(tau=0.3),
-    "least angles": Limit(tau=0.2, count=5),
+    "all": {},
+    "count": {"count": 5},
+    "l1": {"radius": 2.0, "count": 4},
+    "positive": {"count": 5, "positive": True},
+    "ridge": {"tau": 0.3},
+    "least angles": {"tau": 0.2, "count": 5},
 }
+
+
+def climbing(ascent, one):
+    """The objective after each turn."""
+    for _ in range(60):
+        [one] = ascent.run([one], 1, 0.0)
+        yield one.value
 
 
 @pytest.mark.parametrize("scheme", ["horst", "factorial", "centroid"])
 @pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS)
 def test_the_objective_climbs(limit, scheme):
     blocks = planted(widths=(30, 20, 10))
-    covariances = covariances_of(blocks)
-    method = BlockMethod(dict.fromkeys(permutations(blocks, 2), 1.0), scheme)
-    ascent = Ascent(covariances, [dict.fromkeys(blocks, limit)], method)
+    limits = limits_of(blocks, **limit)
+    ascent = Ascent(covariances_of(blocks), dict.fromkeys(permutations(blocks, 2), 1.0), scheme)
     rng = np.random.default_rng(0)
     for _ in range(20):
         start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
-        [end] = ascent.run([Solution(start)], 200, 1e-26)
-        values = np.array(end.values)
+        values = np.array([*climbing(ascent, Solution(start, limits))])
         assert (np.diff(values) >= -1e-12 * np.abs(values[1:])).all()
 
 
 def test_a_count_by_soft_thresholds_is_no_ascent():
     blocks = planted(widths=(30, 20))
-    limits = dict.fromkeys(blocks, Limit(count=5, shrink=True))
-    ascent = Ascent(covariances_of(blocks), [limits], BlockMethod(PAIR, "horst"))
+    limits = limits_of(blocks, count=5, shrink=True)
+    ascent = Ascent(covariances_of(blocks), PAIR, "horst")
     rng, fell = np.random.default_rng(0), False
     for _ in range(20):
         start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
-        [end] = ascent.run([Solution(start)], 200, 1e-26)
-        fell |= bool((np.diff(end.values) < -1e-9).any())
+        fell |= bool((np.diff([*climbing(ascent, Solution(start, limits))]) < -1e-9).any())
     assert fell
 
 
 @pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS)
 def test_starts_that_climb_together_end_where_each_would(limit):
     blocks = planted(widths=(30, 20, 10))
-    method = BlockMethod(dict.fromkeys(permutations(blocks, 2), 1.0))
-    problems = [dict.fromkeys(blocks, limit)]
-    if limit.count:
-        problems += [dict.fromkeys(blocks, replace(limit, count=n)) for n in (3, 10)]
-    ascent, rng, starts = (
-        Ascent(covariances_of(blocks), problems, method),
-        np.random.default_rng(1),
-        [],
-    )
+    problems = [limits_of(blocks, **limit)]
+    if "count" in limit:
+        problems += [limits_of(blocks, **{**limit, "count": n}) for n in (3, 10)]
+    ascent = Ascent(covariances_of(blocks), dict.fromkeys(permutations(blocks, 2), 1.0))
+    rng, starts = np.random.default_rng(1), []
     for i in range(9):
         start = {name: rng.standard_normal(X.shape[1]) for name, X in blocks.items()}
-        starts.append(Solution(start, problem=i % len(problems)))
+        starts.append(Solution(start, problems[i % len(problems)]))
     for found, start in zip(ascent.run(starts, 300, 1e-20), starts, strict=True):
         [alone] = ascent.run([start], 300, 1e-20)
-        assert found.problem == start.problem
-        for name, w in alone.weights.items():
-            assert_allclose(found.weights[name], w, atol=1e-9)
-            assert np.count_nonzero(w) <= (problems[found.problem][name].count or len(w))
+        assert found.limits == start.limits
+        for own in found.limits:
+            w = alone.weights[own.name]
+            assert_allclose(found.weights[own.name], w, atol=1e-9)
+            assert np.count_nonzero(w) <= (len(w) if own.radius else own.count)
 
 
 @pytest.mark.parametrize("deflation", ["scores", "weights", "pmd"])
@@ -327,7 +344,7 @@ def test_blocks_without_covariance_are_named():
     S[0, 1] = S[1, 0] = 0.5
     covariances = BlockCovariances(CovarianceMatrix(S, {"x": slice(0, 3), "y": slice(3, 7)}))
     with pytest.raises(NothingShared, match="View 'x' has no covariance with the views"):
-        BlockMethod(PAIR).solve(covariances, [{"x": Limit(count=2), "y": Limit(count=2)}])
+        Ascent(covariances, PAIR).solve([(Limit("x", 3, 2), Limit("y", 4, 2))])
 
 
 def test_batch_factors_hide_the_signal_from_singular_vectors_but_not_from_columns():
@@ -339,10 +356,10 @@ def test_batch_factors_hide_the_signal_from_singular_vectors_but_not_from_column
         X[:, :10] = 0.7 * shared[:, None] + np.sqrt(1 - 0.49) * X[:, :10]
         X[:, 10:60] = 0.8 * rng.standard_normal((n, 1)) + 0.6 * X[:, 10:60]
         blocks[name] = X
-    limits = dict.fromkeys(blocks, Limit(count=10))
+    limits = limits_of(blocks, count=10)
     found = {}
     for start in ("columns", "svd"):
-        best = BlockMethod(PAIR, start=start).solve(covariances_of(blocks), [limits])[0][0]
+        best = Ascent(covariances_of(blocks), PAIR, start=start).solve([limits])[0][0]
         found[start] = [np.flatnonzero(w).tolist() for w in best.weights.values()]
     assert found["columns"] == [list(range(10))] * 2
     assert not set(found["svd"][0]) & set(range(10))

@@ -30,7 +30,7 @@ from mvcca import (
     Views,
 )
 from mvcca.inspection import permutation_test, stability
-from mvcca.linear.block_estimator import BlockEstimator
+from mvcca.linear._rgcca import BlockEstimator
 from mvcca.model_selection import Trials
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.model_selection.goals import Value

@@ -11,8 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from mvcca import RGCCA, SparseCCA, Views
-from mvcca.linear.block_estimator import BlockEstimator
-from mvcca.model_selection.feature_counts import counts_up_to
+from mvcca.linear._rgcca import BlockEstimator, counts_to_try
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.problem import ascent
 from mvcca.problem.block_covariances import CovarianceMatrix
@@ -193,11 +192,11 @@ def test_scikit_learn_searches_take_it():
 
 
 def test_counts_end_with_all_features():
-    assert counts_up_to(1) == [1]
-    assert counts_up_to(12) == [2, 3, 5, 7, 10, 12]
-    assert counts_up_to(150)[-2:] == [80, 150]
-    assert counts_up_to(1000)[-4:] == [260, 440, 750, 1000]
-    assert counts_up_to(20_000)[-3:] == [440, 750, 20_000]
+    assert counts_to_try(1, 1.0) == [1]
+    assert counts_to_try(12, 1.0) == [2, 3, 5, 7, 10, 12]
+    assert counts_to_try(150, 1.0)[-2:] == [80, 150]
+    assert counts_to_try(1000, 1.0)[-4:] == [260, 440, 750, 1000]
+    assert counts_to_try(20_000, 1.0)[-3:] == [440, 750, 20_000]
 
 
 @pytest.mark.parametrize("model", [SparseCCA(n_features=2, tau=1.0), RGCCA(tau=0.5, n_features=2)])
@@ -286,7 +285,7 @@ def test_estimated_tau_of_wide_views_takes_no_matrix_over_features(superblock, m
     weights = np.random.default_rng(0).integers(1, 4, 40)
     model = RGCCA(tau="auto", superblock=superblock)
     with monkeypatch.context() as patch:
-        patch.setattr(CovarianceMatrix, "of", None)
+        patch.setattr(CovarianceMatrix, "__init__", None)
         found = clone(model).fit(blocks, sample_weight=weights).tau_
     monkeypatch.setattr(BlockEstimator, "takes_row_products", lambda *_: False)
     expected = model.fit(blocks, sample_weight=weights).tau_

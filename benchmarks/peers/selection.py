@@ -46,7 +46,7 @@ from benchmarks._measure import machine, peak_memory
 from benchmarks.defaults.sparse import f1, planted
 from benchmarks.real import data_home
 from mvcca import SparseCCA, SparseDiscriminant, Views
-from mvcca.model_selection.feature_counts import counts_up_to
+from mvcca.linear._rgcca import counts_to_try
 
 PUBLISHED = {"mrna": (8, 25), "mirna": (14, 5), "protein": (10, 5)}  # keepX of mixOmics' example
 
@@ -244,7 +244,7 @@ def methods(folder):
             return fitted(lambda blocks: GridSearchCV(model, grid(blocks), cv=folds))
 
         def spans(blocks):  # of both views, as `SparseCCA` tries at first
-            counts = counts_up_to(max(X.shape[1] for X in blocks))
+            counts = counts_to_try(max(X.shape[1] for X in blocks), 1.0)
             return {"span": [[min(n, X.shape[1]) for X in blocks] for n in counts]}
 
         bounds = {"l1_bound": np.geomspace(0.05, 1, 18).tolist()}

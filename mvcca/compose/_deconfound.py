@@ -31,7 +31,28 @@ from mvcca.views.validation import (
 _FEW = 64  # rows that nearly always show that confounds explain no column completely
 
 
-class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
+class LessExplained(OutputContainerMixin, Documented, BaseEstimator):
+    """Base of steps that subtract from all views what one of them explains."""
+
+    view_names_: tuple[str, ...]
+
+    def _note(self, views: Views, columns: Mapping[str, Any]) -> None:
+        """Note names and widths of the views of a fit."""
+        forget(self)
+        self.view_names_, self._widths, self._columns = views.names, views.widths, columns
+        self.n_features_in_ = views.shape[1]
+
+    def _check_given(self, parameter: str, views: Views) -> None:
+        """Refuse views without the one that a parameter names."""
+        name = getattr(self, parameter)
+        if name not in views:
+            raise ValueError(
+                f"{type(self).__name__}({parameter}={name!r}) needs the view {name!r} beside the "
+                f"others, in fit and in transform. Got the views {list(views.names)}."
+            )
+
+
+class Deconfound(LessExplained):
     r"""Remove confounds, such as age or scanner, from all other views.
 
     Rows x of a view become residuals of their regression on the confounds z of the same object,
@@ -103,7 +124,6 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
         "degree": [Options(Integral, {1, 2}), StrOptions({"squares"})],
         "drop": ["boolean"],
     }
-    view_names_: tuple[str, ...]
     _rounding: Mapping[str, np.ndarray] | None = None  # models of older versions have none
     _removed: Mapping[str, tuple[float, float]] | None = None  # nor this
 
@@ -162,10 +182,8 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
                 raise ValueError(f"Expected views to be some of {others}, got {self.views!r}.")
             design = design.select([*self.views, z])
         regression, means, ranks = regression_on(design, z, weights)
-        forget(self)
+        self._note(views, columns)
         self.coding_ = coding
-        self.view_names_, self._widths = views.names, views.widths
-        self.n_features_in_, self._columns = views.shape[1], columns
         self.coefficients_, self.rank_ = regression.coefficients, regression.rank
         self.means_ = {name: mean if name == z else means[name] for name in design.names}
         self._mean_of_design = regression.mean
@@ -281,13 +299,8 @@ class Deconfound(OutputContainerMixin, Documented, BaseEstimator):
     # ---- input checks ----------------------------------------------------------------------------
 
     def _check_confounds(self, views: Views) -> None:
-        z = self.confounds
-        if z not in views:
-            raise ValueError(
-                f"Deconfound(confounds={z!r}) needs the view {z!r} beside the others, in fit and "
-                f"in transform. Got the views {list(views.names)}."
-            )
-        check_confounds_known(views, z)
+        self._check_given("confounds", views)
+        check_confounds_known(views, self.confounds)
 
     def _checked(self, views: Views, minimum: int) -> Views:
         advice = "Use CCA(confounds=...) or MVCCA(confounds=...), which keep it sparse"

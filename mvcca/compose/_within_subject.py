@@ -5,23 +5,19 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base.fitted_views import check_fitted_views
-from mvcca.base.inputs import forget
-from mvcca.blocks import Block, to_host
+from mvcca.blocks import Block, grouping, to_host
 from mvcca.blocks.checks import column_labels, few
-from mvcca.compose._deconfound import dense_views
-from mvcca.machine.documentation import Documented
+from mvcca.compose._deconfound import LessExplained, dense_views
 from mvcca.model_selection.groups import Groups
 from mvcca.problem.confounds import least_left
 from mvcca.views import Views, as_views
-from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import ViewsLike
 
 
-class WithinSubject(OutputContainerMixin, Documented, BaseEstimator):
+class WithinSubject(LessExplained):
     r"""Differences within subjects: rows less the mean of their subject.
 
     Use it before any method if subjects are measured several times, such as before and after a
@@ -77,11 +73,7 @@ class WithinSubject(OutputContainerMixin, Documented, BaseEstimator):
     0.8
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "subjects": [str],
-        "drop": ["boolean"],
-    }
-    view_names_: tuple[str, ...]
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"subjects": [str], "drop": ["boolean"]}
 
     def __init__(self, subjects: str, *, drop: bool = True) -> None:
         self.subjects = subjects
@@ -111,11 +103,8 @@ class WithinSubject(OutputContainerMixin, Documented, BaseEstimator):
         self._validate_params()
         views = as_views(X)
         self._codes_of(views)
-        forget(self)
         self._checked(views)
-        self.view_names_, self._widths = views.names, views.widths
-        self._columns = {name: column_labels(block) for name, block in views.items()}
-        self.n_features_in_ = views.shape[1]
+        self._note(views, {name: column_labels(block) for name, block in views.items()})
         return self
 
     def transform(self, X: ViewsLike) -> Views:
@@ -143,29 +132,21 @@ class WithinSubject(OutputContainerMixin, Documented, BaseEstimator):
         codes = self._codes_of(given)
         check_fitted_views(self, given)
         views, removed = self._checked(given), dict(given.removed)
-        differences: dict[str, Any] = {}
+        found: dict[str, Any] = {} if self.drop else dict(given.items())
         for name, block in views.blocks.items():
-            own = codes[views.objects(name)]
-            n_rows, n_subjects = len(own), len(np.unique(own))
-            rows = _less_means(name, block, own)
+            subjects, own = np.unique(codes[views.objects(name)], return_inverse=True)
+            rows, n_rows = _less_means(name, block, own, len(subjects)), float(len(own))
             names = self._columns[name] or [f"x{i}" for i in range(block.shape[1])]
-            differences[name] = self._frame(rows, np.array(names), given[name])
+            found[name] = self._frame(rows, np.array(names), given[name])
             before, n_before = given.removed.get(name, (0, 1))
-            removed[name] = before * n_rows / n_before + n_subjects - 1, float(n_rows)
-        if not self.drop:
-            differences = {n: differences.get(n, given[n]) for n in given.names}
-        left = given.replace(differences)
+            removed[name] = before * n_rows / n_before + len(subjects) - 1, n_rows
+        left = given.replace(found)
         return Views.of(left.blocks, left.seen, left.ids, removed)
 
     def _codes_of(self, views: Views) -> np.ndarray:
         """The number of the subject of each object."""
-        s = self.subjects
-        if s not in views:
-            raise ValueError(
-                f"WithinSubject(subjects={s!r}) needs the view {s!r} beside the others, in fit and "
-                f"in transform. Got the views {list(views.names)}."
-            )
-        column = views[s]
+        self._check_given("subjects", views)
+        s, column = self.subjects, views[self.subjects]
         if column.shape[1] != 1 or len(views.objects(s)) < len(views):
             raise ValueError(
                 f"Expected one column of subjects for all {len(views)} objects in view {s!r}, got "
@@ -180,14 +161,13 @@ class WithinSubject(OutputContainerMixin, Documented, BaseEstimator):
         return dense_views(self, others, "differences within subjects", advice)
 
 
-def _less_means(name: str, block: Block, codes: np.ndarray) -> Any:
+def _less_means(name: str, block: Block, codes: np.ndarray, n_subjects: int) -> Any:
     """Rows less the means of their subjects, over the cells that are not missing."""
-    subjects, codes = np.unique(codes, return_inverse=True)
     alone = np.flatnonzero(np.bincount(codes) < 2)
     if len(alone):
         rows = np.flatnonzero(np.isin(codes, alone))
         raise ValueError(
-            f"View {name!r} has a single row of {len(alone)} of {len(subjects)} subjects (rows "
+            f"View {name!r} has a single row of {len(alone)} of {n_subjects} subjects (rows "
             f"{few(rows.tolist())}), of which nothing varies within the subject. Keep all rows of "
             "a subject together, as folds of GroupKFold do, and leave out subjects that were "
             "measured once."
@@ -197,11 +177,10 @@ def _less_means(name: str, block: Block, codes: np.ndarray) -> Any:
     seen = ~np.isnan(X)
     origin = np.where(seen.any(axis=0), X[seen.argmax(axis=0), np.arange(X.shape[1])], 0)
     X = X - origin  # sums about a row keep their digits
-    sums, counts = np.zeros((2, len(subjects), X.shape[1]))
-    np.add.at(sums, codes, np.where(seen, X, 0))
-    np.add.at(counts, codes, seen)
+    add = grouping(codes, n_subjects, np.ones(len(codes)))
+    counts = np.maximum(add @ seen, 1)
     spread = np.where(seen, np.abs(X), 0).max(axis=0)
-    X -= (sums / np.maximum(counts, 1))[codes]
+    X -= (add @ np.where(seen, X, 0) / counts)[codes]
     # What varies between subjects only leaves rounding, which later steps would scale up.
     X[np.abs(X) <= least_left(spread, origin, block.dtype)] = 0
     return dense.placed(X)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, groupby
 from numbers import Integral
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
 _SHOWN = 20  # bars of a view
 _PERCENTILES = (5, 50, 95)
 
-# By view and component: weights of the features that are selected, and of how many these are.
-Selected: TypeAlias = Mapping[tuple[str, int], tuple[dict[Any, float], int]]
+Selected: TypeAlias = dict[tuple[str, Any], float]  # weights of a component, by view and feature
 
 
 class SelectedFeature(NamedTuple):
@@ -90,7 +91,7 @@ class SelectionStability(Result):
     def sentences(self) -> list[str]:
         """Return how many features of each view are selected, and how many often."""
         found = []
-        for (view, component), own in self._by_component().items():
+        for (view, component), own in groupby(self.features, itemgetter(0, 1)):
             chosen = [one for one in own if one.weight]
             often = sum(one.frequency > 0.5 for one in chosen)
             found.append(
@@ -102,17 +103,11 @@ class SelectionStability(Result):
     def figures(self) -> dict[str, Draw]:
         """Return the figures of frequencies, a bar for each feature of a view and component."""
         caption = "Filled: selected from all rows. Right of the line: by more than half."
-        return {
-            f"{view}, component {component}": Draw(
-                partial(self._draw, view, own[:_SHOWN]), 1 + 0.16 * min(_SHOWN, len(own)), caption
-            )
-            for (view, component), own in self._by_component().items()
-        }
-
-    def _by_component(self) -> dict[tuple[str, int], list[SelectedFeature]]:
-        found: dict[tuple[str, int], list[SelectedFeature]] = {}
-        for one in self.features:
-            found.setdefault((one.view, one.component), []).append(one)
+        found = {}
+        for (view, component), features in groupby(self.features, itemgetter(0, 1)):
+            own = [*features][:_SHOWN]
+            draw = partial(self._draw, view, own)
+            found[f"{view}, component {component}"] = Draw(draw, 1 + 0.16 * len(own), caption)
         return found
 
     def _draw(self, view: str, own: Sequence[SelectedFeature], ax: Axes | None) -> Axes:
@@ -198,57 +193,57 @@ def selection_stability(
     def fitted(part: Any) -> Any:
         return clone(estimator).fit(rows[part], None if labels is None else labels[part])
 
-    whole = _selected(fitted(every))
-    halves, scores = [], []
+    (whole, widths), halves, scores = _selected(fitted(every)), [], []
     for parts in splits:
         for own, other in (parts, parts[::-1]):
             model = fitted(own)
-            halves.append(_selected(model))
+            halves.append(_selected(model)[0])
             scores.append(model.score(rows[other], None if labels is None else labels[other]))
-    return SelectionStability(tuple(_features(whole, halves)), np.array(scores, dtype=float))
+    features = _features(whole, halves, widths)
+    return SelectionStability(tuple(features), np.array(scores, dtype=float))
 
 
-def _selected(model: Any) -> Selected:
-    """What a fitted model selects, by view and component, numbered from 1."""
+def _selected(model: Any) -> tuple[list[Selected], dict[str, int]]:
+    """Weights of the features that each component selects, and the number of all of a view."""
     steps = [step for step in fitted_steps(model) if hasattr(step, "selected_")]
     if not steps:
         raise TypeError(
             f"selection_stability takes estimators that have selected_ after fit, such as "
             f"SparseCCA; {type(model).__name__} has none."
         )
-    weights, found = getattr(steps[-1], "sparse_weights_", None) or steps[-1].weights_, {}
+    weights = getattr(steps[-1], "sparse_weights_", None) or steps[-1].weights_
+    found: list[Selected] = [{} for _ in next(iter(weights.values())).T]
     for view, components in steps[-1].selected_.items():
-        for k, names in enumerate(components):
-            W = weights[view][:, k]
-            own = dict(zip(np.asarray(names).tolist(), W[np.flatnonzero(W)].tolist(), strict=True))
-            found[view, k + 1] = own, len(W)
-    return found
+        for own, names, w in zip(found, components, weights[view].T, strict=True):
+            keys = [(view, name) for name in np.asarray(names).tolist()]
+            own |= zip(keys, w[np.flatnonzero(w)].tolist(), strict=True)
+    return found, {view: len(W) for view, W in weights.items()}
 
 
-def _features(whole: Selected, halves: Sequence[Selected]) -> Iterator[SelectedFeature]:
+def _features(
+    whole: Sequence[Selected], halves: Sequence[Sequence[Selected]], widths: Mapping[str, int]
+) -> list[SelectedFeature]:
     """The features of each view and component, the most frequent first."""
-    for (view, component), (chosen, p) in whole.items():
-        signs: dict[Any, list[float]] = {name: [] for name in chosen}
-        for half in halves:  # which may support fewer components
-            sign = _sign(whole, half, component)
-            for name, weight in half.get((view, component), ({}, p))[0].items():
-                signs.setdefault(name, []).append(sign * np.sign(weight))
-        q, rows = sum(map(len, signs.values())) / len(halves), []
-        for name, found in signs.items():
-            frequency = len(found) / len(halves)
-            agreement = (1 + abs(float(np.mean(found)))) / 2 if found else np.nan
-            bound = q**2 / ((2 * frequency - 1) * p) if frequency > 0.5 else np.nan
-            weight = chosen.get(name, 0.0)
-            rows.append(SelectedFeature(view, component, name, weight, frequency, agreement, bound))
-        yield from sorted(rows, key=lambda row: (-row.frequency, -abs(row.weight)))
-
-
-def _sign(whole: Selected, half: Selected, component: int) -> float:
-    """1 or -1 for a component of a half, whose sign means nothing alone: as in all rows."""
-    shared = [
-        weight * whole[key][0].get(name, 0.0)
-        for key, (own, _) in half.items()
-        if key[1] == component and key in whole
-        for name, weight in own.items()
-    ]
-    return -1.0 if sum(shared) < 0 else 1.0
+    rows, n = [], len(halves)
+    for k, chosen in enumerate(whole):
+        found = [half[k] if k < len(half) else {} for half in halves]  # some may have fewer
+        keys = [*dict.fromkeys(chain(chosen, *found))]
+        W = np.array([[own.get(key, 0.0) for key in keys] for own in (chosen, *found)])
+        # The sign of a component of a half means nothing alone: it is turned to that of all rows.
+        signs = np.sign(W[1:]) * np.where(W[1:] @ W[0] < 0, -1, 1)[:, None]
+        counts = np.abs(signs).sum(axis=0).tolist()
+        q = dict.fromkeys(widths, 0.0)
+        for (view, _), count in zip(keys, counts, strict=True):
+            q[view] += count / n
+        table = zip(keys, W[0].tolist(), counts, np.abs(signs.sum(axis=0)).tolist(), strict=True)
+        for (view, name), weight, count, total in table:
+            frequency, agreement = count / n, (1 + total / count) / 2 if count else np.nan
+            most = (2 * frequency - 1) * widths[view]
+            bound = q[view] ** 2 / most if most > 0 else np.nan
+            own = view, k + 1, name, weight, frequency, agreement, bound
+            rows.append(SelectedFeature(*own))
+    order = [*widths]
+    rows.sort(
+        key=lambda own: (order.index(own.view), own.component, -own.frequency, -abs(own.weight))
+    )
+    return rows

@@ -1,17 +1,383 @@
-"""Regularized generalized CCA, sparse and dense, under the names of R's packages."""
+"""RGCCA and its base, which finds components by block ascent on covariances."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, TypeAlias, TypeVar, dataclass_transform
 
+import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
-from mvcca.linear.block_estimator import BlockEstimator
-from mvcca.statistics import OF_HOLES
+from mvcca.base import Requirements
+from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter, with_constructor
+from mvcca.base.statistic_estimator import check_memory
+from mvcca.blocks import as_block, stack
+from mvcca.linear._rescaled import RescaledEstimator
+from mvcca.machine.memory import WIDE
+from mvcca.machine.warnings import warn
+from mvcca.model_selection.fold_statistics import InnerFolds, Parts, naming_folds
+from mvcca.model_selection.search import Setting
+from mvcca.model_selection.spaces import SEARCHED
+from mvcca.problem import Estimate, Maps, Rows, climb
+from mvcca.problem.ascent import Ascent, Limit, Limits, Links, Solution
+from mvcca.problem.block_covariances import BlockCovariances, CovarianceMatrix, CovarianceProducts
+from mvcca.problem.centred_rows import CentredRows
+from mvcca.problem.rows import check_variance
+from mvcca.problem.shrinkage import correlation_shrinkage
+from mvcca.problem.whitener import Scaling
+from mvcca.statistics import OF_HOLES, Moments, PairMoments, column_slices
+from mvcca.views import Views
+from mvcca.views.by_view import value_by_view
+from mvcca.views.powers_of_two import Exponents, exponents_of
+
+SUPERBLOCK = "superblock"
+Counts: TypeAlias = int | Sequence[int] | Mapping[str, Any] | None  # of features
+Part: TypeAlias = tuple[Rows, Any]
+T = TypeVar("T")
+_COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150)  # then each about 1.7 times the one before
+_MOST = 1000  # features that are no longer few; all are tried besides
+_MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
+_CHANCE = 0.95  # correlation of features that share nothing, above which a selection says little
+
+
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """The problem that rows pose, in the units in which weights are limited.
+
+    Attributes
+    ----------
+    rows : Rows
+        All rows, or one of each view that stands for batches.
+    about : Estimate
+        What is known of them.
+    ascent : Ascent
+        On covariances of the views, and of the superblock or the classes if there are any.
+    variances : dict of str to ndarray, shape (n_features,)
+        Of the columns of each view.
+    factors : dict of str to ndarray, shape (n_features,)
+        What the columns of each view are multiplied by.
+    n_objects : float
+        Number of objects, of two views that share the fewest.
+    """
+
+    rows: Rows
+    about: Estimate
+    ascent: Ascent
+    variances: dict[str, np.ndarray]
+    factors: dict[str, np.ndarray]
+    n_objects: float
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of features of each block."""
+        return self.ascent.covariances.base.sizes
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of features of each view that vary."""
+        return {name: int(np.count_nonzero(f)) for name, f in self.factors.items()}
+
+    def chance(self) -> float:
+        """About the largest correlation of two features, of linked blocks, that share nothing.
+
+        Of N pairs, one has r² above 1 - N^(-2 / (n - 2)), since P(r² > x) is about
+        (1 - x)^((n - 2) / 2) for n objects. If there is a response, features are chosen by their
+        pairs with it.
+        """
+        sizes, response = self.sizes | self.widths, self.ascent.response
+        pairs = [own for own in self.ascent.links if response in (None, *own)]
+        n, most = max(self.n_objects, 2 + 1e-9), max(sizes[j] * sizes[k] for j, k in pairs)
+        return float(np.sqrt(1 - float(most) ** (-2 / (n - 2))))
+
+    def weights(self, components: Sequence[Solution]) -> dict[str, np.ndarray]:
+        """Weights of the columns of rows, (n_features, k)."""
+        return {
+            name: f[:, None] * np.column_stack([own.rotated[name] for own in components])
+            for name, f in self.factors.items()
+        }
+
+    def maps(self, components: Sequence[Solution]) -> Maps:
+        """Maps of rows to scores."""
+        recovered, weights = self.about.recovered, self.weights(components)
+        return Maps(
+            weights,
+            {name: self.about.means[name] for name in weights},
+            ranks=self.widths,
+            bound=len(components),
+            regression=self.about.regression,
+            precisions=None if recovered is None else {n: recovered.precisions[n] for n in weights},
+        )
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field, parameter))
+class BlockEstimator(RescaledEstimator):
+    """Base of `RGCCA`, `SparseCCA` and `SparseDiscriminant`, which differ in their parameters.
+
+    Annotated attributes of subclasses are parameters of their constructors; what is not a parameter
+    has the value that it has here.
+    """
+
+    requires = Requirements(views=(2, None), float64=True, features=True)
+    if_units_are_unlike = "Set scale=True"
+    nests_components = True
+    n_features: Any = None
+    tau: Any = 1.0
+    l1: Any = None
+    shrink: bool = False
+    positive: Any = False
+    design: Any = None
+    scheme: str = "factorial"
+    deflation: str = "scores"
+    superblock: bool = False
+    scale: bool = True
+    scale_views: bool = False
+    start: str = "columns"
+    n_starts: int = 20
+    response: ClassVar[str | None] = None  # block that the others explain
+    tau_: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        with_constructor(cls)
+
+    # ---- the fit ---------------------------------------------------------------------------------
+
+    def _learn(self, rows: Rows, statistic: Any) -> None:
+        """Find one component after the other, and set the fitted attributes."""
+        posed = self.posed_of(rows, statistic)
+        settings = [self._given(posed, number) for number in range(self.n_components)]
+        if self.tau == "auto":
+            settings = [{**own, "tau": self._shrinkages(posed)} for own in settings]
+        self._learn_settings(posed, settings)
+
+    def posed_of(self, rows: Rows, statistic: Any) -> Posed:
+        """Covariances that a statistic of rows tells, in the units of the weights.
+
+        Columns have unit variance, views a total variance of 1, or both. Without a statistic,
+        covariances are products of the rows, which are complete: for views that are too wide.
+        """
+        base: CovarianceMatrix | CovarianceProducts
+        superblock = SUPERBLOCK if self.superblock else None
+        if statistic is None:
+            blocks = rows.views.blocks
+            own = {name: CentredRows.of(X, rows.sample_weight) for name, X in blocks.items()}
+            about = Estimate({name: X.mean for name, X in own.items()})
+            variances = {name: X.variances for name, X in own.items()}
+            factors = units = self._factors(variances)
+            if superblock is not None:
+                both = as_block(stack(blocks.values(), axis=1))
+                own[superblock] = CentredRows.of(both, rows.sample_weight)
+                units = {**units, superblock: np.concatenate([*factors.values()])}
+            base = CovarianceProducts({name: own[name].in_units(f) for name, f in units.items()})
+            n_objects = min(X.count for X in own.values())
+        else:
+            columns = self._column_names
+            about = Estimate.of(statistic, rows, confounds=self.confounds, columns=columns)
+            assert about.covariance is not None
+            assert isinstance(about.pairs, Moments | PairMoments)
+            S = np.asarray(about.covariance[0])
+            places = column_slices({name: len(mean) for name, mean in about.means.items()})
+            variances = {name: np.diag(S)[place] for name, place in places.items()}
+            factors = self._factors(variances)
+            f = np.concatenate([*factors.values()])
+            if superblock is not None:
+                places[superblock] = slice(0, len(f))
+            base = CovarianceMatrix(f[:, None] * S * f, places)
+            n_objects = min(about.pairs.objects_by_view().values())
+        factors = {name: f for name, f in factors.items() if name != self.response}
+        how = self.scheme, self.deflation, self.start, self.n_starts, self.response, superblock
+        ascent = Ascent(BlockCovariances(base), self._links([*factors]), *how)
+        return Posed(rows, about, ascent, variances, factors, n_objects)
+
+    def _learn_rows(self, rows: Rows) -> None:
+        if not self.takes_row_products(rows):
+            check_memory(self, rows.views)
+        climb(rows, self._learn_all)
+
+    def _learn_all(self, rows: Rows) -> None:
+        by_products = self.takes_row_products(rows)
+        self._learn(rows, None if by_products else self.statistic_of(rows))
+
+    def takes_row_products(self, rows: Rows) -> bool:
+        """Whether views are wider than long, and nothing needs covariances of all features."""
+        views, widths = rows.views, rows.views.widths
+        in_memory = not any(X.is_lazy or X.on_device for X in views.blocks.values())
+        is_wide = sum(widths.values()) >= max(WIDE, 4 * len(views))
+        is_plain = self.confounds is None and self.missing == "error" and views.is_paired
+        return in_memory and is_wide and is_plain
+
+    def _learn_settings(self, posed: Posed, settings: Sequence[Setting]) -> list[Solution]:
+        """Find components under settings of each, and set the fitted attributes."""
+        limits = [self._limits(posed, own) for own in settings]
+        selects = any(not own.is_dense for own in limits[0])
+        is_given = selects and SEARCHED not in (self.n_features, self.tau)
+        if is_given and (chance := posed.chance()) > _CHANCE:
+            warn(
+                f"Few rows to select features from: {posed.n_objects:g}, in which two columns "
+                f"that share nothing correlate by {chance:.2f}. What is selected may have nothing "
+                "in common in new rows."
+            )
+        found, recovered = list(posed.ascent.components(limits)), posed.about.recovered
+        for note in recovered.notes if recovered else ():
+            warn(note)
+        self._keep(posed.maps(found).checked(len(settings), signs=False))
+        self.sparse_weights_ = {
+            name: np.column_stack([own.weights[name] for own in found]) for name in posed.factors
+        }
+        self.objective_ = np.array([own.value for own in found])
+        self.n_iter_ = np.array([own.n_steps for own in found])
+        self.selected_ = {}
+        for name, W in self.sparse_weights_.items():
+            columns = self._column_names[name]
+            names = np.arange(len(W)) if columns is None else np.asarray(columns, dtype=object)
+            self.selected_[name] = [names[np.flatnonzero(w)] for w in W.T]
+        self.tau_ = value_by_view("tau", settings[0]["tau"], self._blocks(posed))
+        return found
+
+    # ---- folds that choose settings --------------------------------------------------------------
+
+    def _over_folds(
+        self, rows: Rows, folds: InnerFolds, learn: Callable[[Part, Part], T]
+    ) -> tuple[list[T], Part]:
+        """What is learned from the training part and the held-out part of each fold; and all rows.
+
+        A part is rows and their statistic, which is None if rows are multiplied instead.
+        """
+        trains = [folds.without(left_out) for left_out, _ in folds.models()]
+        parts = None if self.takes_row_products(rows) else Parts.of(self, rows, trains)
+        found = []
+        for fold, train in enumerate(trains):
+            test, statistic = rows.take(np.flatnonzero(folds.codes == fold)), None
+            try:
+                if parts is not None:
+                    statistic = parts.cells[int(np.flatnonzero(~parts.in_part[fold])[0])]
+                own = (rows.take(train), None) if parts is None else parts[fold]
+                found.append(learn(own, (test, statistic)))
+            except ValueError as error:  # a view that varies in one fold only, say
+                raise naming_folds(error, folds, (fold,)) from error
+        return found, (rows, None) if parts is None else parts.whole()
+
+    # ---- the problem -----------------------------------------------------------------------------
+
+    def _links(self, names: Sequence[str]) -> Links:
+        """c_jk of linked blocks, in both orders."""
+        if self.superblock:
+            if self.design is not None:
+                raise ValueError(
+                    "superblock=True links each view to all features: leave design out."
+                )
+            pairs = [(name, SUPERBLOCK) for name in names]
+            return {pair: 1.0 for own in pairs for pair in (own, own[::-1])}
+        C = 1 - np.eye(len(names)) if self.design is None else np.asarray(self.design, dtype=float)
+        is_square = C.shape == (len(names), len(names))
+        if not is_square or not (np.isfinite(C).all() and (C >= 0).all() and (C == C.T).all()):
+            raise ValueError(
+                f"design must be a symmetric matrix of numbers from 0 up, a row and a column for "
+                f"each of the {len(names)} views {list(names)}, got shape {C.shape}."
+            )
+        links = {(names[a], names[b]): float(C[a, b]) for a, b in np.argwhere(C) if a != b}
+        alone = [name for name in names if not any(name in pair for pair in links)]
+        if alone:
+            raise ValueError(f"design links no other view to {alone}. Drop them, or link them.")
+        return links
+
+    def _blocks(self, posed: Posed) -> list[str]:
+        """Names of the blocks whose weights are limited."""
+        return [name for name in posed.sizes if name != self.response]
+
+    def _factors(self, variances: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        factors = {}
+        for name, own in variances.items():
+            check_variance(name, own)
+            f = Scaling.of(own).scale if self.scale else (own > 0).astype(float)
+            if self.scale_views:
+                f /= np.sqrt(np.sum(f**2 * own))
+            factors[name] = f
+        return factors
+
+    def _given(self, posed: Posed, number: int, n_features: Any = None) -> dict[str, Any]:
+        """Settings of one component that are given."""
+        given, asked = {}, self.n_features if n_features is None else n_features
+        if asked != SEARCHED:
+            counts = value_by_view("n_features", asked, posed.factors)
+            given["n_features"] = {n: of_component(own, n, number) for n, own in counts.items()}
+        return given if self.tau == SEARCHED else {**given, "tau": self.tau}
+
+    def _limits(self, posed: Posed, setting: Mapping[str, Any]) -> Limits:
+        """Constraints of all blocks for one component."""
+        taus = value_by_view("tau", setting["tau"], self._blocks(posed))
+        shares = value_by_view("l1", self.l1, posed.factors)
+        positive = value_by_view("positive", self.positive, posed.factors)
+        limits = []
+        for name, size in posed.sizes.items():
+            tau, count = float(taus.get(name, 1.0)), setting["n_features"].get(name)
+            share, radius, most = shares.get(name), None, min(count or size, size)
+            if share is not None and (radius := _radius(share, size, name, tau, count)):
+                most = min(size, max(1, round(radius**2)))
+            is_positive = bool(positive.get(name, self.positive is True))
+            if is_positive and tau != 1:
+                raise ValueError(
+                    f"positive needs tau=1, got tau={tau:g} of view {name!r}: with less, the "
+                    "best weights without signs are another problem."
+                )
+            limits.append(Limit(name, size, most, tau, radius, self.shrink, is_positive))
+        return tuple(limits)
+
+    def _shrinkages(self, posed: Posed) -> dict[str, float]:
+        """τ of each block by Schäfer and Strimmer."""
+        rows, base = posed.rows, posed.ascent.covariances.base
+        if self.missing != "error" or self.confounds is not None or not rows.views.is_paired:
+            raise ValueError(
+                'tau="auto" looks at the rows of objects that are seen in all views, without '
+                "confounds or missing cells: put compose.Deconfound before it in a pipeline, drop "
+                "or fill rows with holes, or give numbers."
+            )
+        found = {}
+        for name in base.sizes:
+            views = rows.views if name == SUPERBLOCK else rows.views.select((name,))
+            known = posed.about.means, posed.variances, base.squared_correlations(name)
+            found[name] = correlation_shrinkage(views, rows.sample_weight, *known)
+        return found
+
+    # ---- what is asked of the rows ---------------------------------------------------------------
+
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
+        """Checked rows with their weights."""
+        for name in ("tau", "n_features", "n_components") if batch else ():
+            if isinstance(value := getattr(self, name), str):
+                raise ValueError(
+                    f'{name}="{value}" looks at all rows at once: use fit, or give partial_fit '
+                    "values."
+                )
+        return super()._open_rows(X, y, sample_weight, batch=batch)
+
+    def _accepted(self, views: Views, reset: bool) -> Views:
+        if self.deflation == "pmd" and (len(views.without(self.confounds).names) > 2):
+            raise ValueError(
+                f'deflation="pmd" takes 2 views, got {len(views.names)}: {list(views.names)}. Use '
+                '"scores" or "weights".'
+            )
+        if SUPERBLOCK in views.names and self.superblock:
+            raise ValueError(
+                f'superblock=True calls all features side by side "{SUPERBLOCK}": rename the view '
+                "of that name."
+            )
+        return super()._accepted(views, reset)
+
+    def _exponents_of(self, views: Views) -> Exponents:
+        if self.missing != "error" or self.confounds is not None:
+            return {}
+        if self.scale:
+            return exponents_of(views, views.names)
+        return exponents_of(views) if self.scale_views else {}
+
+    def _depends_on_units(self, name: str) -> bool:
+        return not self.scale
+
+    def _bytes_of_matrices(self, views: Views) -> float:
+        return 24.0 * sum(views.widths.values()) ** 2  # scatter, covariance, and that in units
 
 
 class RGCCA(BlockEstimator):
@@ -139,9 +505,7 @@ class RGCCA(BlockEstimator):
 
     n_components: int = field(default=1, kw_only=False, metadata=constraints(at_least(1)))
     tau: float | str | Mapping[str, float] = parameter(1.0, SHARE, one_of("auto"), Mapping)
-    n_features: int | Sequence[int] | Mapping[str, Any] | None = parameter(
-        None, at_least(1), list, tuple, Mapping, None
-    )
+    n_features: Counts = parameter(None, at_least(1), list, tuple, Mapping, None)
     l1: float | Mapping[str, float] | None = parameter(
         None, Interval(Real, 0, 1, closed="right"), Mapping, None
     )
@@ -156,3 +520,50 @@ class RGCCA(BlockEstimator):
     start: str = parameter("columns", one_of("columns", "svd", "own"))
     confounds: str | None = parameter(None, str, None)
     missing: str = parameter("error", one_of("error", *OF_HOLES))
+
+
+def counts_to_try(width: int, tau: float) -> list[int]:
+    """2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, ... up to 1,000, and all.
+
+    Least angles, for τ < 1, take 50 at most.
+    """
+    counts, few = [*_COUNTS], min(width, _MOST)
+    while counts[-1] < few:
+        counts.append(int(round(1.7 * counts[-1], -1)))
+    most = width if tau == 1 else _MOST_BY_ANGLES
+    return [own for own in (*(n for n in counts if n < few), width) if own <= most]
+
+
+def _radius(share: float, size: int, view: str, tau: float, count: int | None) -> float | None:
+    """The largest sum of absolute weights, s √p; None if that is no limit."""
+    if count is not None:
+        raise ValueError("Give either n_features or l1, got both.")
+    if tau != 1:
+        raise ValueError(
+            f"l1 needs tau=1, got tau={tau:g} of view {view!r}. Give n_features, which any tau "
+            "allows."
+        )
+    least = 1 / np.sqrt(size)
+    if not least <= share <= 1:
+        raise ValueError(
+            f"l1 of view {view!r} with {size} features must be from 1 / √{size} = {least:.4g} to "
+            f"1, got {share!r}."
+        )
+    return float(share * np.sqrt(size)) if share < 1 else None
+
+
+def of_component(value: Any, view: str, number: int) -> int | None:
+    """Number of features of one component, of one for all or one for each."""
+    if not (value is None or isinstance(value, int | np.integer)):
+        values = tuple(value)
+        if number >= len(values):
+            raise ValueError(
+                f"n_features of view {view!r} has {len(values)} numbers, one for each component, "
+                f"and component {number + 1} none."
+            )
+        value = values[number]
+    if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
+        raise ValueError(
+            f"n_features of view {view!r} must be whole numbers from 1 up, got {value!r}."
+        )
+    return None if value is None else int(value)

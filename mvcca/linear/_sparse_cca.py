@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
-from mvcca.linear.block_estimator import BlockEstimator, Posed
+from mvcca.linear._rgcca import BlockEstimator, Counts, Part, Posed, counts_to_try
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Trials, search_folds, searched
-from mvcca.model_selection.feature_counts import Part, choose_counts, over_folds
-from mvcca.model_selection.fold_statistics import InnerFolds
+from mvcca.model_selection.fold_statistics import N_FOLDS, InnerFolds
 from mvcca.model_selection.goals import Value
 from mvcca.model_selection.search import Setting
 from mvcca.model_selection.spaces import SEARCHED
@@ -28,6 +25,7 @@ from mvcca.statistics import OF_HOLES
 from mvcca.statistics.pair_covariance import PairCovariance
 from mvcca.views import Views
 
+_TAUS = (1.0, 0.5, 0.1)
 _LEAST_CORRELATION = 4.0  # of held-out rows, times the root of their number
 _MOST_COMPONENTS = 10
 # What the other folds leave after the components before, and rows of the held-out one.
@@ -131,7 +129,7 @@ class SparseCCA(BlockEstimator):
     n_components: int | str = field(
         default=1, kw_only=False, metadata=constraints(at_least(1), one_of(SEARCHED))
     )
-    n_features: int | str | Sequence[int] | Mapping[str, Any] = parameter(
+    n_features: Counts | str = parameter(
         SEARCHED, at_least(1), list, tuple, Mapping, one_of(SEARCHED)
     )
     tau: float | str = parameter(SEARCHED, SHARE, one_of(SEARCHED))
@@ -142,43 +140,42 @@ class SparseCCA(BlockEstimator):
     missing: str = parameter("error", one_of("error", *OF_HOLES))
 
     def _bytes_of_matrices(self, views: Views) -> float:
-        n_folds = 5 if searched(self) else 0
-        return (1 + n_folds) * super()._bytes_of_matrices(views)
+        n_parts = 1 + (N_FOLDS if searched(self) else 0)
+        return n_parts * super()._bytes_of_matrices(views)
 
     def _learn_all(self, rows: Rows) -> None:
         if not searched(self):
             super()._learn_all(rows)
             return
-        folds = InnerFolds.of(
-            rows.views.without(self.confounds), None, seed=self.random_state or 0, few=False
-        )
+        views, seed = rows.views.without(self.confounds), self.random_state or 0
+        folds = InnerFolds.of(views, None, seed=seed, few=False)
 
         def of_fold(train: Part, test: Part) -> Fold:
             posed, (held_out, statistic) = self.posed_of(*train), test
+            # Training rows take memory, and are not looked at again.
+            ascent = replace(posed.ascent, tol=_SEARCH_TOL)
+            posed = replace(posed, rows=held_out, ascent=ascent)
             if statistic is None:
                 return posed, SharedRows(held_out)
             pairs = Estimate.of(statistic, columns=self._column_names).by_pair()
             z = posed.about.regression
             return posed, pairs if z is None else z.residual(pairs)
 
-        of_folds, whole = over_folds(self, rows, folds, of_fold)
+        of_folds, whole = self._over_folds(rows, folds, of_fold)
         self._learn_searched(self.posed_of(*whole), of_folds)
 
     def _learn_searched(self, posed: Posed, folds: Sequence[Fold]) -> None:
         """Let folds choose the settings of each component, and learn from all rows with these."""
-        widths = {name: int(np.count_nonzero(f)) for name, f in posed.factors.items()}
         trials: list[Trials] = []
         stops = self.n_components == SEARCHED
         least = _LEAST_CORRELATION / np.sqrt(posed.n_objects)
         for number in range(_MOST_COMPONENTS if stops else int(self.n_components)):
             if number:
-                folds = [self._without(*own, trials[-1].chosen, number - 1) for own in folds]
-            attempt = partial(self._tried, folds, number)
-            found = choose_counts(attempt, widths, self._given(posed, number))
+                folds = [self._without(own, trials[-1].chosen, number - 1) for own in folds]
+            found = self._chosen(posed, folds, number)
             is_noise = found.value <= least
-            if is_noise and stops and number:
-                break
-            trials.append(found)
+            if not (is_noise and stops and number):
+                trials.append(found)
             if is_noise and not number:
                 warn(
                     "Scores of held-out rows correlate no more than those of unrelated views may: "
@@ -191,54 +188,73 @@ class SparseCCA(BlockEstimator):
         self.held_out_correlations_ = np.array([own.value for own in kept])
         self.cv_results_ = Trials.together(kept, "component").cv_results()
 
+    def _chosen(self, posed: Posed, folds: Sequence[Fold], number: int) -> Trials:
+        """Try numbers of features and τ of one component; the largest mean correlation is best.
+
+        One number for all views is tried first, then one view at a time, twice. Of equally good
+        settings, the one with the fewest features is taken.
+        """
+        attempt, given = partial(self._tried, folds, number), self._given(posed, number)
+        widths = posed.widths
+        taus = (given["tau"],) if "tau" in given else _TAUS
+        if "n_features" in given:
+            return attempt([{**given, "tau": tau} for tau in sorted(taus)])
+        settings = [
+            {"n_features": {name: min(count, width) for name, width in widths.items()}, "tau": tau}
+            for tau in taus
+            for count in counts_to_try(max(widths.values()), tau)
+        ]
+        trials = attempt(settings).extended([], _order)
+        for name in [*widths] * 2 if len(widths) > 1 else ():
+            best, tau = trials.chosen["n_features"], trials.chosen["tau"]
+            others = [{**best, name: count} for count in counts_to_try(widths[name], tau)]
+            new = [{"n_features": counts, "tau": tau} for counts in others]
+            if new := [own for own in new if own not in trials.settings]:
+                trials = trials.extended([attempt(new)], _order)
+        return trials
+
     def _tried(self, folds: Sequence[Fold], number: int, settings: Sequence[Setting]) -> Trials:
         """Mean correlations of the held-out scores of views, by setting of one component."""
 
         def values(fold: int, settings: Sequence[Setting]) -> Iterator[Value]:
             posed, pairs = folds[fold]
-            found: list[Solution | None] = []
-            for _, same in groupby(settings, itemgetter("tau")):
-                found += self._best(posed, [*same], number)
-            posed.covariances.forget()
-            weights = {
-                name: f[:, None] * posed.covariances.rotated(name, W).T
-                for name, f in posed.factors.items()
-                for W in [np.array([own.weights[name] if own else 0 * f for own in found])]
-            }
+            found: list[Solution] = []
+            for tau in dict.fromkeys(own["tau"] for own in settings):
+                same = [own for own in settings if own["tau"] == tau]
+                found += self._best(posed, same, number)
+            posed.ascent.covariances.known.clear()
+            weights = posed.weights(found)
             if isinstance(pairs, SharedRows):
                 pairs = list(pairs.scores_by_pair(weights, posed.about.means))
                 weights = dict.fromkeys(weights, np.eye(len(found)))
             signed = np.zeros(len(found))  # with the signs that training rows gave them
             for pair, R in zip(pairs, score_correlations(weights, pairs), strict=True):
-                shared = [own.covariances[pair.names] if own else 0.0 for own in found]
+                shared = [own.covariances.get(pair.names, 0.0) for own in found]
                 signed += np.copysign(1.0, shared) * R / len(pairs)
             yield from (Value(own, own) for own in signed.tolist())
 
         return search_folds(len(folds), settings, values, lambda value, _: value)
 
-    def _best(
-        self, posed: Posed, settings: Sequence[Setting], number: int
-    ) -> list[Solution | None]:
-        """The best solution of each setting; None if views have nothing more in common."""
-        method = replace(self._method(posed), tol=_SEARCH_TOL)
+    def _best(self, posed: Posed, settings: Sequence[Setting], number: int) -> list[Solution]:
+        """The best solution of each setting; weights of 0 if views have nothing more in common."""
         problems = [self._limits(posed, own) for own in settings]
+        zeros = {name: np.zeros(size) for name, size in posed.sizes.items()}
+        nothing = Solution(zeros, (), rotated=zeros)
         try:
-            found = method.solve(posed.covariances, problems, number)
+            ends = posed.ascent.solve(problems, number)
         except NothingShared:
-            return [None] * len(settings)
-        return [own[0] if own else None for own in found]
+            return [nothing] * len(settings)
+        return [own[0] if own else nothing for own in ends]
 
-    def _without(self, posed: Posed, held_out: Any, setting: Setting, number: int) -> Fold:
+    def _without(self, fold: Fold, setting: Setting, number: int) -> Fold:
         """A fold without a component."""
+        posed, held_out = fold
         (found,) = self._best(posed, [setting], number)
-        if found is not None:
-            left = self._method(posed).without(posed.covariances, found)
-            posed = replace(posed, covariances=left)
+        if found.n_steps:
+            posed = replace(posed, ascent=posed.ascent.without(found))
         return posed, held_out
 
-    def _learn_settings(
-        self, posed: Posed, settings: Sequence[Mapping[str, Any]]
-    ) -> list[Solution]:
+    def _learn_settings(self, posed: Posed, settings: Sequence[Setting]) -> list[Solution]:
         found = super()._learn_settings(posed, settings)
         kept = settings[: len(found)]
         self.tau_ = np.array([own["tau"] for own in kept], dtype=float)
@@ -246,3 +262,8 @@ class SparseCCA(BlockEstimator):
             name: np.array([own["n_features"][name] for own in kept]) for name in posed.factors
         }
         return found
+
+
+def _order(setting: Setting) -> tuple[float, float]:
+    """Place among equally good settings, of which the last wins: fewest features, largest τ."""
+    return -float(sum(setting["n_features"].values())), setting["tau"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import permutations
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -22,77 +22,66 @@ from mvcca.base.label_checks import check_labels
 from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
 from mvcca.blocks import to_host
 from mvcca.blocks.checks import few
-from mvcca.linear.block_estimator import BlockEstimator, Posed
+from mvcca.linear._rgcca import BlockEstimator, Posed, counts_to_try
 from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positions_of, with_classes
 from mvcca.model_selection import Trials, search_folds
-from mvcca.model_selection.feature_counts import counts_to_try, over_folds
-from mvcca.model_selection.fold_statistics import InnerFolds
+from mvcca.model_selection.fold_statistics import N_FOLDS, InnerFolds
 from mvcca.model_selection.goals import Value
+from mvcca.model_selection.search import Setting
 from mvcca.model_selection.spaces import SEARCHED
 from mvcca.problem import Maps, Rows
-from mvcca.problem.ascent import BlockMethod
-from mvcca.problem.block_covariances import Vectors
+from mvcca.problem.ascent import Links, Solution
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Labels, Views, holds_views
 from mvcca.views.by_view import value_by_view
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.validation import checked_sample_weight
 
-_N_FOLDS = 5
+Scores: TypeAlias = dict[str, np.ndarray]  # by view
 _LEAST_VARIANCE = 1e-10  # within classes, as a share of the squared size of the scores
 
 
-@dataclass(frozen=True, eq=False)
-class ClassScores:
-    """What the scores of each view say of classes.
+def class_scores(posed: Posed, components: Sequence[Solution]) -> tuple[Scores, Scores]:
+    """Mean scores of each class, (n_classes, k), and their covariance within classes, by view.
 
-    Attributes
-    ----------
-    means : dict of str to ndarray, shape (n_classes, k)
-        Mean scores of each class.
-    covariance : dict of str to ndarray, shape (k, k)
-        Covariance of the scores within classes.
+    From moments of the rows, or else of their scores. Over n rows, the covariance of scores with
+    the indicator of class c, whose share is π_c, is π_c (m_c - m) n / (n - 1).
     """
+    maps, moments, views = posed.maps(components), posed.about.pairs, posed.rows.views
+    weights, means = maps.weights, maps.means
+    if not isinstance(moments, Moments | PairMoments):
+        scores = {name: maps.project(name, views[name]) for name in maps.names}
+        both = views.replace({**scores, CLASSES: views[CLASSES]})
+        moments = replace(posed.rows, views=both).moments()
+        weights = {name: np.eye(own.shape[1]) for name, own in scores.items()}
+        means = {name: np.zeros(len(own)) for name, own in weights.items()}
+    found, within = {}, {}
+    for name, W in weights.items():
+        pair = name, CLASSES
+        own = moments.select(pair) if isinstance(moments, Moments) else moments.pairs[pair]
+        n, S, shares = float(own.counts[0, 1]), own.covariance(), own.mean()[CLASSES]
+        x, y = column_slices(own.widths).values()
+        m = S[y, x] @ W * (n - 1) / (n * np.where(shares > 0, shares, 1))[:, None]
+        rest = (n - 1) * W.T @ S[x, x] @ W - (m * (n * shares)[:, None]).T @ m
+        within[name] = (rest + rest.T) / 2 / max(n - len(shares), 1)
+        found[name] = m + (own.mean()[name] - means[name]) @ W
+    return found, within
 
-    means: Mapping[str, np.ndarray]
-    covariance: Mapping[str, np.ndarray]
 
-    @classmethod
-    def of(cls, moments: Moments | PairMoments, weights: Vectors, means: Vectors) -> Self:
-        """Those of scores (x - mean)ᵀ W, from moments of rows and classes.
+def log_densities(views: Views, maps: Maps, of_classes: tuple[Scores, Scores]) -> np.ndarray:
+    """Sum over the views in which an object is seen, up to a constant, (n_objects, n_classes).
 
-        Over n rows, the covariance of scores with the indicator of class c, whose share is π_c, is
-        π_c (m_c - m) n / (n - 1).
-        """
-        found, within = {}, {}
-        for name, W in weights.items():
-            pair = name, CLASSES
-            own = moments.select(pair) if isinstance(moments, Moments) else moments.pairs[pair]
-            n, S, shares = float(own.counts[0, 1]), own.covariance(), own.mean()[CLASSES]
-            x, y = column_slices(own.widths).values()
-            m = S[y, x] @ W * (n - 1) / (n * np.where(shares > 0, shares, 1))[:, None]
-            rest = (n - 1) * W.T @ S[x, x] @ W - (m * (n * shares)[:, None]).T @ m
-            within[name] = (rest + rest.T) / 2 / max(n - len(shares), 1)
-            found[name] = m + (own.mean()[name] - means[name]) @ W
-        return cls(found, within)
-
-    def log_densities(self, views: Views, maps: Maps) -> np.ndarray:
-        """Sum over the views in which an object is seen, up to a constant, (n_objects, n_classes).
-
-        log p(t | c) = -(t - m_c)ᵀ W⁻¹ (t - m_c) / 2 for scores t and covariance W within classes.
-        """
-        n_classes = len(next(iter(self.means.values())))
-        found = np.zeros((len(views), n_classes))
-        for name, block in views.blocks.items():
-            k = maps.weights[name].shape[1]
-            scores = np.asarray(to_host(block.mapped(partial(maps.project, name), k)))
-            within, means = self.covariance[name], self.means[name]
-            least = _LEAST_VARIANCE * (np.trace(within) + (means**2).sum())
-            deviations = scores[:, None] - means
-            within = within + (least or 1.0) * np.eye(len(within))
-            solved = np.linalg.solve(within, deviations.reshape(-1, len(within)).T).T
-            found[views.objects(name)] -= (deviations * solved.reshape(deviations.shape)).sum(2) / 2
-        return found
+    log p(t | c) = -(t - m_c)ᵀ W⁻¹ (t - m_c) / 2 for scores t and covariance W within classes.
+    """
+    found = np.zeros((len(views), len(next(iter(of_classes[0].values())))))
+    for name, block in views.blocks.items():
+        means, within = (own[name] for own in of_classes)
+        scores = to_host(block.mapped(partial(maps.project, name), len(within)))
+        least = _LEAST_VARIANCE * (np.trace(within) + (means**2).sum())
+        L = np.linalg.cholesky(within + (least or 1.0) * np.eye(len(within)))
+        t, m = (np.linalg.solve(L, own.T).T for own in (np.asarray(scores), means))
+        found[views.objects(name)] -= ((t[:, None] - m) ** 2).sum(axis=2) / 2
+    return found
 
 
 class SparseDiscriminant(ClassifierMixin, BlockEstimator):
@@ -202,6 +191,7 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
     sums: ClassVar = (ClassMoments,)
     nests_components = False  # what scores say of classes is of all components together
     response: ClassVar = CLASSES
+    scheme = "horst"
 
     # ---- the fit ---------------------------------------------------------------------------------
 
@@ -266,15 +256,10 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
             raise ValueError("All rows have the same labels: expected at least two classes.")
         return super().posed_of(rows, statistic.moments)
 
-    def _method(self, posed: Posed) -> BlockMethod:
-        pairs = permutations([*posed.factors, CLASSES], 2)
+    def _links(self, names: Sequence[str]) -> Links:
+        pairs = permutations([*names, CLASSES], 2)
         links = {pair: 1.0 if CLASSES in pair else float(self.link) for pair in pairs}
-        links = {pair: c for pair, c in links.items() if c}
-        return BlockMethod(links, "horst", "scores", "own", response=CLASSES)
-
-    def _starts(self, posed: Posed) -> list[Vectors]:
-        n_classes = posed.covariances.base.sizes[CLASSES]
-        return [{CLASSES: e} for e in np.eye(n_classes)] if self.start == CLASSES else []
+        return {pair: c for pair, c in links.items() if c}
 
     def _learn_all(self, rows: Rows) -> None:
         if self.n_features == SEARCHED:
@@ -282,61 +267,55 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
             self.n_features_, self.cv_results_ = found.chosen["n_features"], found.cv_results()
         super()._learn_all(rows)
 
-    def _given(self, posed: Posed, number: int) -> dict[str, Any]:
-        if self.n_features != SEARCHED:
-            return super()._given(posed, number)
-        return self._one_count(posed, self.n_features_)
-
-    def _one_count(self, posed: Posed, count: int) -> dict[str, Any]:
-        return {"n_features": dict.fromkeys(posed.factors, count), "tau": self.tau}
+    def _given(self, posed: Posed, number: int, n_features: Any = None) -> dict[str, Any]:
+        if n_features is None and self.n_features == SEARCHED:
+            n_features = self.n_features_
+        return super()._given(posed, number, n_features)
 
     def _learn(self, rows: Rows, statistic: Any) -> None:
         """Find one component after the other, and what scores say of classes."""
-        posed = self.posed_of(rows, statistic)
-        found = self._learn_posed(rows, posed)
-        of_classes = _class_scores(posed.maps(found), rows, statistic)
-        own = np.unique(labels_of(rows), axis=0) if statistic is None else statistic.classes
-        self.classes_ = own
-        self.class_means_ = dict(of_classes.means)
-        self.class_covariance_ = dict(of_classes.covariance)
+        is_summed = statistic is not None
+        self.classes_ = statistic.classes if is_summed else np.unique(labels_of(rows), axis=0)
+        super()._learn(rows, statistic)
+
+    def _learn_settings(self, posed: Posed, settings: Sequence[Setting]) -> list[Solution]:
+        found = super()._learn_settings(posed, settings)
+        self.class_means_, self.class_covariance_ = class_scores(posed, found)
         self.class_correlations_ = {
             name: np.array([own.correlation(name, CLASSES) for own in found])
             for name in posed.factors
         }
+        return found
 
     def _search(self, rows: Rows) -> Trials:
         """Right predictions of held-out rows, by number of features."""
-        y = positions_of(labels := labels_of(rows), classes := np.unique(labels, axis=0))
-        n_folds = min(_N_FOLDS, int(np.bincount(y).min()))
+        classes, y = np.unique(labels_of(rows), axis=0, return_inverse=True)
+        n_folds = min(N_FOLDS, int(np.bincount(y.ravel()).min()))
         if n_folds < 2:
             raise ValueError(
                 'n_features="cv" holds out rows of every class: expected at least 2 rows of each. '
                 "Give a number."
             )
-        seed = self.random_state
-        folds = InnerFolds.of(rows.views, rows.labels, n_folds, seed=seed, few=False)
-        parts, _ = over_folds(self, rows, folds, lambda *own: own)
-        widest = max(rows.views.widths.values())
+        folds = InnerFolds.of(rows.views, rows.labels, n_folds, seed=self.random_state, few=False)
+        parts, _ = self._over_folds(rows, folds, lambda *own: own)
         taus = value_by_view("tau", self.tau, rows.views.names).values()
-        counts = counts_to_try(widest, min(taus))
+        counts = counts_to_try(max(rows.views.widths.values()), min(taus))
+        # Of equally good ones, the last is taken.
         settings = [{"n_features": count} for count in reversed(counts)]
 
-        def models(fold: int, settings: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
-            own, statistic = parts[fold][0]
-            posed = self.posed_of(own, statistic)
+        def values(fold: int, settings: Sequence[Setting]) -> Iterator[Value]:
+            train, (test, _) = parts[fold]
+            posed = self.posed_of(*train)
+            right = positions_of(labels_of(test), classes)
             for setting in settings:
-                given = [self._one_count(posed, setting["n_features"])] * self.n_components
-                maps = posed.maps(self._components(posed, given))
-                yield maps, _class_scores(maps, own, statistic)
+                limits = self._limits(posed, self._given(posed, 0, setting["n_features"]))
+                components = list(posed.ascent.components([limits] * self.n_components))
+                own = class_scores(posed, components)
+                found = log_densities(test.views, posed.maps(components), own).argmax(axis=1)
+                share = balanced_accuracy_score(right, found, sample_weight=test.sample_weight)
+                yield Value(float(share), float(share))
 
-        def value(model: Any, fold: int) -> Value:
-            (maps, of_classes), (own, _) = model, parts[fold][1]
-            found = of_classes.log_densities(own.views, maps).argmax(axis=1)
-            right = positions_of(labels_of(own), classes)
-            share = balanced_accuracy_score(right, found, sample_weight=own.sample_weight)
-            return Value(float(share), float(share))
-
-        return search_folds(n_folds, settings, models, value)  # of equally good ones, the fewest
+        return search_folds(n_folds, settings, values, lambda value, _: value)
 
     # ---- predictions -----------------------------------------------------------------------------
 
@@ -361,8 +340,8 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
         """
         check_is_fitted(self)
         views = open_views(self, X, reset=False)
-        of_classes = ClassScores(self.class_means_, self.class_covariance_)
-        return np.asarray(special.softmax(of_classes.log_densities(views, self.maps_), axis=1))
+        found = log_densities(views, self.maps_, (self.class_means_, self.class_covariance_))
+        return np.asarray(special.softmax(found, axis=1))
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each object.
@@ -404,21 +383,9 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
         if y is None:
             raise ValueError("score compares predictions with labels: pass them as y.")
         views = open_views(self, X, reset=False)
-        per_view = holds_views(X) and is_per_view(X, y)
-        if per_view:
-            y = LabelsByView.of(views, y, per_view).per_object(views)
+        if holds_views(X) and is_per_view(X, y):
+            y = LabelsByView.of(views, y, per_view=True).per_object(views)
         if sample_weight is not None:
             sample_weight = checked_sample_weight(sample_weight, views, reset=False)
         labels = np.asarray(Labels.of(y))
         return float(accuracy_score(labels, self.predict(X), sample_weight=sample_weight))
-
-
-def _class_scores(maps: Maps, rows: Rows, statistic: ClassMoments | None) -> ClassScores:
-    """What the scores of all rows say of classes, from their moments or else from the scores."""
-    if statistic is not None:
-        return ClassScores.of(statistic.moments, maps.weights, maps.means)
-    scores = {name: maps.project(name, X) for name, X in rows.views.items()}
-    moments = ClassMoments.of(replace(rows, views=Views(scores))).moments
-    k = {name: W.shape[1] for name, W in maps.weights.items()}
-    units = {name: np.eye(own) for name, own in k.items()}
-    return ClassScores.of(moments, units, {name: np.zeros(own) for name, own in k.items()})

@@ -37,8 +37,7 @@ class ClassMoments:
 
     def objects_by_view(self) -> dict[str, float]:
         """Number of objects (sum of weights) seen in each view."""
-        counts = self.moments.objects_by_view()
-        return {name: counts[name] for name in self.widths}
+        return {n: own for n, own in self.moments.objects_by_view().items() if n != CLASSES}
 
     @classmethod
     def of(cls, rows: Rows) -> ClassMoments:
@@ -47,8 +46,6 @@ class ClassMoments:
         return cls(classes, with_classes(rows, classes).moments())
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        if np.array_equal(self.classes, other.classes):
-            return ClassMoments(self.classes, self.moments + other.moments)
         classes = np.unique(np.concatenate([self.classes, other.classes]), axis=0)
         return ClassMoments(classes, self._among(classes) + other._among(classes))
 
@@ -77,13 +74,9 @@ def labels_of(rows: Rows) -> np.ndarray:
 
 
 def positions_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Position of each label, or row of indicators, among the distinct ones."""
-    keys = [
-        list(map(tuple, own.tolist())) if own.ndim > 1 else own.tolist()
-        for own in (labels, classes)
-    ]
-    place = {key: i for i, key in enumerate(keys[1])}
-    return np.array([place[key] for key in keys[0]], dtype=int)
+    """Position of each label, or row of indicators, among the distinct ones, in order."""
+    both = np.concatenate([classes, labels])
+    return np.unique(both, axis=0, return_inverse=True)[1].ravel()[len(classes) :]
 
 
 def with_classes(rows: Rows, classes: np.ndarray) -> Rows:

@@ -13,9 +13,8 @@ block, and so do those of problems that differ in numbers of features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import RowSpace, Scaling, Whitener
 
 Links = Mapping[tuple[str, str], float]
-Limits = Mapping[str, "Limit"]  # by block
+Limits = tuple["Limit", ...]  # of all blocks, in the order in which they are updated
 
 # g and its derivative.
 SCHEMES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -55,10 +54,14 @@ class Limit:
 
     Attributes
     ----------
+    name : str
+        The block.
+    size : int
+        Its number of features.
+    count : int
+        Largest number of features with weights; with a radius, about how many have some.
     tau : float
         τ: 1 maximizes covariance, 0 correlation.
-    count : int or None
-        Largest number of features with weights.
     radius : float or None
         Largest sum of absolute weights, with τ = 1.
     shrink : bool
@@ -67,21 +70,18 @@ class Limit:
         Whether no weight is negative, with τ = 1.
     """
 
+    name: str
+    size: int
+    count: int
     tau: float = 1.0
-    count: int | None = None
     radius: float | None = None
     shrink: bool = False
     positive: bool = False
 
-    def dense(self, size: int) -> bool:
-        """Whether all features of a block may have weights."""
-        return self.radius is None and (self.count is None or self.count >= size)
-
-    def features(self, size: int) -> int:
-        """About how many features have weights."""
-        if self.radius is not None:
-            return min(size, max(1, round(self.radius**2)))
-        return size if self.count is None else min(size, self.count)
+    @property
+    def is_dense(self) -> bool:
+        """Whether all features may have weights."""
+        return self.radius is None and self.count == self.size
 
 
 def largest(Z: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -145,29 +145,27 @@ class Solution(NamedTuple):
     ----------
     weights : dict of str to ndarray, shape (n_features,)
         w_j of each block, of what the components before leave.
-    values : tuple of float
-        The objective after every step.
+    limits : tuple of Limit
+        Constraint of each block, in the order in which they are updated.
+    value : float
+        The objective.
+    n_steps : int
+        Number of turns in which all blocks were updated.
     covariances : dict of (str, str) to float
         w_jᵀ S_jk w_k of linked blocks.
-    problem : int
-        Number of the problem, of those that are solved together.
     rotated : dict of str to ndarray, shape (n_features,)
-        Weights of the rows that give the scores; of `BlockMethod.components` only.
+        Weights of the rows that give the scores.
     variances : dict of str to float
-        w_jᵀ S_jj w_j of each block; of `BlockMethod.components` only.
+        w_jᵀ S_jj w_j of each block; of `Ascent.components` only.
     """
 
-    weights: dict[str, np.ndarray]
-    values: tuple[float, ...] = ()
+    weights: Vectors
+    limits: Limits
+    value: float = 0.0
+    n_steps: int = 0
     covariances: Mapping[tuple[str, str], float] = {}
-    problem: int = 0
     rotated: Mapping[str, np.ndarray] = {}
     variances: Mapping[str, float] = {}
-
-    @property
-    def value(self) -> float:
-        """The objective."""
-        return self.values[-1]
 
     def correlation(self, j: str, k: str) -> float:
         """Correlation of the scores of two linked blocks; 0 if one does not vary."""
@@ -190,7 +188,6 @@ class NothingShared(ValueError):
     """A block has no covariance, or no positive one, with those that it is linked to."""
 
     def __init__(self, name: str, kind: str = "") -> None:
-        self.name = name
         super().__init__(
             f"View {name!r} has no {kind}covariance with the views that it is linked to: nothing "
             "can be selected from it. Check that rows correspond, or drop the view."
@@ -198,28 +195,41 @@ class NothingShared(ValueError):
 
 
 def _apart(runs: Sequence[Solution]) -> list[Solution]:
-    """Up to three runs that are not near each other."""
+    """Up to three runs of each problem that are not near each other, the best ones."""
     apart: list[Solution] = []
-    for own in runs:
-        if len(apart) < _RACERS and not any(own.is_near(other) for other in apart):
+    for own in sorted(runs, key=lambda own: -own.value):
+        same = [other for other in apart if other.limits == own.limits]
+        if len(same) < _RACERS and not any(own.is_near(other) for other in same):
             apart.append(own)
     return apart
 
 
+def _nearest(limits: Limits, ends: Mapping[Limits, Sequence[Solution]]) -> list[Vectors]:
+    """Where the nearest numbers of features that are solved ended, if they are near enough."""
+    counts = np.log([own.count for own in limits])
+    apart = {own: np.abs(counts - np.log([one.count for one in own])).max() for own in ends}
+    nearest = min(apart, key=apart.__getitem__, default=None)
+    if nearest is None or apart[nearest] > np.log(_NEAR_COUNTS) + 1e-12:
+        return []
+    return [own.weights for own in ends[nearest]]
+
+
 @dataclass(frozen=True, eq=False)
-class BlockMethod:
+class Ascent:
     """What is maximized over which blocks, and how one component is removed before the next.
 
     Attributes
     ----------
+    covariances : BlockCovariances
+        S_jk of all blocks, without the components before.
     links : mapping of (str, str) to float
         c_jk, in both orders, of linked blocks.
     scheme : {"horst", "factorial", "centroid"}
         g(x) = x, x² or \\|x\\|.
     deflation : {"scores", "weights", "pmd"}
         As of `BlockCovariances.without`.
-    start : {"columns", "svd", "own"}
-        As of `Ascent.starts`.
+    start : {"columns", "svd", "own"} or str
+        As of `starts`.
     n_starts : int
         Number of columns of each pair of linked blocks; fewer for more than 150 features.
     response : str, optional
@@ -232,6 +242,7 @@ class BlockMethod:
         last. Below 1e-20, a turn that changes no less than the one before is the last, too.
     """
 
+    covariances: BlockCovariances
     links: Links
     scheme: str = "factorial"
     deflation: str = "scores"
@@ -241,91 +252,17 @@ class BlockMethod:
     superblock: str | None = None
     tol: float = 1e-26
 
-    def solve(
-        self,
-        covariances: BlockCovariances,
-        problems: Sequence[Limits],
-        number: int = 0,
-        known: Sequence[Vectors] = (),
-    ) -> list[list[Solution]]:
-        """The best end of all starts and up to two others, the best one first, of each problem.
+    # ---- components ------------------------------------------------------------------------------
 
-        Solutions for τ = 1 are kept with the covariances. The ends of one number of features of
-        large blocks start the next one.
+    def components(self, limits: Sequence[Limits]) -> Iterator[Solution]:
+        """One component after the other, under constraints of each.
 
-        Parameters
-        ----------
-        covariances : BlockCovariances
-            Without the components before.
-        problems : sequence of mapping of str to Limit
-            Constraint of each block, in the order in which they are updated. Problems may differ
-            in numbers of features.
-        number : int
-            Number of the component, from 0.
-        known : sequence of mapping
-            Weights to start from, in place of other starts.
-
-        Raises
-        ------
-        NothingShared
-            If no start of any problem leads anywhere.
+        Ends when views share nothing any more.
         """
-        if known:
-            return self._climbed(covariances, problems, [known] * len(problems))
-        sizes = covariances.base.sizes
-        keys = [tuple(own.values()) for own in problems]
-        is_covariance = all(own.tau == 1 for own in keys[0])
-        ends = covariances.known.setdefault(("ends",), {}) if is_covariance else {}
-        new = {key: own for key, own in zip(keys, problems, strict=True) if key not in ends}
-        few_first = sorted(new, key=lambda key: sum(_counts(key, sizes)))
-        is_large = is_covariance and np.prod(sorted(sizes.values())[-2:]) > _SMALL
-        for batch in [[key] for key in few_first] if is_large else [few_first] if new else []:
-            starts = [
-                (_nearest(key, ends, sizes) if is_large else [])
-                or self._starts(covariances, new[key], number)
-                for key in batch
-            ]
-            climbed = self._climbed(covariances, [new[key] for key in batch], starts)
-            ends |= dict(zip(batch, climbed, strict=True))
-        return [ends[key] for key in keys]
-
-    def _starts(self, covariances: BlockCovariances, problem: Limits, number: int) -> list[Vectors]:
-        """Starts of one problem; of few features with τ < 1, where those with τ = 1 ended.
-
-        The largest covariances say little of correlations.
-        """
-        sizes = covariances.base.sizes
-        if not any(own.tau < 1 and not own.dense(sizes[j]) for j, own in problem.items()):
-            return list(Ascent(covariances, [problem], self).starts(number))
-        relaxed = {j: replace(own, tau=1.0) for j, own in problem.items()}
-        return [own.weights for own in self.solve(covariances, [relaxed], number)[0]]
-
-    def _climbed(
-        self,
-        covariances: BlockCovariances,
-        problems: Sequence[Limits],
-        starts: Sequence[Sequence[Vectors]],
-    ) -> list[list[Solution]]:
-        found = Ascent(covariances, problems, self).best_of(starts)
-        if any(own.positive for own in problems[0].values()):
-            return found
-        return [[self._signed(covariances, own) for own in ends] for ends in found]
-
-    def components(
-        self,
-        covariances: BlockCovariances,
-        limits: Sequence[Limits],
-        known: Sequence[Vectors] = (),
-    ) -> Iterator[Solution]:
-        """One component after the other.
-
-        Ends when views share nothing any more. `limits` are the constraints of each component;
-        `known` are weights to start each from.
-        """
-        least = 0.0
+        ascent, least = self, 0.0
         for number, own in enumerate(limits):
             try:
-                found = self.solve(covariances, [own], number, known)[0][0]
+                found = ascent.solve([own], number)[0][0]
             except NothingShared:
                 if not number:
                     raise
@@ -333,133 +270,100 @@ class BlockMethod:
             if found.least() <= least:
                 return  # of a block, only rounding is left
             least = least or _LEAST_SHARE * float(np.linalg.norm([*found.covariances.values()]))
-            weights = found.weights.items()
-            yield found._replace(
-                rotated={name: covariances.rotated(name, w) for name, w in weights},
-                variances={
-                    name: float(w @ covariances.image(name, name, w)) for name, w in weights
-                },
-            )
-            covariances = self.without(covariances, found)
+            image = ascent.covariances.image
+            variances = {name: float(w @ image(name, name, w)) for name, w in found.weights.items()}
+            yield found._replace(variances=variances)
+            ascent = ascent.without(found)
 
-    def without(self, covariances: BlockCovariances, solution: Solution) -> BlockCovariances:
-        """Covariances of what is left when a component is removed."""
-        weights = solution.weights
+    def without(self, solution: Solution) -> Ascent:
+        """The same of what is left when a component is removed."""
+        # What rows have along the weights of components before explains nothing.
+        weights = solution.rotated if self.deflation == "weights" else solution.weights
         if self.superblock is not None:
             weights = {self.superblock: weights[self.superblock]}
-        if self.deflation == "weights":  # what they have along weights before explains nothing
-            weights = {name: covariances.rotated(name, w) for name, w in weights.items()}
-        return covariances.without(weights, self.deflation, self.response)
+        left = self.covariances.without(weights, self.deflation, self.response)
+        return replace(self, covariances=left)
 
-    def _signed(self, covariances: BlockCovariances, solution: Solution) -> Solution:
-        """Covariances of all blocks with the first one positive, and the largest weight of all.
+    def solve(self, problems: Sequence[Limits], number: int = 0) -> list[list[Solution]]:
+        """The best end of all starts and up to two others, the best one first, of each problem.
 
-        Signs of single blocks count under g(x) = x, so that all change together.
+        Solutions for τ = 1 are kept with the covariances. The ends of one number of features of
+        large blocks start the next one.
+
+        Parameters
+        ----------
+        problems : sequence of tuple of Limit
+            Constraint of each block, in the order in which they are updated. Problems differ in
+            numbers of features only.
+        number : int
+            Number of the component, from 0.
+
+        Raises
+        ------
+        NothingShared
+            If no start of any problem leads anywhere.
         """
-        (_, own), *others = solution.weights.items()
-        signs = dict.fromkeys(solution.weights, 1.0)
-        first, *_ = signs
-        for name, w in others if self.scheme != "horst" else ():
-            signs[name] = -1.0 if own @ covariances.image(first, name, w) < 0 else 1.0
-        largest_of = {n: signs[n] * w[np.argmax(np.abs(w))] for n, w in solution.weights.items()}
-        if max(largest_of.values(), key=abs) < 0:
-            signs = {name: -sign for name, sign in signs.items()}
-        shared = solution.covariances.items()
-        return solution._replace(
-            weights={name: signs[name] * w for name, w in solution.weights.items()},
-            covariances={(j, k): signs[j] * signs[k] * x for (j, k), x in shared},
-        )
-
-
-def _counts(limits: Iterable[Limit], sizes: Mapping[str, int]) -> list[int]:
-    return [own.features(size) for own, size in zip(limits, sizes.values(), strict=True)]
-
-
-def _nearest(
-    key: tuple[Limit, ...],
-    ends: Mapping[tuple[Limit, ...], Sequence[Solution]],
-    sizes: Mapping[str, int],
-) -> list[Vectors]:
-    """Where the nearest numbers of features that are solved ended, if they are near enough."""
-    counts, apart = np.array(_counts(key, sizes)), {}
-    for own in ends:
-        ratios = counts / _counts(own, sizes)
-        apart[own] = max(ratios.max(), 1 / ratios.min())
-    nearest = min(apart, key=apart.__getitem__, default=None)
-    if nearest is None or apart[nearest] > _NEAR_COUNTS:
-        return []
-    return [own.weights for own in ends[nearest]]
-
-
-@dataclass(frozen=True, eq=False)
-class Ascent:
-    """Problems of one component.
-
-    Attributes
-    ----------
-    covariances : BlockCovariances
-        S_jk of all blocks.
-    problems : sequence of mapping of str to Limit
-        Constraint of each block, in the order in which they are updated. All have those of the
-        first, but for numbers of features.
-    method : BlockMethod
-        The objective, and where to start.
-    """
-
-    covariances: BlockCovariances
-    problems: Sequence[Limits]
-    method: BlockMethod
-
-    @property
-    def limits(self) -> Limits:
-        """Constraints of the first problem."""
-        return self.problems[0]
-
-    @cached_property
-    def counts(self) -> dict[str, np.ndarray]:
-        """Numbers of features of each block, by problem."""
-        sizes = self.covariances.base.sizes
-        return {j: np.array([own[j].features(sizes[j]) for own in self.problems]) for j in sizes}
+        is_covariance = all(own.tau == 1 for own in problems[0])
+        ends = self.covariances.learned.setdefault("ends", {}) if is_covariance else {}
+        new = [own for own in dict.fromkeys(problems) if own not in ends]
+        new.sort(key=lambda limits: sum(own.count for own in limits))  # the fewest first
+        is_large = is_covariance and self.start != self.response
+        is_large = is_large and bool(np.prod(sorted(own.size for own in problems[0])[-2:]) > _SMALL)
+        for batch in [[own] for own in new] if is_large else [new] if new else []:
+            starts = [
+                Solution(weights, limits)
+                for limits in batch
+                for weights in (_nearest(limits, ends) if is_large else [])
+                or self.starts(limits, number)
+            ]
+            found = self.best_of(starts)
+            ends |= {limits: [own for own in found if own.limits == limits] for limits in batch}
+        return [ends[own] for own in problems]
 
     # ---- one block -------------------------------------------------------------------------------
 
     def best(
-        self,
-        name: str,
-        Z: np.ndarray,
-        problem: np.ndarray,
-        old: np.ndarray | None = None,
-        fixed: bool = False,
+        self, limit: Limit, Z: np.ndarray, counts: np.ndarray, old: np.ndarray | None, fixed: bool
     ) -> np.ndarray:
-        """The largest zᵀw under the limit of a block, for each row z; 0 for z = 0.
+        """The largest zᵀw under the limit of a block, with counts of each row z; 0 for z = 0.
 
         Least angles need not find it: then the features of `old` count, too, and alone if `fixed`.
         """
-        limit, counts, size = self.limits[name], self.counts[name][problem], Z.shape[1]
         if limit.positive:
             Z = np.maximum(Z, 0)
         if limit.radius is not None:
             return _normalized(np.array([softened(z, threshold_of(z, limit.radius)) for z in Z]))
-        if limit.tau == 1 and limit.shrink and counts.max() < size:
-            least = np.partition(np.abs(Z), size - counts[0] - 1, axis=1)
-            return _normalized(softened(Z, least[:, [size - counts[0] - 1]]))
         if limit.tau == 1:
-            return _normalized(np.where(largest(Z, counts), Z, 0))
-        W, whole = np.zeros_like(Z), counts >= size
+            kept = largest(Z, counts)
+            if limit.shrink:
+                least = np.abs(Z).max(axis=1, keepdims=True, where=~kept, initial=0)
+                Z = softened(Z, least)
+            return _normalized(np.where(kept, Z, 0))
+        W, whole = np.zeros_like(Z), counts == limit.size
         if whole.any():
-            white = self.whitener(name)
+            white = self.whitener(limit)
             W[whole] = white.lift(_normalized(white.project(Z[whole].T).T).T).T
-        if not whole.all():
-            few, old = ~whole, np.zeros_like(Z) if old is None else old
-            W[few] = self._few(name, Z[few], counts[few], old[few], fixed)
+        if whole.all():
+            return W
+        from mvcca.problem.least_angles import fill_best_of_few
+
+        few, tau, row = ~whole, limit.tau, 0
+        Z, counts, found = Z[few], counts[few], W[few]
+        before = np.zeros_like(Z) if old is None else old[few]
+        wanted = np.flatnonzero(np.any(largest(Z, 2 * counts), axis=0))
+        while row >= 0:
+            held, place = self.covariances.held_columns(limit.name, limit.name, wanted)
+            row, missing = fill_best_of_few(Z, counts, before, fixed, tau, held, place, row, found)
+            wanted = np.array([missing])
+        W[few] = found
         return W
 
-    def whitener(self, name: str, tau: float | None = None) -> Any:
-        """W with WᵀMW = I, for the τ of the limit or another."""
-        tau, known = self.limits[name].tau if tau is None else tau, self.covariances.known
-        if ("whitener", name, tau) not in known:
-            known["whitener", name, tau] = self._whitened(name, tau)
-        return known["whitener", name, tau]
+    def whitener(self, limit: Limit) -> Any:
+        """W with WᵀMW = I."""
+        known, key = self.covariances.known, ("whitener", limit.name, limit.tau)
+        if key not in known:
+            known[key] = self._whitened(limit.name, limit.tau)
+        return known[key]
 
     def _whitened(self, name: str, tau: float) -> Any:
         if self.covariances.base.n_rows:  # these span what z can be
@@ -476,81 +380,74 @@ class Ascent:
         M[np.diag_indices(size)] += tau * (M.diagonal() > 0)
         return Whitener.of(M)
 
-    def _few(
-        self, name: str, Z: np.ndarray, counts: np.ndarray, old: np.ndarray, fixed: bool
-    ) -> np.ndarray:
-        from mvcca.problem.least_angles import fill_best_of_few
-
-        W, tau, row = np.empty_like(Z), self.limits[name].tau, 0
-        wanted = np.flatnonzero(np.any(largest(Z, 2 * counts), axis=0))
-        while row >= 0:
-            held, place = self.covariances.held_columns(name, name, wanted)
-            row, missing = fill_best_of_few(Z, counts, old, fixed, tau, held, place, row, W)
-            wanted = np.array([missing])
-        return W
-
     # ---- all blocks ------------------------------------------------------------------------------
 
-    def best_of(self, starts: Sequence[Sequence[Vectors]]) -> list[list[Solution]]:
-        """Run a few steps from every start of each problem, and the best of them to the end.
+    def best_of(self, starts: Sequence[Solution]) -> list[Solution]:
+        """Run a few steps from every start, and the best of each problem to the end.
 
         Returns
         -------
-        ends : list of list of Solution
-            The best one first, of each problem; none if its starts lead nowhere.
+        ends : list of Solution
+            Up to three of each problem, the best one first.
 
         Raises
         ------
         NothingShared
-            If no start of any problem leads anywhere.
+            If no start leads anywhere.
         """
         together: dict[tuple[str, ...], list[Solution]] = {}
-        for problem, own in enumerate(starts):
-            for weights in own:
-                one = Solution({**weights}, problem=problem)
-                together.setdefault(tuple(weights), []).append(one)
+        for own in starts:
+            together.setdefault(tuple(own.weights), []).append(own)
         runs, failure = [], None
         for batch in together.values():
             try:
-                runs += self.run(batch, _RACE_STEPS, self.method.tol)
+                runs += self.run(batch, _RACE_STEPS, self.tol)
             except NothingShared as error:
                 failure = error
         if not runs:
-            raise failure or NothingShared(next(iter(self.limits)))
-        tol, is_rough = self.method.tol, self.method.tol > _NEAR
-        steps = _MOST_STEPS if is_rough else _NEAR_STEPS
-        apart = [one for ends in self._by_value(runs) for one in _apart(ends)]
-        found = self._by_value(self.run(apart, steps, max(tol, _NEAR)))
-        if not is_rough:
-            best = [ends[0] for ends in found if ends]
-            for one in self.run(best, _MOST_STEPS, tol, fixed=True):
-                found[one.problem][0] = one
-        return found
+            raise failure or NothingShared(next(iter(self.covariances.base.sizes)))
+        near = sorted(self.run(_apart(runs), _NEAR_STEPS, _NEAR), key=lambda own: -own.value)
+        best = {own.limits: own for own in reversed(near)}
+        ends = self.run([*best.values()], _MOST_STEPS, self.tol, fixed=True)
+        ends += [own for own in near if best[own.limits] is not own]
+        return [self._finished(own) for own in ends]
 
-    def _by_value(self, runs: Sequence[Solution]) -> list[list[Solution]]:
-        """Those of each problem, the best one first."""
-        ordered = sorted(runs, key=lambda own: -own.value)
-        return [[own for own in ordered if own.problem == i] for i in range(len(self.problems))]
+    def _finished(self, solution: Solution) -> Solution:
+        """Covariances of all blocks with the first one positive, and the largest weight of all.
+
+        Signs of single blocks count under g(x) = x, so that all change together; none does if
+        weights must be positive.
+        """
+        (first, own), *others = solution.weights.items()
+        signs, image = dict.fromkeys(solution.weights, 1.0), self.covariances.image
+        if not any(limit.positive for limit in solution.limits):
+            for name, w in others if self.scheme != "horst" else ():
+                signs[name] = -1.0 if own @ image(first, name, w) < 0 else 1.0
+            largest_of = [signs[n] * w[np.argmax(np.abs(w))] for n, w in solution.weights.items()]
+            if max(largest_of, key=abs) < 0:
+                signs = {name: -sign for name, sign in signs.items()}
+        weights = {name: signs[name] * w for name, w in solution.weights.items()}
+        shared = solution.covariances.items()
+        return solution._replace(
+            weights=weights,
+            covariances={(j, k): signs[j] * signs[k] * x for (j, k), x in shared},
+            rotated={name: self.covariances.rotated(name, w) for name, w in weights.items()},
+        )
 
     def run(
-        self,
-        starts: Sequence[Solution],
-        most_steps: int,
-        tol: float,
-        *,
-        fixed: bool = False,
+        self, starts: Sequence[Solution], most_steps: int, tol: float, *, fixed: bool = False
     ) -> list[Solution]:
         """Update every block in turn until weights do not change any more.
 
         Parameters
         ----------
         starts : sequence of Solution
-            Weights of the same blocks; without values, they need not obey their limits, and blocks
-            without weights follow from those with some.
+            Weights of the same blocks; before the first turn, they need not obey their limits, and
+            blocks without weights follow from those with some.
         most_steps : int
             Number of turns.
         tol : float
-            As of `BlockMethod`.
+            As of the attribute.
         fixed : bool, default=False
             Whether features that least angles chose stay the same.
 
@@ -564,122 +461,128 @@ class Ascent:
         NothingShared
             If no start leads anywhere.
         """
-        links, (g, slope) = self.method.links, SCHEMES[self.method.scheme]
-        image, linked = self.covariances.image, self._linked()
-        problem = np.array([own.problem for own in starts])
+        links, (g, slope), image = self.links, SCHEMES[self.scheme], self.covariances.image
+        limits = {own.name: own for own in starts[0].limits}
+        linked = {j: [k for k in limits if (j, k) in links] for j in limits}
+        many = zip(*(own.limits for own in starts), strict=True)
+        counts = {own[0].name: np.array([one.count for one in own]) for own in many}
         w = {j: np.array([own.weights[j] for own in starts]) for j in starts[0].weights}
-        images = {(j, k): image(j, k, w[k]) for j, k in links if k in w}
-        for j in self._in_reach(w):
-            z = sum(links[j, k] * images[j, k] for k in linked[j] if k in w)
-            w[j] = self.best(j, np.asarray(z), problem)
-            images |= {(k, j): image(k, j, w[j]) for k in linked[j]}
-        shared = {(j, k): np.sum(w[j] * images[j, k], axis=1) for j, k in links}
-        traces = [list(own.values) for own in starts]
-        ends: dict[Any, Solution] = {}
-        rows, change, obeys = np.arange(len(starts)), np.full(len(starts), np.inf), bool(traces[0])
+        while missing := [j for j in limits if j not in w]:
+            near = [j for j in missing if not w.keys().isdisjoint(linked[j])]
+            if not near:
+                raise ValueError(f"The design links no other view to {missing}.")
+            j = near[0]
+            z = sum(links[j, k] * image(j, k, w[k]) for k in linked[j] if k in w)
+            w[j] = self.best(limits[j], np.asarray(z), counts[j], None, False)
+        ends: dict[int, Solution] = {}
+        shared: dict[tuple[str, str], np.ndarray] = {}
+        rows, change, obeys = (
+            np.arange(len(starts)),
+            np.full(len(starts), np.inf),
+            starts[0].n_steps > 0,
+        )
         for step in range(most_steps):
             before, change = change, np.zeros(len(rows))
-            for j in self.limits:
+            for j in limits:
+                images = {k: image(j, k, w[k]) for k in linked[j]}
                 z = sum(
-                    links[j, k] * slope(shared[j, k])[:, None] * images[j, k] for k in linked[j]
+                    links[j, k] * slope(np.sum(w[j] * own, axis=1))[:, None] * own
+                    for k, own in images.items()
                 )
                 old = w[j] if obeys or step else None
-                new = self.best(j, np.asarray(z), problem, old, fixed)
+                new = self.best(limits[j], np.asarray(z), counts[j], old, fixed)
                 norms = np.sum(new**2, axis=1)
                 moved = np.sum((new - w[j]) ** 2, axis=1) / np.where(norms > 0, norms, 1)
                 change, w[j] = np.maximum(change, moved), new
-                for k in linked[j]:
-                    images[k, j] = image(k, j, new)
-                    shared[j, k] = shared[k, j] = np.sum(new * images[j, k], axis=1)
-            values = sum(c * g(shared[pair]) for pair, c in links.items())
-            for row, value in zip(rows, np.asarray(values).tolist(), strict=True):
-                traces[row].append(value)
+                shared |= {(j, k): np.sum(new * own, axis=1) for k, own in images.items()}
+                shared |= {(k, j): shared[j, k] for k in images}
+            values = np.asarray(sum(c * g(shared[pair]) for pair, c in links.items()))
             still = (change < tol) | ((before <= change) & (change < _ROUNDING))
-            lost = {j: ~w[j].any(axis=1) for j in self.limits}
+            lost = {j: ~w[j].any(axis=1) for j in limits}
             is_lost = np.any([*lost.values()], axis=0)
             done = still | is_lost | (step == most_steps - 1)
             for i in np.flatnonzero(done & ~is_lost).tolist():
-                row, own = rows[i], {j: w[j][i] for j in self.limits}
+                start, own = starts[rows[i]], {j: w[j][i] for j in limits}
                 reached = {pair: float(x[i]) for pair, x in shared.items()}
-                ends[row] = Solution(own, tuple(traces[row]), reached, int(problem[i]))
+                n_steps = start.n_steps + step + 1
+                ends[rows[i]] = Solution(own, start.limits, float(values[i]), n_steps, reached)
             if done.all():
                 break
             if done.any():
                 left = ~done
-                rows, problem, change = rows[left], problem[left], change[left]
-                w = {j: W[left] for j, W in w.items()}
-                images = {pair: own[left] for pair, own in images.items()}
-                shared = {pair: own[left] for pair, own in shared.items()}
+                rows, change = rows[left], change[left]
+                w, counts = ({j: own[left] for j, own in each.items()} for each in (w, counts))
         if not ends:
             name = next(j for j, rows_lost in lost.items() if rows_lost.any())
-            raise NothingShared(name, "positive " if self.limits[name].positive else "")
+            raise NothingShared(name, "positive " if limits[name].positive else "")
         return [ends[row] for row in sorted(ends)]
-
-    def _linked(self) -> dict[str, list[str]]:
-        return {j: [k for k in self.limits if (j, k) in self.method.links] for j in self.limits}
-
-    def _in_reach(self, weights: Vectors) -> Iterator[str]:
-        """Blocks without weights, each linked to one before or to one with weights."""
-        known, linked = set(weights), self._linked()
-        while missing := [j for j in self.limits if j not in known]:
-            found = [j for j in missing if known.intersection(linked[j])]
-            if not found:
-                raise ValueError(f"The design links no other view to {missing}.")
-            yield found[0]
-            known.add(found[0])
 
     # ---- where to start --------------------------------------------------------------------------
 
-    def starts(self, number: int = 0) -> Iterator[dict[str, np.ndarray]]:
+    def starts(self, problem: Limits, number: int = 0) -> Iterator[Vectors]:
         """Weights to start from.
 
         "columns" are, for each two linked blocks, the features of the second whose covariances with
         the first are the largest: the sum of as many squares as features may be selected. If all
         features may, it is the solution of the problem of `mvcca.linear.MVCCA` besides. "svd" are
-        singular vectors of the covariance between blocks, and "own" first principal components.
+        singular vectors of the covariance between blocks, and "own" first principal components. The
+        name of the response are each of its features. Where few features are to be selected with
+        τ < 1, the starts are the ends with τ = 1: the largest covariances say little of
+        correlations.
         """
-        start, sizes = self.method.start, self.covariances.base.sizes
-        dense = all(own.dense(sizes[j]) and not own.positive for j, own in self.limits.items())
-        of_whole = self._first_components() if start == "own" else ()
-        if start == "svd" or (start == "columns" and dense):
-            of_whole = self._directions(number, 1.0 if start == "svd" else None)
+        start, limits = self.start, {own.name: own for own in problem}
+        dense = all(own.is_dense and not own.positive for own in problem)
+        if start == self.response:
+            yield from ({start: e} for e in np.eye(limits[start].size))
+            return
+        if any(own.tau < 1 and not own.is_dense for own in problem):
+            relaxed = tuple(replace(own, tau=1.0) for own in problem)
+            yield from (own.weights for own in self.solve([relaxed], number)[0])
+            return
+        of_whole: list[Vectors] = []
+        if start == "own":
+            within = {j: self.covariances.matrix(j, j) for j in limits}
+            of_whole = [{j: lapack.top_eigenpairs(S, 1)[1][:, 0] for j, S in within.items()}]
+        elif start == "svd" or dense:
+            of_whole = self._directions(problem, number)
         # Which of a vector and its opposite is found is chance, and signs matter to some blocks.
-        signs = (1.0, -1.0) if any(own.positive for own in self.limits.values()) else (1.0,)
+        signs = (1.0, -1.0) if any(own.positive for own in problem) else (1.0,)
         for weights in of_whole:
             yield from ({j: sign * w for j, w in weights.items()} for sign in signs)
-        if start != "columns" or (dense and len(self.limits) == 2):
+        if start != "columns" or (dense and len(limits) == 2):
             return
-        for j, k in combinations(self.limits, 2):
-            if (j, k) not in self.method.links:
+        for j, k in combinations(limits, 2):
+            if (j, k) not in self.links:
                 continue
-            count, most = self.limits[j].features(sizes[j]), self.method.n_starts
+            count, most = limits[j].count, self.n_starts
             # The more features, the fewer ends there are.
             n_starts = max(min(3, most), most * min(1, _MANY / count))
-            both_signs = self.limits[j].positive and not self.limits[k].positive
+            both_signs = limits[j].positive and not limits[k].positive
             for i in self.covariances.largest_columns(j, k, count, round(n_starts)):
                 for sign in signs if both_signs else (1.0,):
-                    yield {k: sign * np.eye(1, sizes[k], i)[0]}
+                    yield {k: sign * np.eye(1, limits[k].size, i)[0]}
 
-    def _first_components(self) -> Iterator[dict[str, np.ndarray]]:
-        within = {j: self.covariances.matrix(j, j) for j in self.limits}
-        yield {j: lapack.top_eigenpairs(S, 1)[1][:, 0] for j, S in within.items()}
+    def _directions(self, limits: Limits, number: int) -> list[Vectors]:
+        """The solution of the problem with g(x) = x and one constraint on all blocks together.
 
-    def _directions(self, number: int, tau: float | None) -> Iterator[dict[str, np.ndarray]]:
-        """The solution of the problem with g(x) = x and one constraint on all blocks together."""
-        covariances = self.covariances
-        if self.method.deflation == "pmd":  # later starts are singular vectors of the whole
-            covariances = BlockCovariances(covariances.base)
-        else:
-            number = 0
-        units = {j: self.whitener(j, tau) for j in self.limits}
-        # Row spaces have few dimensions, in which covariances of wide blocks are small.
-        W = {j: own.weights for j, own in units.items() if isinstance(own, RowSpace)}
+        With "svd", τ is 1.
+        """
+        covariances, at = self.covariances, 0
+        if self.deflation == "pmd":  # later starts are singular vectors of the whole
+            covariances, at = BlockCovariances(covariances.base), number
+        if self.start == "svd":
+            limits = tuple(replace(own, tau=1.0) for own in limits)
+        units, W = {own.name: self.whitener(own) for own in limits}, {}
+        if covariances.base.n_rows:  # covariances of wide blocks are small in their row spaces
+            W = {j: own.weights for j, own in units.items()}
+            units = {j: Scaling(np.ones(own.shape[1])) for j, own in W.items()}
         between = {}
-        for j, k in combinations(self.limits, 2):
-            S = covariances.image(j, k, W[k].T).T if k in W else covariances.matrix(j, k)
-            between[j, k] = self.method.links.get((j, k), 0.0) * (W[j].T @ S if j in W else S)
-        units |= {j: Scaling(np.ones(own.shape[1])) for j, own in W.items()}
-        found = canonical_directions(between, units, number + 1, is_joint=False)
-        if found.values.size > number:
-            top = {j: V[:, number] for j, V in found.weights.items()}
-            yield {j: W[j] @ v if j in W else v for j, v in top.items()}
+        for j, k in combinations(units, 2):
+            image = covariances.image
+            S = W[j].T @ image(j, k, W[k].T).T if W else covariances.matrix(j, k)
+            between[j, k] = self.links.get((j, k), 0.0) * S
+        found = canonical_directions(between, units, at + 1, is_joint=False)
+        if found.values.size <= at:
+            return []
+        top = {j: V[:, at] for j, V in found.weights.items()}
+        return [{j: W[j] @ v if W else v for j, v in top.items()}]
