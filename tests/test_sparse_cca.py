@@ -157,6 +157,15 @@ def test_components_stop_where_held_out_rows_do_not_correlate():
         SparseCCA("cv", n_features=2, tau=1.0).partial_fit(views)
 
 
+@pytest.mark.filterwarnings("ignore:Scores of held-out rows", "ignore:n_components=")
+@pytest.mark.parametrize("seed", [4, 6, 8])
+def test_folds_take_no_more_components_than_the_narrowest_view_has(seed):
+    rng = np.random.default_rng(seed)
+    views = {"a": rng.normal(size=(30, 3)), "b": rng.normal(size=(30, 2))}
+    model = SparseCCA(n_components=4, n_starts=2, tau=1.0).fit(views)
+    assert model.n_components_ == len(model.held_out_correlations_) == 2
+
+
 def test_confounds_are_removed_in_every_fold():
     views, rng = planted(n=200, widths=(20, 25)), np.random.default_rng(4)
     z = rng.standard_normal((200, 1))

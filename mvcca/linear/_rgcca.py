@@ -354,6 +354,11 @@ class BlockEstimator(RescaledEstimator):
         return super()._open_rows(X, y, sample_weight, batch=batch)
 
     def _accepted(self, views: Views, reset: bool) -> Views:
+        if self.deflation == "pmd" and self.superblock:
+            raise ValueError(
+                'deflation="pmd" takes a component from the covariance of 2 views, and '
+                'superblock=True deflates all features side by side: use "scores" or "weights".'
+            )
         if self.deflation == "pmd" and (len(views.without(self.confounds).names) > 2):
             raise ValueError(
                 f'deflation="pmd" takes 2 views, got {len(views.names)}: {list(views.names)}. Use '

@@ -178,11 +178,6 @@ class Solution(NamedTuple):
             np.array_equal(w != 0, other.weights[name] != 0) for name, w in self.weights.items()
         )
 
-    def least(self) -> float:
-        """The largest covariance of the block for which that is smallest."""
-        linked = self.covariances.items()
-        return min(max(abs(x) for pair, x in linked if name in pair) for name in self.weights)
-
 
 class NothingShared(ValueError):
     """A block has no covariance, or no positive one, with those that it is linked to."""
@@ -240,6 +235,8 @@ class Ascent:
     tol : float
         Squared relative change of the weights of all blocks in one turn, below which it is the
         last. Below 1e-20, a turn that changes no less than the one before is the last, too.
+    least : float
+        Covariance up to which a block shares only rounding with others, once a component is gone.
     """
 
     covariances: BlockCovariances
@@ -251,6 +248,7 @@ class Ascent:
     response: str | None = None
     superblock: str | None = None
     tol: float = 1e-26
+    least: float = 0.0
 
     # ---- components ------------------------------------------------------------------------------
 
@@ -259,7 +257,7 @@ class Ascent:
 
         Ends when views share nothing any more.
         """
-        ascent, least = self, 0.0
+        ascent = self
         for number, own in enumerate(limits):
             try:
                 found = ascent.solve([own], number)[0][0]
@@ -267,9 +265,6 @@ class Ascent:
                 if not number:
                     raise
                 return
-            if found.least() <= least:
-                return  # of a block, only rounding is left
-            least = least or _LEAST_SHARE * float(np.linalg.norm([*found.covariances.values()]))
             image = ascent.covariances.image
             variances = {name: float(w @ image(name, name, w)) for name, w in found.weights.items()}
             yield found._replace(variances=variances)
@@ -282,7 +277,8 @@ class Ascent:
         if self.superblock is not None:
             weights = {self.superblock: weights[self.superblock]}
         left = self.covariances.without(weights, self.deflation, self.response)
-        return replace(self, covariances=left)
+        least = self.least or _LEAST_SHARE * float(np.linalg.norm([*solution.covariances.values()]))
+        return replace(self, covariances=left, least=least)
 
     def solve(self, problems: Sequence[Limits], number: int = 0) -> list[list[Solution]]:
         """The best end of all starts and up to two others, the best one first, of each problem.
@@ -498,7 +494,8 @@ class Ascent:
                 shared |= {(k, j): shared[j, k] for k in images}
             values = np.asarray(sum(c * g(shared[pair]) for pair, c in links.items()))
             still = (change < tol) | ((before <= change) & (change < _ROUNDING))
-            lost = {j: ~w[j].any(axis=1) for j in limits}
+            sizes = {j: np.abs([shared[j, k] for k in linked[j]]).max(axis=0) for j in limits}
+            lost = {j: own <= self.least for j, own in sizes.items()}
             is_lost = np.any([*lost.values()], axis=0)
             done = still | is_lost | (step == most_steps - 1)
             for i in np.flatnonzero(done & ~is_lost).tolist():
