@@ -139,11 +139,14 @@ def is_missing(cell: str) -> bool:
     return not cell or cell in MISSING
 
 
-def holds_text(cell: str) -> bool:
-    """Whether a cell is neither a value nor a missing one."""
-    if cell[:1].isalpha():
-        return not is_missing(cell)
-    return not (is_number(cell) or is_missing(cell) or _DECIMAL_COMMA.fullmatch(cell))
+def holds_text(cell: str, mark: str = "") -> bool:
+    """Whether a cell is neither a value nor a missing one.
+
+    Between spaces, "-" and "." are signs of a sentence, and not missing values.
+    """
+    if not cell[:1].isalpha() and (is_number(cell) or _DECIMAL_COMMA.fullmatch(cell)):
+        return False
+    return not (cell in ("NA", "nan", "NaN") if mark == BLANKS else is_missing(cell))
 
 
 def cells_of(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
@@ -256,15 +259,12 @@ def _begin_of(lines: Sequence[str], skip: int) -> int:
 
 def _delimiter(lines: Sequence[str], is_table: bool) -> str | None:
     """The delimiter of a table, "" of a single column, None if the lines are texts."""
-    found: dict[str, float] = {}
-    for mark in _DELIMITERS:
-        rows: list[list[str]] = []
-        if not any(one in line for one in mark.replace(" ", " \t") for line in lines[:2]):
-            found[mark] = 0
-            continue
-        with suppress(csv.Error):  # of a cell that is too long
-            rows = list(islice(cells_of(lines, mark), _RECORDS))
-        found[mark] = _score(rows, mark, is_table)
+    found = dict.fromkeys(_DELIMITERS, 0.0)
+    for mark in found:
+        if any(one in line for one in mark.replace(" ", " \t") for line in lines[:2]):
+            with suppress(csv.Error):  # of a cell that is too long
+                rows = list(islice(cells_of(lines, mark), _RECORDS))
+                found[mark] = _score(rows, mark, is_table)
     mark = max(found, key=found.__getitem__)
     if found[mark] > 0:
         return mark
@@ -278,8 +278,6 @@ def _delimiter(lines: Sequence[str], is_table: bool) -> str | None:
 
 def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
     """How many cells of a table are numbers, .5 more for texts; 0 if there is no table."""
-    if not rows:
-        return 0
     first, *rest = rows
     below = rest or rows
     (width, n_regular), *_ = Counter(map(len, below)).most_common(1)
@@ -291,7 +289,7 @@ def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
     for row in (row for row in below if len(row) == width):
         words = [row[0], row[-1]] if _are_numbers(row[1:-1]) else row
         n_known, n_cells = len(row) - len(words), n_cells + len(row)
-        n_values += n_known + sum(not _is_word(cell, mark) for cell in words)
+        n_values += n_known + sum(not holds_text(cell, mark) for cell in words)
         n_words += n_known + sum(max(1, len(cell.split())) for cell in words)
     is_by_r = len(first) == width - 1  # a header without a name for the names of rows
     in_doubt = (mark == BLANKS and not is_by_r) or (mark == "," and not rest)
@@ -306,13 +304,6 @@ def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
     ids = [row[0].strip() for row in rows]
     are_ids = len(set(ids)) == len(ids) and not any(re.search(r"\s", one) for one in ids)
     return 0.5 if mark == "\t" and width == 2 and are_ids else 0
-
-
-def _is_word(cell: str, mark: str) -> bool:
-    """Whether a cell is no value; between spaces, "-" and "." are signs of a sentence."""
-    if is_number(cell) or _DECIMAL_COMMA.fullmatch(cell):
-        return False
-    return not (cell in ("NA", "nan", "NaN") if mark == BLANKS else is_missing(cell))
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
@@ -331,10 +322,9 @@ def _textual(rows: Sequence[Sequence[str]], width: int) -> tuple[bool, ...]:
 
 def _excess(cell: str) -> int:
     """1 for a text, -1 for a number however it is written, and 0 for a missing value."""
-    if is_number(cell):
-        return -1
-    is_value = _DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)
-    return 0 if is_missing(cell) else -1 if is_value else 1
+    if holds_text(cell):
+        return -1 if _THOUSANDS.fullmatch(cell) else 1
+    return 0 if is_missing(cell) else -1
 
 
 def _has_header(

@@ -66,7 +66,7 @@ class TextTable(FileSource):
     holes : tuple of int or None
         How many values are missing, and the row and the column of the first.
     kept : ndarray or None
-        All rows, unless they take much memory.
+        All rows, with the names of the columns, unless they take much memory.
     """
 
     def __init__(
@@ -108,13 +108,8 @@ class TextTable(FileSource):
         self.describe((n_rows, len(self._places)), np.float64)
         self.ids = np.concatenate(ids) if self._id_place is not None else None
         self.holes = (holes, *first) if first else None
-        self.kept = np.concatenate(kept) if sum(map(len, kept)) == n_rows else None
-
-    def in_memory(self) -> Any:
-        """The rows, with the names of the columns, or this source if they take much memory."""
-        if self.kept is None:
-            return self
-        return self.kept if self.columns is None else NamedColumns.of(self.kept, self.columns)
+        is_kept = sum(map(len, kept)) == n_rows
+        self.kept = NamedColumns.of(np.concatenate(kept), self.columns) if is_kept else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "kept": None, "ids": None}
@@ -232,9 +227,10 @@ class TextTable(FileSource):
         names = self.dialect.names
         return f"column {place + 1}" if names is None else f"column {names[place]!r}"
 
-    def missing_in_words(self) -> str:
+    def missing_in_words(self) -> str | None:
         """How many values are missing, and where the first is."""
-        assert self.holes is not None
+        if self.holes is None:
+            return None
         count, row, column = self.holes
         own = "" if self.ids is None else f" ({self.ids[row]})"
         return (
@@ -408,7 +404,7 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     if other := _by_height(source, reading):
         return table_in_text(file, other, as_cells=as_cells)
     what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
-    matrix = source.in_memory()
+    matrix = source if source.kept is None else source.kept
     if as_cells:
         cells = np.char.strip(source.cells()[:, places])
         matrix = NamedColumns.of(cells, tuple(known[j] for j in places))
@@ -422,7 +418,7 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
         source.ids,
         took=_took(file, dialect, len(source), what, place),
         id_name=(names[place] if names and place is not None else "") or "id",
-        missing=None if source.holes is None else source.missing_in_words(),
+        missing=source.missing_in_words(),
         source=source,
     )
 
