@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -271,9 +272,7 @@ def read_views(
         check_same_order([*tables.values(), rows])
         return views, found
     views = paired(tables)
-    if not (views.seen.sum(axis=1) > 1).any():
-        raise SourceError(_nothing_shared(tables, "two"))
-    _warn_of_unmatched(tables)
+    _check_shared(tables, int((views.seen.sum(axis=1) > 1).sum()))
     if labels is None:
         return views, None
     assert views.ids is not None
@@ -320,7 +319,7 @@ def check_same_order(tables: Iterable[FileRows]) -> None:
 def paired(tables: Mapping[str, FileRows]) -> Views:
     """Views of the objects of all tables, in order of first occurrence, with their ids."""
     ids = list(_ids_of(tables).values())
-    every = np.concatenate(ids)
+    every = np.concatenate(ids)  # sorted in place of a dictionary, which is slower and larger
     _, first, codes = np.unique(every, return_index=True, return_inverse=True)
     objects = np.argsort(np.argsort(first))[codes]  # of the rows of all tables
     index = np.full((len(first), len(ids)), -1)
@@ -345,9 +344,7 @@ def common_rows(
     """
     views = paired(tables)
     views = views[views.seen.all(axis=1)]
-    if not len(views):
-        raise SourceError(_nothing_shared(tables, "all"))
-    _warn_of_unmatched(tables, counted=counted or (), joint=True)
+    _check_shared(tables, len(views), counted or tuple(tables))
     assert views.ids is not None
     return dict(views.items()), views.ids
 
@@ -424,35 +421,29 @@ def _ids_of(tables: Mapping[str, FileRows]) -> dict[str, np.ndarray]:
     return {name: table.ids for name, table in tables.items() if table.ids is not None}
 
 
-def _nothing_shared(tables: Mapping[str, FileRows], of: str) -> str:
-    """Error message: why ids differ, or the first ids of each file, which show how they do."""
-    ids, headers = _ids_by_file(tables)
-    if cause := why_unmatched(ids, headers):
-        return cause
-    firsts = ", ".join(f"{file} has {few(own[:2])}" for file, own in ids.items())
-    return f"no id is in {of} of the files: {firsts}; ids are compared as text"
+def _check_shared(
+    tables: Mapping[str, FileRows], found: int, counted: Collection[str] = ()
+) -> None:
+    """Raise if no shared object was found: why ids differ, or the first ones of each file.
 
-
-def _warn_of_unmatched(tables: Mapping[str, FileRows], *, counted: Collection[str] = (),
-                      joint: bool = False) -> None:  # fmt: skip
-    """Warn if many rows are left over, or if ids would match more in another spelling."""
-    ids, headers = _ids_by_file(tables)
-    of = [_shown(name, tables) for name in counted or tables]
-    if message := unmatched(ids, headers, counted=of, joint=joint):
+    Warn if many rows are left over, or if ids would match more in another spelling. If views are
+    `counted`, all files must share an object, else two of them.
+    """
+    files = Counter(table.file for table in tables.values())
+    shown = {  # the file of a view, and the view if it shares its file
+        name: f"{table.file} ({name})" if files[table.file] > 1 else table.file
+        for name, table in tables.items()
+    }
+    ids = {shown[name]: own.tolist() for name, own in _ids_of(tables).items()}
+    headers = {shown[name]: table.columns or () for name, table in tables.items()}
+    if not found:
+        firsts = ", ".join(f"{file} has {few(own[:2])}" for file, own in ids.items())
+        of = f"{'all' if counted else 'two'} of the files"
+        cause = why_unmatched(ids, headers)
+        raise SourceError(cause or f"no id is in {of}: {firsts}; ids are compared as text")
+    judged = [shown[name] for name in counted or tables]
+    if message := unmatched(ids, headers, counted=judged, joint=bool(counted)):
         warn(message)
-
-
-def _ids_by_file(tables: Mapping[str, FileRows]) -> tuple[dict[str, list[str]], dict[str, Any]]:
-    """Ids and column names of files, by what messages call them."""
-    ids = {_shown(name, tables): own.tolist() for name, own in _ids_of(tables).items()}
-    return ids, {_shown(name, tables): table.columns or () for name, table in tables.items()}
-
-
-def _shown(name: str, tables: Mapping[str, FileRows]) -> str:
-    """The file of a view, and the view if it shares its file."""
-    file = tables[name].file
-    is_shared = sum(table.file == file for table in tables.values()) > 1
-    return f"{file} ({name})" if is_shared else file
 
 
 def file_stamp(file: str, block: Any = None) -> Any:
