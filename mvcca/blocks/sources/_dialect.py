@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, takewhile
@@ -190,7 +190,7 @@ def dialect_of(lines: Sequence[str], suffix: str, reading: ReadOptions) -> Diale
     regular = [row[:width] for row in below if len(row) >= width]
     textual = _textual(regular, width)
     if header is None:
-        header = _has_header(first, regular, textual, width, reading.named)
+        header = _has_header(first, regular, textual, reading.named)
     names = None
     if header:
         short = [""] * (width - len(first))
@@ -328,13 +328,10 @@ def _excess(cell: str) -> int:
 
 
 def _has_header(
-    first: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    textual: Sequence[bool],
-    width: int,
-    named: Collection[str],
+    first: Sequence[str], rows: Sequence[Sequence[str]], textual: Sequence[bool], named: set[str]
 ) -> bool:
     """Whether the first line of a table is a header."""
+    width = len(textual)
     if any(cell.strip() in named for cell in first):
         return True
     if not rows or len(first) not in (width - 1, width, width + 1):
@@ -342,10 +339,9 @@ def _has_header(
     if len(first) == width - 1:
         return True
     rest = first[1:width]
-    if not first[0].strip() and rest:
-        is_counted = len(set(rest)) == len(rest) and all(map(_is_integer, rest))
-        if is_counted or not any(is_number(cell) or is_missing(cell) for cell in rest):
-            return True
+    are_names = _are_numbered(rest) or not any(is_number(cell) or is_missing(cell) for cell in rest)
+    if rest and not first[0].strip() and are_names:
+        return True
     above = [first[j] for j in range(width) if not textual[j]]
     if not above or any(map(is_missing, above)):
         return False
@@ -354,7 +350,7 @@ def _has_header(
     if all(words):
         return True
     numbers = [cell for cell, word in zip(above, words, strict=True) if not word]
-    if all(map(_is_integer, numbers)) and len(set(numbers)) == len(numbers):
+    if _are_numbered(numbers):
         below = [row[j] for row in rows for j in range(width) if not textual[j]]
         is_above_decimals = not any(map(_is_integer, below)) and len(first) > 2
         is_counted = numbers == [str(j) for j in range(width)] and width > 1
@@ -374,6 +370,11 @@ def _is_spelled(cell: str) -> bool:
         with suppress(ValueError):
             return int(cell, 0) is not None
     return False
+
+
+def _are_numbered(names: Sequence[str]) -> bool:
+    """Whether names are distinct integers."""
+    return all(map(_is_integer, names)) and len(set(names)) == len(names)
 
 
 def _is_integer(cell: str) -> bool:

@@ -31,7 +31,7 @@ from mvcca.blocks.sources._dialect import (
     is_number,
     table_in,
 )
-from mvcca.blocks.sources._file import FileSource, PerThread, in_order
+from mvcca.blocks.sources._file import DecodedFile
 from mvcca.blocks.sources._file_rows import (
     FileRows,
     NamedColumns,
@@ -56,7 +56,7 @@ _CELL = "\x1f"  # between the cells of normalized records
 Chunk = tuple[int, int, str]
 
 
-class TextTable(FileSource):
+class TextTable(DecodedFile):
     """Columns of numbers in a text, with NaN for what is missing.
 
     Attributes
@@ -73,8 +73,7 @@ class TextTable(FileSource):
         self, text: Text, dialect: Dialect, places: Sequence[int], id_place: int | None
     ) -> None:
         self._text, self.dialect, self._places = text, dialect, list(places)
-        self._id_place, self._here = id_place, PerThread()
-        names = dialect.names
+        self._id_place, names = id_place, dialect.names
         self.columns = None if names is None else tuple(names[place] for place in places)
         super().__init__(text[1])
 
@@ -121,11 +120,7 @@ class TextTable(FileSource):
             chunk = next(chunks)
         return [line for line, _ in self._cells(chunk)][row - self._edges[number]]
 
-    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        return in_order(self._here, self._edges, self, ranges, self._pieces)
-
     def _pieces(self, number: int, _: int) -> Iterator[np.ndarray]:
-        """The numbers of the chunks from one on."""
         for chunk in self._chunks(number):
             yield self._numbers(chunk, *self._records(chunk)[:2])
 
