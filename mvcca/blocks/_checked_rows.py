@@ -48,7 +48,8 @@ class CheckedRows(Selection):
         self._select_floats(source, range(len(source)))
 
     def _select_floats(self, source: RowSource, rows: Positions) -> None:
-        self._select(source, rows, np.float32 if source.dtype == np.float32 else np.float64)
+        dtype = np.float32 if source.dtype == np.float32 else np.float64
+        super().__init__(source, rows, dtype)
         self.name = source.name
         self.row_bytes = source.row_bytes * self.dtype.itemsize // source.dtype.itemsize
 

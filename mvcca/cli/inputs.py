@@ -26,7 +26,7 @@ from mvcca.machine.warnings import warn
 from mvcca.machine.written_files import check_writable
 from mvcca.views import Labels, Views
 from mvcca.views.files import read_ids, read_views, values_of_ids
-from mvcca.views.shared_ids import matches_in_words
+from mvcca.views.shared_ids import left_in_words, matches_in_words
 
 ROWS_IN = (".npy", ".npz", ".parquet", ".arrow", ".csv")  # in which commands write rows
 
@@ -119,7 +119,10 @@ def read_inputs(
             **how,
         )
     if options.id is not None:
-        note(_matched_in_words(views, ids_in_words(options)))
+        counts = ", ".join(f"{name} {X.shape[0]:,}" for name, X in views.items())
+        matches = f"{matches_in_words(views.names, views.seen)} ({counts})"
+        left = left_in_words(views.names, views.seen)
+        note(f"{len(views):,} objects by {ids_in_words(options)}: {matches}; {left}")
         return _complete(views, y) if options.complete else (views, y)
     if label_files is None:
         return views, None
@@ -138,13 +141,6 @@ def _complete(views: Views, labels: Labels | None) -> tuple[Views, Labels | None
     if not len(kept):
         raise CommandError("--complete: no object is in all views")
     return views[kept], None if labels is None else labels[kept]
-
-
-def _matched_in_words(views: Views, ids: str) -> str:
-    """How many objects have which views."""
-    counts = ", ".join(f"{name} {X.shape[0]:,}" for name, X in views.items())
-    before, _, after = matches_in_words(views.names, views.seen).partition(";")
-    return f"{len(views):,} objects by {ids}: {before} ({counts});{after}"
 
 
 def confounds_of(model: Any) -> list[str]:

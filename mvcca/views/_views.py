@@ -26,13 +26,14 @@ from mvcca.blocks.checks import (
     reject_annotated,
     reject_masks,
     reject_missing_ids,
+    repeated,
     row_labels,
 )
 from mvcca.machine.printable import in_one_line
 from mvcca.machine.tables import ShownAsTables, Table
 from mvcca.machine.warnings import warn
 from mvcca.views._table import table_of
-from mvcca.views.shared_ids import agreeing, unmatched, why_unmatched
+from mvcca.views.shared_ids import agreeing, rows_by_id, unmatched, why_unmatched
 
 
 class Views(ShownAsTables):
@@ -225,7 +226,7 @@ class Views(ShownAsTables):
         >>> list(views["text"]["length"])
         [5.0, 9.0, 7.0]
         """
-        named, rows = _named_blocks(blocks), {}
+        named, ids = _named_blocks(blocks), {}
         for name, block in named.items():
             matrix = block.matrix
             labels: Any = row_labels(matrix)
@@ -238,26 +239,17 @@ class Views(ShownAsTables):
                     f"with an index without missing labels, got {type(matrix).__name__}. Use on= "
                     "to name a column that identifies the objects."
                 )
-            rows[name] = {label: row for row, label in enumerate(labels)}
-            if len(rows[name]) < len(labels):
-                duplicate = next(x for row, x in enumerate(labels) if rows[name][x] != row)
+            ids[repr(name)] = list(labels)
+            if twice := repeated(labels):
                 raise ValueError(
-                    f"View {name!r} has several rows with the label {str(duplicate)!r}; alignment "
+                    f"View {name!r} has several rows with the label {str(twice[0])!r}; alignment "
                     "needs one row per object and view. Pair rows with Views(blocks, index)."
                 )
-        if match_ids:
-            agreed = agreeing({repr(name): rows[name] for name in rows}, match_ids.split(","))
-            rows = {
-                name: dict(zip(own, rows[name].values(), strict=True))
-                for name, own in zip(rows, agreed.values(), strict=True)
-            }
-        ids = list(dict.fromkeys(label for row_of in rows.values() for label in row_of))
-        headers = {name: column_labels(block.matrix) for name, block in named.items()}
-        _check_matches(rows, len(ids), headers)
-        index = np.array(
-            [[row_of.get(label, -1) for row_of in rows.values()] for label in ids], dtype=int
-        )
-        return cls(named, index.reshape(len(ids), len(rows))).with_ids(ids)
+        ids = agreeing(ids, match_ids.split(",")) if match_ids else ids
+        every, index = rows_by_id(ids.values())
+        headers = {repr(name): column_labels(block.matrix) for name, block in named.items()}
+        _check_matches(ids, len(every), headers)
+        return cls(named, index).with_ids(every)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Views]) -> Views:
@@ -602,16 +594,15 @@ def _without_column(name: str, block: Any, column: str) -> tuple[list[Any], Any]
 
 
 def _check_matches(
-    rows: Mapping[str, Mapping[Any, int]], n_objects: int, headers: Mapping[str, Any]
+    ids: Mapping[str, list[Any]], n_objects: int, headers: Mapping[str, Any]
 ) -> None:
     """Refuse labels of which none is in two views, and warn of rows that are left over."""
-    known = {repr(name): own for name, own in headers.items() if own is not None}
-    named = {repr(name): own for name, own in rows.items()}
-    if len(rows) > 1 and all(rows.values()) and n_objects == sum(map(len, rows.values())):
-        firsts = ", ".join(f"{name} has {few(list(own)[:2])}" for name, own in named.items())
-        cause = why_unmatched(named, known) or "Use Views.unpaired if no object is in two views."
+    known = {name: own for name, own in headers.items() if own is not None}
+    if len(ids) > 1 and all(ids.values()) and n_objects == sum(map(len, ids.values())):
+        firsts = ", ".join(f"{name} has {few(own[:2])}" for name, own in ids.items())
+        cause = why_unmatched(ids, known) or "Use Views.unpaired if no object is in two views."
         raise ValueError(f"No row label is in two views: {firsts}. {cause[0].upper()}{cause[1:]}")
-    if message := unmatched(named, known, share=0):
+    if message := unmatched(ids, known, share=0):
         warn(message)
 
 

@@ -148,9 +148,7 @@ class Labels:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of ``np.asarray(labels)``."""
-        if self._names_classes:
-            return (len(self),)
-        return (len(self), self.vectors.shape[1])
+        return (len(self),) if self._names_classes else (len(self), self.n_labels)
 
     def __getitem__(self, rows: Any) -> Labels:
         """The labels of some rows: a slice, a mask or positions."""
@@ -161,11 +159,10 @@ class Labels:
         return replace(self, codes=codes, ids=None if ids is None else ids[rows])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        if not self.are_sets:
-            return np.asarray(self.matrix, dtype=dtype)
         if self._names_classes:
             return np.asarray(self._classes(), dtype=dtype)
-        return np.asarray(self.matrix.toarray(), dtype=dtype)
+        matrix = self.matrix.toarray() if self.are_sets else self.matrix
+        return np.asarray(matrix, dtype=dtype)
 
     def __repr__(self) -> str:
         return f"Labels({len(self)} rows, {self.describe('row')})"

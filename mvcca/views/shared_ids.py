@@ -37,8 +37,16 @@ _TRIED = [*((one,) for one in _PLAIN), _ALL, *((one,) for one in _ENDS)]
 _TRIED += [(*own, one) for own in (_ALL[:-1], _ALL) for one in _ENDS]
 
 
+def rows_by_id(ids: Iterable[Iterable[Any]]) -> tuple[list[Any], np.ndarray]:
+    """Distinct ids in order of first occurrence, and the row of each in every view, -1 if none."""
+    rows = [{one: row for row, one in enumerate(own)} for own in ids]
+    every = list(dict.fromkeys(one for own in rows for one in own))
+    index = [[own.get(one, -1) for own in rows] for one in every]
+    return every, np.array(index, dtype=int).reshape(len(every), len(rows))
+
+
 def matches_in_words(names: Sequence[str], seen: np.ndarray) -> str:
-    """Say how many objects all views share, how many each pair of views does, and what is left.
+    """Say how many objects all views share, and how many each pair of views does.
 
     Parameters
     ----------
@@ -55,8 +63,13 @@ def matches_in_words(names: Sequence[str], seen: np.ndarray) -> str:
             f"{names[a]} and {names[b]} {shared[a, b]:,}"
             for a, b in combinations(range(len(names)), 2)
         )
+    return text
+
+
+def left_in_words(names: Sequence[str], seen: np.ndarray) -> str:
+    """Say how many rows of each view no other view has."""
     counts = _in_words(names, seen, _alone(seen))
-    return text + (f"; in no other view {counts}" if counts else "; no row is left over")
+    return f"in no other view {counts}" if counts else "no row is left over"
 
 
 def agreeing(ids: Mapping[str, Collection[Any]], differences: Collection[str]) -> dict[str, list]:
@@ -134,7 +147,8 @@ def unmatched(
     first, *others = map(set, ids.values())
     if all(own == first for own in others):
         return None
-    names, seen = list(ids), _seen(ids)
+    names, (every, index) = list(ids), rows_by_id(ids.values())
+    seen = index >= 0
     partial = ~np.asarray(seen.all(axis=1))
     left = seen & partial[:, None] if joint else _alone(seen)
     cause = why_unmatched(ids, headers)
@@ -146,8 +160,8 @@ def unmatched(
         return None
     what = "missing from another view" if joint else "in no other view"
     return (
-        f"Ids match in part: {matches_in_words(names, seen).split('; ')[0]}. Rows {what}: "
-        f"{_in_words(names, seen, left, ids)}. "
+        f"Ids match in part: {matches_in_words(names, seen)}. Rows {what}: "
+        f"{_in_words(names, seen, left, every)}. "
         + (cause or "Check that the ids of all views are written in the same way.")
     )
 
@@ -261,25 +275,15 @@ def _text(one: Any) -> str:
     return one.decode(errors="replace") if isinstance(one, bytes) else str(one)
 
 
-def _seen(ids: Mapping[str, Iterable[Any]]) -> np.ndarray:
-    sets = [set(own) for own in ids.values()]
-    every = list(dict.fromkeys(one for own in ids.values() for one in own))
-    return np.array([[one in own for own in sets] for one in every], dtype=bool)
-
-
 def _alone(seen: np.ndarray) -> np.ndarray:
     """Which rows no other view has, in the form of `seen`."""
     return np.asarray(seen & (seen.sum(axis=1) == 1)[:, None])
 
 
 def _in_words(
-    names: Sequence[str],
-    seen: np.ndarray,
-    left: np.ndarray,
-    ids: Mapping[str, Collection[Any]] | None = None,
+    names: Sequence[str], seen: np.ndarray, left: np.ndarray, every: Sequence[Any] = ()
 ) -> str:
     """Counts of the rows left over, with an example of each view if ids are given."""
-    every = [] if ids is None else list(dict.fromkeys(one for own in ids.values() for one in own))
     parts = []
     for name, own, mask in zip(names, seen.T, left.T, strict=True):
         if mask.any():

@@ -18,7 +18,7 @@ import numpy as np
 
 from mvcca.blocks.checks import few, repeated
 from mvcca.blocks.sources._dialect import ReadOptions
-from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, in_order, library
+from mvcca.blocks.sources._file import DecodedFile, cut_tall, library
 from mvcca.blocks.sources._file_rows import (
     FileRows,
     NamedColumns,
@@ -206,11 +206,11 @@ class _IpcFile:
         return self._file.read_all().select(names or self.schema_arrow.names)
 
 
-class TableFile(FileSource, ArrowRows):
+class TableFile(DecodedFile, ArrowRows):
     """Columns of a Parquet or Arrow file."""
 
     def __init__(self, path: str | os.PathLike[str], columns: Sequence[str]) -> None:
-        self._here, self._fields = PerThread(), tuple(columns)
+        self._fields = tuple(columns)
         super().__init__(path)
 
     def _open(self) -> None:
@@ -243,16 +243,12 @@ class TableFile(FileSource, ArrowRows):
         """A row group in record batches of at most about so many rows."""
         return file.iter_batches(height, [group], list(self._fields), use_threads=False)
 
-    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        return in_order(self._here, self._edges, self, ranges, self._batches)
-
-    def _batches(self, group: int, n_rows: int) -> Iterator[np.ndarray]:
-        """The rows from a row group on, decoded batch by batch; `n_rows` are read first."""
+    def _pieces(self, number: int, n_rows: int) -> Iterator[np.ndarray]:
         most = max(1, _BATCH_BYTES // max(1, self.row_bytes))
-        for number in range(group, len(self._edges) - 1):
-            height, start = max(1, min(n_rows, most)), self._edges[number]
+        for group in range(number, len(self._edges) - 1):
+            height, start = max(1, min(n_rows, most)), self._edges[group]
             with opened(self.path) as file:
-                for batch in self._batches_in(file, number, height):
+                for batch in self._batches_in(file, group, height):
                     yield self._matrix(batch, start)
                     start += len(batch)
             n_rows = most

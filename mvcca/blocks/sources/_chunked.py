@@ -34,19 +34,20 @@ class ChunkedArray(FileSource):
     _row_axis = 0
 
     @abstractmethod
-    def _arrays(self) -> AbstractContextManager[Mapping[str | None, Any]]:
-        """All arrays of the open file by name; an array without a name is that of the file."""
+    def _opened(self, key: str | None = None) -> AbstractContextManager[Any]:
+        """The open file, or an array of it."""
 
     @abstractmethod
-    def _array(self) -> AbstractContextManager[Any]:
-        """The open array, without listing the others of the file."""
+    def _arrays(self, file: Any) -> Mapping[str | None, Any]:
+        """All arrays of the open file by name; an array without a name is that of the file."""
 
     @abstractmethod
     def _stored(self, array: Any) -> Stored:
         """What is stored of an array, and how chunks that are not read: the end of a warning."""
 
     def _open(self) -> None:
-        with self._arrays() as arrays:
+        with self._opened() as file:
+            arrays = self._arrays(file)
             self._choose({key: array.shape or () for key, array in arrays.items()})
             array = arrays[self.key]
             self.describe(self._rows_first(array.shape or ()), array.dtype)
@@ -92,7 +93,8 @@ class ChunkedArray(FileSource):
 
     def beside(self, name: str) -> np.ndarray:
         """Another array of the file, whole; texts are objects."""
-        with self._errors_named("cannot be read"), self._arrays() as arrays:
+        with self._errors_named("cannot be read"), self._opened() as file:
+            arrays = self._arrays(file)
             if name not in arrays:
                 names = sorted(key for key in arrays if key not in (None, self.key))
                 raise SourceError(
@@ -103,7 +105,7 @@ class ChunkedArray(FileSource):
         return found if found.dtype.kind in "biufUS" else found.astype(object)
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        with self._array() as array:
+        with self._opened(self.key) as array:
             for start, stop in ranges:
                 block = array[:, start:stop].T if self._row_axis else array[start:stop]
                 yield np.ascontiguousarray(block, dtype=self.dtype)

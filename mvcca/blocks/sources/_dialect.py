@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, takewhile
@@ -139,11 +139,14 @@ def is_missing(cell: str) -> bool:
     return not cell or cell in MISSING
 
 
-def holds_text(cell: str) -> bool:
-    """Whether a cell is neither a value nor a missing one."""
-    if cell[:1].isalpha():
-        return not is_missing(cell)
-    return not (is_number(cell) or is_missing(cell) or _DECIMAL_COMMA.fullmatch(cell))
+def holds_text(cell: str, mark: str = "") -> bool:
+    """Whether a cell is neither a value nor a missing one.
+
+    Between spaces, "-" and "." are signs of a sentence, and not missing values.
+    """
+    if not cell[:1].isalpha() and (is_number(cell) or _DECIMAL_COMMA.fullmatch(cell)):
+        return False
+    return not (cell in ("NA", "nan", "NaN") if mark == BLANKS else is_missing(cell))
 
 
 def cells_of(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
@@ -187,7 +190,7 @@ def dialect_of(lines: Sequence[str], suffix: str, reading: ReadOptions) -> Diale
     regular = [row[:width] for row in below if len(row) >= width]
     textual = _textual(regular, width)
     if header is None:
-        header = _has_header(first, regular, textual, width, reading.named)
+        header = _has_header(first, regular, textual, reading.named)
     names = None
     if header:
         short = [""] * (width - len(first))
@@ -256,15 +259,12 @@ def _begin_of(lines: Sequence[str], skip: int) -> int:
 
 def _delimiter(lines: Sequence[str], is_table: bool) -> str | None:
     """The delimiter of a table, "" of a single column, None if the lines are texts."""
-    found: dict[str, float] = {}
-    for mark in _DELIMITERS:
-        rows: list[list[str]] = []
-        if not any(one in line for one in mark.replace(" ", " \t") for line in lines[:2]):
-            found[mark] = 0
-            continue
-        with suppress(csv.Error):  # of a cell that is too long
-            rows = list(islice(cells_of(lines, mark), _RECORDS))
-        found[mark] = _score(rows, mark, is_table)
+    found = dict.fromkeys(_DELIMITERS, 0.0)
+    for mark in found:
+        if any(one in line for one in mark.replace(" ", " \t") for line in lines[:2]):
+            with suppress(csv.Error):  # of a cell that is too long
+                rows = list(islice(cells_of(lines, mark), _RECORDS))
+                found[mark] = _score(rows, mark, is_table)
     mark = max(found, key=found.__getitem__)
     if found[mark] > 0:
         return mark
@@ -278,8 +278,6 @@ def _delimiter(lines: Sequence[str], is_table: bool) -> str | None:
 
 def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
     """How many cells of a table are numbers, .5 more for texts; 0 if there is no table."""
-    if not rows:
-        return 0
     first, *rest = rows
     below = rest or rows
     (width, n_regular), *_ = Counter(map(len, below)).most_common(1)
@@ -291,7 +289,7 @@ def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
     for row in (row for row in below if len(row) == width):
         words = [row[0], row[-1]] if _are_numbers(row[1:-1]) else row
         n_known, n_cells = len(row) - len(words), n_cells + len(row)
-        n_values += n_known + sum(not _is_word(cell, mark) for cell in words)
+        n_values += n_known + sum(not holds_text(cell, mark) for cell in words)
         n_words += n_known + sum(max(1, len(cell.split())) for cell in words)
     is_by_r = len(first) == width - 1  # a header without a name for the names of rows
     in_doubt = (mark == BLANKS and not is_by_r) or (mark == "," and not rest)
@@ -306,13 +304,6 @@ def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
     ids = [row[0].strip() for row in rows]
     are_ids = len(set(ids)) == len(ids) and not any(re.search(r"\s", one) for one in ids)
     return 0.5 if mark == "\t" and width == 2 and are_ids else 0
-
-
-def _is_word(cell: str, mark: str) -> bool:
-    """Whether a cell is no value; between spaces, "-" and "." are signs of a sentence."""
-    if is_number(cell) or _DECIMAL_COMMA.fullmatch(cell):
-        return False
-    return not (cell in ("NA", "nan", "NaN") if mark == BLANKS else is_missing(cell))
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
@@ -331,20 +322,16 @@ def _textual(rows: Sequence[Sequence[str]], width: int) -> tuple[bool, ...]:
 
 def _excess(cell: str) -> int:
     """1 for a text, -1 for a number however it is written, and 0 for a missing value."""
-    if is_number(cell):
-        return -1
-    is_value = _DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)
-    return 0 if is_missing(cell) else -1 if is_value else 1
+    if holds_text(cell):
+        return -1 if _THOUSANDS.fullmatch(cell) else 1
+    return 0 if is_missing(cell) else -1
 
 
 def _has_header(
-    first: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    textual: Sequence[bool],
-    width: int,
-    named: Collection[str],
+    first: Sequence[str], rows: Sequence[Sequence[str]], textual: Sequence[bool], named: set[str]
 ) -> bool:
     """Whether the first line of a table is a header."""
+    width = len(textual)
     if any(cell.strip() in named for cell in first):
         return True
     if not rows or len(first) not in (width - 1, width, width + 1):
@@ -352,10 +339,9 @@ def _has_header(
     if len(first) == width - 1:
         return True
     rest = first[1:width]
-    if not first[0].strip() and rest:
-        is_counted = len(set(rest)) == len(rest) and all(map(_is_integer, rest))
-        if is_counted or not any(is_number(cell) or is_missing(cell) for cell in rest):
-            return True
+    are_names = _are_numbered(rest) or not any(is_number(cell) or is_missing(cell) for cell in rest)
+    if rest and not first[0].strip() and are_names:
+        return True
     above = [first[j] for j in range(width) if not textual[j]]
     if not above or any(map(is_missing, above)):
         return False
@@ -364,7 +350,7 @@ def _has_header(
     if all(words):
         return True
     numbers = [cell for cell, word in zip(above, words, strict=True) if not word]
-    if all(map(_is_integer, numbers)) and len(set(numbers)) == len(numbers):
+    if _are_numbered(numbers):
         below = [row[j] for row in rows for j in range(width) if not textual[j]]
         is_above_decimals = not any(map(_is_integer, below)) and len(first) > 2
         is_counted = numbers == [str(j) for j in range(width)] and width > 1
@@ -384,6 +370,11 @@ def _is_spelled(cell: str) -> bool:
         with suppress(ValueError):
             return int(cell, 0) is not None
     return False
+
+
+def _are_numbered(names: Sequence[str]) -> bool:
+    """Whether names are distinct integers."""
+    return all(map(_is_integer, names)) and len(set(names)) == len(names)
 
 
 def _is_integer(cell: str) -> bool:

@@ -184,32 +184,39 @@ class PerThread(threading.local):
         return (PerThread, ())
 
 
-def in_order(
-    here: PerThread,
-    edges: Sequence[int],
-    source: RowSource,
-    ranges: Sequence[tuple[int, int]],
-    pieces: Callable[[int, int], Iterator[np.ndarray]],
-) -> Iterator[np.ndarray]:
-    """Blocks of dense rows from pieces that are decoded once, as long as ranges are in order.
+class DecodedFile(FileSource):
+    """Dense rows that are decoded in pieces, each of them once as long as ranges are in order.
 
-    `pieces` takes a place among the edges, and how many rows are read first, and decodes the rows
-    from this edge on. Each thread keeps its place between calls.
+    `_edges` are the rows between pieces, from 0 to their number. Each thread keeps its place
+    between calls.
     """
-    stream, first, rows = vars(here).pop("place", (iter(()), -1, np.empty(0)))
-    for start, stop in ranges:
-        block, row = np.empty((stop - start, source.shape[1]), dtype=source.dtype), start
-        while row < stop:
-            number = bisect_right(edges, row) - 1
-            if first < 0 or row < first or edges[number] > first + len(rows):
-                stream, first, rows = pieces(number, stop - row), edges[number], rows[:0]
-            while row >= first + len(rows):
-                first, rows = first + len(rows), next(stream)
-            end = min(stop, first + len(rows))
-            block[row - start : end - start] = rows[row - first : end - first]
-            row = end
-        yield block
-    vars(here)["place"] = stream, first, rows  # not reached after an error
+
+    _edges: list[int]
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._here = PerThread()
+        super().__init__(path)
+
+    @abstractmethod
+    def _pieces(self, number: int, n_rows: int) -> Iterator[np.ndarray]:
+        """The rows from one of the edges on, piece by piece; `n_rows` are read first."""
+
+    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+        stream, first, rows = vars(self._here).pop("place", (iter(()), -1, np.empty(0)))
+        edges = self._edges
+        for start, stop in ranges:
+            block, row = np.empty((stop - start, self.shape[1]), dtype=self.dtype), start
+            while row < stop:
+                number = bisect_right(edges, row) - 1
+                if first < 0 or row < first or edges[number] > first + len(rows):
+                    stream, first, rows = self._pieces(number, stop - row), edges[number], rows[:0]
+                while row >= first + len(rows):
+                    first, rows = first + len(rows), next(stream)
+                end = min(stop, first + len(rows))
+                block[row - start : end - start] = rows[row - first : end - first]
+                row = end
+            yield block
+        self._here.place = stream, first, rows  # not reached after an error
 
 
 def checked_offsets(indptr: Any, n_lines: int, n_entries: int) -> np.ndarray:

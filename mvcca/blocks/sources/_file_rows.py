@@ -24,8 +24,10 @@ class NamedColumns(np.ndarray):
     columns: tuple[str, ...] | None  # None after an operation that changed the number of columns
 
     @classmethod
-    def of(cls, rows: np.ndarray, columns: tuple[str, ...]) -> NamedColumns:
-        """Return a view of a matrix with column names."""
+    def of(cls, rows: np.ndarray, columns: tuple[str, ...] | None) -> Any:
+        """Return a view of a matrix with column names; without names, the matrix."""
+        if columns is None:
+            return rows
         named = rows.view(cls)
         named.columns = columns
         return named
@@ -119,9 +121,8 @@ class FileRows:
         if not isinstance(self.matrix, RowSource):
             return self
         rows = self.matrix.read(0, len(self.matrix))
-        if self.columns is not None and isinstance(rows, np.ndarray):
-            rows = NamedColumns.of(rows, self.columns)
-        return replace(self, matrix=rows)
+        columns = self.columns if isinstance(rows, np.ndarray) else None
+        return replace(self, matrix=NamedColumns.of(rows, columns))
 
     def turned(self) -> FileRows:
         """The table whose rows are the columns of this one."""
@@ -133,9 +134,8 @@ class FileRows:
                 f"{self.file}: its columns are the objects; to turn it would take {n_bytes:,} "
                 "bytes. Write it with a row for each object, such as frame.T.to_parquet(...)"
             )
-        matrix = np.asarray(self.matrix).T
-        if self.ids is not None:
-            matrix = NamedColumns.of(matrix, tuple(self.ids.tolist()))
+        names = None if self.ids is None else tuple(self.ids.tolist())
+        matrix = NamedColumns.of(np.asarray(self.matrix).T, names)
         return replace(self, matrix=matrix, ids=as_strings(list(self.columns)), source=None)
 
 

@@ -8,7 +8,7 @@ come from the index of ``var`` beside the matrix.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil, prod
 from typing import Any
@@ -26,22 +26,17 @@ class Hdf5Dataset(ChunkedArray):
     """A data set of an HDF5 file."""
 
     @contextmanager
-    def _arrays(self) -> Iterator[Mapping[str | None, Any]]:
+    def _opened(self, key: str | None = None) -> Iterator[Any]:
         with open_hdf5(self.path) as file:
-            found: dict[str | None, Any] = {}
-            file.visititems(lambda name, item: found.update(self._listed(name, item)))
-            yield found
+            yield file if key is None else file[key]
 
-    def _listed(self, name: str, item: Any) -> dict[str, Any]:
-        return {name: item} if hasattr(item, "shape") else {}
-
-    @contextmanager
-    def _array(self) -> Iterator[Any]:
-        with open_hdf5(self.path) as file:
-            yield file[self.key]
+    def _arrays(self, file: Any) -> dict[str | None, Any]:
+        items: list[tuple[str, Any]] = []
+        file.visititems(lambda *item: items.append(item))
+        return {name: item for name, item in items if hasattr(item, "shape")}
 
     def _links(self) -> str:
-        with open_hdf5(self.path) as file:
+        with self._opened() as file:
             return _links_in_words(file)
 
     def _stored(self, array: Any) -> Stored:

@@ -42,10 +42,11 @@ class MatlabDataset(Hdf5Dataset):
 
     _row_axis = 1
 
-    def _listed(self, name: str, item: Any) -> dict[str, Any]:
+    def _arrays(self, file: Any) -> dict[str | None, Any]:
         """Variables other than text, cells and structures, whose contents are references."""
-        is_numeric = item.attrs.get("MATLAB_class", b"double") not in (b"char", b"cell")
-        return super()._listed(name, item) if is_numeric and "/" not in name else {}
+        found = {name: item for name, item in super()._arrays(file).items() if "/" not in str(name)}
+        kinds = {name: item.attrs.get("MATLAB_class") for name, item in found.items()}
+        return {name: found[name] for name in found if kinds[name] not in (b"char", b"cell")}
 
 
 class MatlabMatrix(FileSource):

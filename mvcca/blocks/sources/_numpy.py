@@ -276,13 +276,9 @@ def kind_of_sparse(path: str | os.PathLike[str]) -> str | None:
 
 
 def read_sparse(path: str | os.PathLike[str]) -> csr_array:
-    """Read a whole matrix written by `scipy.sparse.save_npz`, in any of its formats."""
+    """Read a whole matrix written by `scipy.sparse.save_npz`, in any of its formats but CSR."""
     # Indices are checked here, since compiled loops would read outside the matrix.
-    kind = kind_of_sparse(path)
-    if kind == "csr":
-        source = SparseNpz(path)
-        return source.read(0, len(source))
-    shape = _shape(path)
+    kind, shape = kind_of_sparse(path), _shape(path)
     members = {name: Member(path, name) for name in names_of_members(path)}
     shapes = {name: member.shape for name, member in members.items()}
     if "indptr" in members:

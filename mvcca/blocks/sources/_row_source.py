@@ -225,10 +225,7 @@ class RowSource(ABC):
 class Selection(RowSource):
     """Rows of another source: a range, or positions in any order."""
 
-    def __init__(self, source: RowSource, rows: Positions) -> None:
-        self._select(source, rows)
-
-    def _select(self, source: RowSource, rows: Positions, dtype: Any = None) -> None:
+    def __init__(self, source: RowSource, rows: Positions, dtype: Any = None) -> None:
         self.source, self.rows, self.name = source, rows, f"rows of {source.name}"
         self.is_sparse = source.is_sparse
         self.boundaries = _mapped_boundaries(source.boundaries, rows)

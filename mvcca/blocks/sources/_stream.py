@@ -1,4 +1,4 @@
-"""What a file holds, told by its bytes, and its text as a stream in UTF-8.
+"""What a file holds, told by its bytes, and its text as a stream.
 
 The ending of a name decides only where the bytes do not. Compressed files, other encodings and
 workbooks become the same stream, so that one reader serves all of them.
@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
+from io import TextIOWrapper
 from typing import Any, BinaryIO
 
 from mvcca.blocks.checks import few
@@ -83,22 +84,29 @@ def is_packed(text: Text) -> bool:
     return encoding not in ("utf-8", "utf-8-sig") or _opener(path) is not None
 
 
-def open_text(text: Text, place: int = 0) -> tuple[Any, bytes]:
-    """A text in UTF-8 as a binary file from about a place on, and what was read beyond it."""
+def open_text(text: Text, place: int = 0) -> TextIOWrapper:
+    """A text as a stream from a place on: a byte, or a character if it is packed.
+
+    Ends of lines are as they are, and bytes that are no UTF-8 are escaped.
+    """
     path, shown, encoding, sheet = text
     file: Any = _sheet_as_csv(path, shown, sheet) if is_workbook(path) else _bytes_of(path)
-    if not encoding.startswith("utf-8"):
-        file = codecs.EncodedFile(file, "utf-8", encoding)
     if not is_packed(text):
         file.seek(place)
-        return file, b""
-    piece = b""
+        place = 0
+    is_utf8 = encoding.startswith("utf-8")
+    stream = TextIOWrapper(
+        file,
+        "utf-8" if is_utf8 else encoding,
+        "surrogateescape" if is_utf8 else "strict",
+        newline="",
+    )
     while place > 0:
-        piece = file.read(min(_PIECE, place))
+        piece = stream.read(min(_PIECE, place))
         if not piece:
             raise EOFError("it ends before its last row")
         place -= len(piece)
-    return file, piece[len(piece) + place :]  # recoding may give more than asked for
+    return stream
 
 
 def _bytes_of(path: str) -> Any:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -89,8 +89,7 @@ def read_table(
     reading = replace(reading or ReadOptions(), **given)
     name = os.fspath(file)
     path, key = path_and_key(name)
-    with _reading(path):
-        kind = content_of(str(path))
+    with _content(str(path)) as kind:
         if kind == "folder":
             return folder_of_texts(path)
         if kind in _TEXT:
@@ -139,8 +138,7 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
            [0., 0., 1.]], dtype=float32))
     """
     path = os.fspath(path)
-    with _reading(Path(path)):
-        kind = content_of(path)
+    with _content(path) as kind:
         if kind == "folder":
             raise SourceError(f"{path}: expected a file, got a folder")
         if kind in _TEXT:
@@ -210,8 +208,7 @@ def read_cells(file: str, reading: ReadOptions | None = None) -> FileRows:
     """
     reading = reading or ReadOptions()
     path, _ = path_and_key(file)
-    with _reading(path):
-        kind = content_of(str(path))
+    with _content(str(path)) as kind:
         if kind in _ARROW:
             return cells_in_arrow(file, str(path), reading)
         if kind not in _TEXT:
@@ -233,8 +230,8 @@ def read_whole(file: str, reading: ReadOptions | None = None, **given: Any) -> F
         text.
     """
     path, _ = path_and_key(file)
-    with _reading(path):
-        if content_of(str(path)) == ".npy":  # whose array may have any shape
+    with _content(str(path)) as kind:
+        if kind == ".npy":  # whose array may have any shape
             array = read_npy(path)
             return FileRows(file, array, took=f"{file}: read as an array: {_size(array)}")
     table = read_table(file, reading, **given)
@@ -251,10 +248,12 @@ def path_and_key(name: str) -> tuple[Path, str | None]:
     return Path(name), None
 
 
-def _reading(path: Path) -> AbstractContextManager[None]:
-    """Errors of reading a file name it."""
-    stamp(str(path))  # a FIFO would be waited for
-    return errors_named(lambda: str(path), "cannot be read")
+@contextmanager
+def _content(path: str) -> Iterator[str]:
+    """What a file holds; errors of reading it name it."""
+    stamp(path)  # a FIFO would be waited for
+    with errors_named(lambda: path, "cannot be read"):
+        yield content_of(path)
 
 
 # ---- what opens each format, and objects of other libraries --------------------------------------

@@ -12,9 +12,8 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from mvcca.blocks.sources._dialect import (
     is_number,
     table_in,
 )
-from mvcca.blocks.sources._file import FileSource, PerThread, in_order
+from mvcca.blocks.sources._file import DecodedFile
 from mvcca.blocks.sources._file_rows import (
     FileRows,
     NamedColumns,
@@ -56,7 +55,7 @@ _CELL = "\x1f"  # between the cells of normalized records
 Chunk = tuple[int, int, str]
 
 
-class TextTable(FileSource):
+class TextTable(DecodedFile):
     """Columns of numbers in a text, with NaN for what is missing.
 
     Attributes
@@ -66,15 +65,14 @@ class TextTable(FileSource):
     holes : tuple of int or None
         How many values are missing, and the row and the column of the first.
     kept : ndarray or None
-        All rows, unless they take much memory.
+        All rows, with the names of the columns, unless they take much memory.
     """
 
     def __init__(
         self, text: Text, dialect: Dialect, places: Sequence[int], id_place: int | None
     ) -> None:
         self._text, self.dialect, self._places = text, dialect, list(places)
-        self._id_place, self._here = id_place, PerThread()
-        names = dialect.names
+        self._id_place, names = id_place, dialect.names
         self.columns = None if names is None else tuple(names[place] for place in places)
         super().__init__(text[1])
 
@@ -89,7 +87,7 @@ class TextTable(FileSource):
             )
         kept: list[np.ndarray] = []
         starts, ids, n_rows, holes, first = [], [], 0, 0, None
-        for chunk in chunks_of(self._text, *_after_lines(self._text, self.dialect.begin)):
+        for chunk in chunks_of(self._text, above=self.dialect.begin):
             lines, mark, own = self._records(chunk)
             block = self._numbers(chunk, lines, mark)
             starts.append((n_rows, *chunk[:2]))
@@ -108,13 +106,8 @@ class TextTable(FileSource):
         self.describe((n_rows, len(self._places)), np.float64)
         self.ids = np.concatenate(ids) if self._id_place is not None else None
         self.holes = (holes, *first) if first else None
-        self.kept = np.concatenate(kept) if sum(map(len, kept)) == n_rows else None
-
-    def in_memory(self) -> Any:
-        """The rows, with the names of the columns, or this source if they take much memory."""
-        if self.kept is None:
-            return self
-        return self.kept if self.columns is None else NamedColumns.of(self.kept, self.columns)
+        is_kept = sum(map(len, kept)) == n_rows
+        self.kept = NamedColumns.of(np.concatenate(kept), self.columns) if is_kept else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "kept": None, "ids": None}
@@ -126,11 +119,7 @@ class TextTable(FileSource):
             chunk = next(chunks)
         return [line for line, _ in self._cells(chunk)][row - self._edges[number]]
 
-    def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        return in_order(self._here, self._edges, self, ranges, self._pieces)
-
     def _pieces(self, number: int, _: int) -> Iterator[np.ndarray]:
-        """The numbers of the chunks from one on."""
         for chunk in self._chunks(number):
             yield self._numbers(chunk, *self._records(chunk)[:2])
 
@@ -146,7 +135,7 @@ class TextTable(FileSource):
         if mark == BLANKS and re.search(r"  |\t|^ | $", text, re.MULTILINE):
             lines = [" ".join(line.split()) for line in lines]
             text = "\n".join(lines)
-        if not all(map(str.strip, lines)):
+        if "" in lines or " " in text:
             lines = [line for line in lines if line.strip(" ")]
         is_plain = lines and '"' not in text and (dialect.width > 1 or len(lines) == n_all)
         # NumPy checks that records are of one length, or reach to the last column that is read.
@@ -232,9 +221,10 @@ class TextTable(FileSource):
         names = self.dialect.names
         return f"column {place + 1}" if names is None else f"column {names[place]!r}"
 
-    def missing_in_words(self) -> str:
+    def missing_in_words(self) -> str | None:
         """How many values are missing, and where the first is."""
-        assert self.holes is not None
+        if self.holes is None:
+            return None
         count, row, column = self.holes
         own = "" if self.ids is None else f" ({self.ids[row]})"
         return (
@@ -289,75 +279,53 @@ def first_lines(text: Text) -> list[str]:
 
 
 def chunks_of(
-    text: Text, place: int = 0, line: int = 1, *, quoted: bool = True, size: int = 0
+    text: Text, place: int = 0, line: int = 1, *, above: int = 0, quoted: bool = True, size: int = 0
 ) -> Generator[Chunk]:
-    """Whole records of a text, from a place on, where this line begins.
+    """Whole records of a text, from a place on, where this line begins, and below some lines.
 
     A record ends with its line, unless it is `quoted`, where a quoted cell goes on. The ends of
     chunks depend only on where the first one begins.
     """
-    stream, rest = open_text(text, place)
-    with closing(stream):
-        while True:
-            rest, end = _to_end_of_records(stream, rest, quoted, size or _CHUNK)
-            if end < 0:
-                raise SourceError(
-                    f"{text[1]}: line {line} is longer than {_LONGEST // 2**20} MiB, or its "
-                    "quotation mark is never closed"
-                )
-            if not end:
-                return
-            decoded = _decoded(rest[:end], text, line, place == 0)
-            yield place, line, decoded
-            place, line, rest = place + end, line + decoded.count("\n"), rest[end:]
+    with closing(open_text(text, place)) as stream:
+        piece = "".join(stream.readline() for _ in range(above))
+        place, line = place + _checked_size(piece, text, line), line + above
+        while piece := _whole_records(stream, text, line, quoted, size or _CHUNK):
+            n, lines = _checked_size(piece, text, line), piece
+            if "\r" in piece:
+                lines = piece.replace("\r\n", "\n").replace("\r", "\n")
+            yield place, line, lines if place else lines.removeprefix("\ufeff")
+            place, line = place + n, line + lines.count("\n")
 
 
-def _to_end_of_records(stream: Any, rest: bytes, quoted: bool, size: int) -> tuple[bytes, int]:
-    """What follows in a stream, and where the last whole record ends in it; -1 if it does not."""
-    for n_bytes in range(size, _LONGEST + size, size):
-        while len(rest) < n_bytes and (more := stream.read(n_bytes - len(rest))):
-            rest += more
-        if len(rest) < n_bytes:  # the stream ends
-            is_open = quoted and rest.count(b'"') % 2 and len(rest) > size
-            return rest, -1 if is_open else len(rest)
-        if end := _end_of_records(rest[:n_bytes], quoted):
-            return rest, end
-    return rest, -1
+def _whole_records(stream: TextIO, text: Text, line: int, quoted: bool, size: int) -> str:
+    """About as many characters of a stream, from a line on, up to the end of a record."""
+    parts = [stream.read(size), stream.readline(_LONGEST)]
+    n_quotes, n_more = quoted * sum(part.count('"') for part in parts), 0
+    while n_quotes % 2 and n_more < _LONGEST and (more := stream.readline(_LONGEST)):
+        parts.append(more)
+        n_quotes, n_more = n_quotes + more.count('"'), n_more + len(more)
+    if len(parts[-1]) < _LONGEST and not (n_quotes % 2 and n_more > size):
+        return "".join(parts)
+    lines = "".join(parts).split("\n")
+    quotes_above = np.cumsum([0, *(quoted * one.count('"') for one in lines)])[:-1]
+    line += int(np.flatnonzero(quotes_above % 2 == 0)[-1])
+    raise SourceError(
+        f"{text[1]}: line {line} is longer than {_LONGEST // 2**20} MiB, or its quotation mark is "
+        "never closed"
+    )
 
 
-def _after_lines(text: Text, n_lines: int) -> tuple[int, int]:
-    """The place after some lines of a text, and the number of the next one."""
-    (stream, piece), end = open_text(text), 0
-    with closing(stream):
-        while n_lines and end in (0, len(piece)) and (more := stream.read(_CHUNK)):
-            piece += more
-            ends = islice(re.finditer(rb"\r\n|\n|\r", piece), n_lines - 1, None)
-            end = next((one.end() for one in ends), 0)
-    return end or len(piece), n_lines + 1
-
-
-def _end_of_records(piece: bytes, quoted: bool) -> int:
-    """Where the last whole record ends; 0 if there is none."""
-    end, n_quotes = len(piece), piece.count(b'"') if quoted else 0
-    while (cut := piece.rfind(b"\n", 0, end)) >= 0:
-        n_quotes -= piece.count(b'"', cut, end) if quoted else 0
-        if not n_quotes % 2:
-            return cut + 1
-        end = cut
-    return piece.rfind(b"\r", 0, len(piece) - 1) + 1 if b"\n" not in piece else 0
-
-
-def _decoded(piece: bytes, text: Text, line: int, is_first: bool) -> str:
-    if is_first:
-        piece = piece.removeprefix(b"\xef\xbb\xbf")
-    if (place := piece.find(b"\0")) < 0:
+def _checked_size(piece: str, text: Text, line: int) -> int:
+    """By how much a piece of a text, from a line on, moves the place; refuse what is no text."""
+    if (place := piece.find("\0")) < 0:
         try:
-            decoded = piece.decode()
-            return decoded.replace("\r\n", "\n").replace("\r", "\n") if b"\r" in piece else decoded
-        except UnicodeDecodeError as error:
+            n_bytes = len(piece if piece.isascii() else piece.encode())
+            return len(piece) if is_packed(text) else n_bytes
+        except UnicodeEncodeError as error:
             place = error.start
-    where = f"got the byte {piece[place]:#04x} in line {line + piece.count(10, 0, place)}"
-    remedy = "give encoding='cp1252'" if piece[place] else "remove zero bytes: tr -d '\\000'"
+    byte = ord(piece[place]) % 256  # one that is no UTF-8 is escaped as a surrogate
+    where = f"got the byte {byte:#04x} in line {line + piece.count(chr(10), 0, place)}"
+    remedy = "give encoding='cp1252'" if byte else "remove zero bytes: tr -d '\\000'"
     raise SourceError(f"{text[1]}: {where}; {remedy}")
 
 
@@ -408,7 +376,7 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     if other := _by_height(source, reading):
         return table_in_text(file, other, as_cells=as_cells)
     what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
-    matrix = source.in_memory()
+    matrix = source if source.kept is None else source.kept
     if as_cells:
         cells = np.char.strip(source.cells()[:, places])
         matrix = NamedColumns.of(cells, tuple(known[j] for j in places))
@@ -422,7 +390,7 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
         source.ids,
         took=_took(file, dialect, len(source), what, place),
         id_name=(names[place] if names and place is not None else "") or "id",
-        missing=None if source.holes is None else source.missing_in_words(),
+        missing=source.missing_in_words(),
         source=source,
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,22 +22,16 @@ _ABSENT = 2**64 - 1  # offset in the index of a shard
 class ZarrArray(ChunkedArray):
     """An array of a Zarr folder."""
 
-    @contextmanager
-    def _arrays(self) -> Iterator[Mapping[str | None, Any]]:
-        zarr = library("zarr", ".zarr")
-        for path in _files_in(self.path):
-            stamp(path)  # a FIFO among them would be waited for
-        node = zarr.open(self.path, mode="r")
-        is_array = isinstance(node, zarr.Array)
-        members = [(None, node)] if is_array else node.members(max_depth=None)
-        yield {name: item for name, item in members if isinstance(item, zarr.Array)}
+    def _opened(self, key: str | None = None) -> AbstractContextManager[Any]:
+        return nullcontext(library("zarr", ".zarr").open(self.path, path=key or "", mode="r"))
 
-    @contextmanager
-    def _array(self) -> Iterator[Any]:
-        zarr = library("zarr", ".zarr")
-        yield zarr.open_array(self.path, path=self.key or "", mode="r")
+    def _arrays(self, file: Any) -> dict[str | None, Any]:
+        members = [(None, file)] if hasattr(file, "shape") else file.members(max_depth=None)
+        return {name: item for name, item in members if hasattr(item, "shape")}
 
     def _open(self) -> None:
+        for path in _files_in(self.path):
+            stamp(path)  # a FIFO among them would be waited for
         super()._open()
         self._contents = self._current_contents()
 

@@ -1,33 +1,49 @@
-"""Views in files, paired by ids or by the order of rows, with the labels of their objects."""
+"""Views in files, paired by ids or by the order of rows, and labels, ids and word vectors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mvcca.blocks import Block, SourceError, as_block
+from mvcca.blocks import Block, SourceError, as_block, kind_of, sources
 from mvcca.blocks.checks import FILL_IN, are_positions, column_labels, few, not_finite
-from mvcca.blocks.sources import (
-    FileRows,
-    ReadOptions,
-    is_missing,
-    is_number,
-    path_and_key,
-    read_cells,
-    read_table,
-)
+from mvcca.blocks.sources import FileRows, ReadOptions, is_missing, is_number, path_and_key
+from mvcca.machine.on_access import on_access
 from mvcca.machine.warnings import warn
 from mvcca.views import Labels, Views
-from mvcca.views.files._labels import Say, labels_and_ids, silent
 from mvcca.views.shared_ids import agreeing, unmatched, why_unmatched
 
+__all__ = [
+    "check_same_order",
+    "common_rows",
+    "file_stamp",
+    "in_order",
+    "open_tables",
+    "paired",
+    "places_of",
+    "read_ids",
+    "read_label_vectors",
+    "read_labels",
+    "read_row_numbers",
+    "read_views",
+    "rows_of_ids",
+    "values_of_ids",
+]
+
 _FEW_ROWS = 1000  # which tell whether a column holds ids
+
+Say = Callable[[str], None]  # takes what a file was read as
+
+
+def silent(_: str) -> None:
+    """Say nothing."""
 
 
 def open_tables(
@@ -65,7 +81,11 @@ def open_tables(
         If a file cannot be read, or holds what is neither numbers nor texts.
     """
     known = {name: _reading_of(reading, name) for name in files}
-    tables = {name: read_table(files[name], known[name]) for name in files if name not in confounds}
+    tables = {
+        name: sources.read_table(files[name], known[name])
+        for name in files
+        if name not in confounds
+    }
     n_rows = next((len(table) for table in tables.values()), None)
     for name in tables.keys() ^ files.keys():
         tables[name] = _confounds(files[name], replace(known[name], n_rows=n_rows))
@@ -132,14 +152,14 @@ def _check_block(
 
 def _confounds(file: str, reading: ReadOptions) -> FileRows:
     """A table of numbers, else its cells as they are written."""
-    cells = read_cells(file, reading)
+    cells = sources.read_cells(file, reading)
     first, *others = cells.columns or ()
     ids = np.asarray(cells.matrix[:, 0])
     name_rows = others and len(np.unique(ids)) == len(ids) and not all(map(is_number, ids))
     if reading.id is None and (name_rows or (others and first == "")):
         return _confounds(file, replace(reading, id=first or "index"))
     if all(is_number(one) or is_missing(one) for own in np.asarray(cells.matrix) for one in own):
-        return read_table(file, reading)
+        return sources.read_table(file, reading)
     return cells
 
 
@@ -258,7 +278,7 @@ def read_views(
     own = _reading_of(reading, "labels")
     if isinstance(labels, Mapping):
         y = {
-            name: labels_and_ids(labels[name], own, table.matrix.shape[0], say)[0]
+            name: _labels_and_ids(labels[name], own, table.matrix.shape[0], say)[0]
             for name, table in tables.items()
         }
         return Views.unpaired({name: table.matrix for name, table in tables.items()}), y
@@ -267,13 +287,11 @@ def read_views(
         views = in_order(tables)
         if labels is None:
             return views, None
-        found, rows = labels_and_ids(labels, own, len(views), say)
+        found, rows = _labels_and_ids(labels, own, len(views), say)
         check_same_order([*tables.values(), rows])
         return views, found
     views = paired(tables)
-    if not (views.seen.sum(axis=1) > 1).any():
-        raise SourceError(_nothing_shared(tables, "two"))
-    _warn_of_unmatched(tables)
+    _check_shared(tables, int((views.seen.sum(axis=1) > 1).sum()))
     if labels is None:
         return views, None
     assert views.ids is not None
@@ -320,7 +338,7 @@ def check_same_order(tables: Iterable[FileRows]) -> None:
 def paired(tables: Mapping[str, FileRows]) -> Views:
     """Views of the objects of all tables, in order of first occurrence, with their ids."""
     ids = list(_ids_of(tables).values())
-    every = np.concatenate(ids)
+    every = np.concatenate(ids)  # sorted in place of a dictionary, which is slower and larger
     _, first, codes = np.unique(every, return_index=True, return_inverse=True)
     objects = np.argsort(np.argsort(first))[codes]  # of the rows of all tables
     index = np.full((len(first), len(ids)), -1)
@@ -345,9 +363,7 @@ def common_rows(
     """
     views = paired(tables)
     views = views[views.seen.all(axis=1)]
-    if not len(views):
-        raise SourceError(_nothing_shared(tables, "all"))
-    _warn_of_unmatched(tables, counted=counted or (), joint=True)
+    _check_shared(tables, len(views), counted or tuple(tables))
     assert views.ids is not None
     return dict(views.items()), views.ids
 
@@ -366,7 +382,7 @@ def values_of_ids(file: str, reading: ReadOptions, wanted: Sequence[str], what: 
     SourceError
         If one of them is not in the table; `what` says what it lacks.
     """
-    cells = read_cells(file, reading)
+    cells = sources.read_cells(file, reading)
     if cells.ids is None:
         has = f"its columns are {few(cells.columns or ())}"
         raise SourceError(f"{file}: there is no column {reading.id!r}; {has}")
@@ -424,35 +440,29 @@ def _ids_of(tables: Mapping[str, FileRows]) -> dict[str, np.ndarray]:
     return {name: table.ids for name, table in tables.items() if table.ids is not None}
 
 
-def _nothing_shared(tables: Mapping[str, FileRows], of: str) -> str:
-    """Error message: why ids differ, or the first ids of each file, which show how they do."""
-    ids, headers = _ids_by_file(tables)
-    if cause := why_unmatched(ids, headers):
-        return cause
-    firsts = ", ".join(f"{file} has {few(own[:2])}" for file, own in ids.items())
-    return f"no id is in {of} of the files: {firsts}; ids are compared as text"
+def _check_shared(
+    tables: Mapping[str, FileRows], found: int, counted: Collection[str] = ()
+) -> None:
+    """Raise if no shared object was found: why ids differ, or the first ones of each file.
 
-
-def _warn_of_unmatched(tables: Mapping[str, FileRows], *, counted: Collection[str] = (),
-                      joint: bool = False) -> None:  # fmt: skip
-    """Warn if many rows are left over, or if ids would match more in another spelling."""
-    ids, headers = _ids_by_file(tables)
-    of = [_shown(name, tables) for name in counted or tables]
-    if message := unmatched(ids, headers, counted=of, joint=joint):
+    Warn if many rows are left over, or if ids would match more in another spelling. If views are
+    `counted`, all files must share an object, else two of them.
+    """
+    files = Counter(table.file for table in tables.values())
+    shown = {  # the file of a view, and the view if it shares its file
+        name: f"{table.file} ({name})" if files[table.file] > 1 else table.file
+        for name, table in tables.items()
+    }
+    ids = {shown[name]: own.tolist() for name, own in _ids_of(tables).items()}
+    headers = {shown[name]: table.columns or () for name, table in tables.items()}
+    if not found:
+        firsts = ", ".join(f"{file} has {few(own[:2])}" for file, own in ids.items())
+        of = f"{'all' if counted else 'two'} of the files"
+        cause = why_unmatched(ids, headers)
+        raise SourceError(cause or f"no id is in {of}: {firsts}; ids are compared as text")
+    judged = [shown[name] for name in counted or tables]
+    if message := unmatched(ids, headers, counted=judged, joint=bool(counted)):
         warn(message)
-
-
-def _ids_by_file(tables: Mapping[str, FileRows]) -> tuple[dict[str, list[str]], dict[str, Any]]:
-    """Ids and column names of files, by what messages call them."""
-    ids = {_shown(name, tables): own.tolist() for name, own in _ids_of(tables).items()}
-    return ids, {_shown(name, tables): table.columns or () for name, table in tables.items()}
-
-
-def _shown(name: str, tables: Mapping[str, FileRows]) -> str:
-    """The file of a view, and the view if it shares its file."""
-    file = tables[name].file
-    is_shared = sum(table.file == file for table in tables.values()) > 1
-    return f"{file} ({name})" if is_shared else file
 
 
 def file_stamp(file: str, block: Any = None) -> Any:
@@ -465,3 +475,196 @@ def file_stamp(file: str, block: Any = None) -> Any:
         return [path.name, str(path.resolve()), sha256(repr(sorted(parts)).encode()).hexdigest()]
     status = path.stat()
     return [Path(file).name, str(path.resolve()), status.st_size, status.st_mtime_ns]  # with key
+
+
+# ---- labels, word vectors, ids and numbers of rows -----------------------------------------------
+
+
+def read_labels(
+    file: str,
+    reading: ReadOptions | None = None,
+    *,
+    n_rows: int | None = None,
+    say: Say = silent,
+) -> Labels:
+    """Read labels of objects.
+
+    Parameters
+    ----------
+    file : str
+        As for `mvcca.blocks.read_table`: one class per row, an indicator matrix or real label
+        vectors; or a text with one label set per line, separated by commas, where an empty line is
+        an object without labels. Rows of integers in a .txt file are label sets too.
+    reading : ReadOptions, optional
+        How to read it.
+    n_rows : int, optional
+        Expected number of objects: a table with one row more has a header.
+    say : callable, optional
+        Takes what the file was read as.
+
+    Returns
+    -------
+    Labels
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read, does not contain labels, or those of another number of objects.
+    """
+    return _labels_and_ids(file, reading, n_rows, say)[0]
+
+
+def _labels_and_ids(
+    file: str, reading: ReadOptions | None, n_rows: int | None, say: Say
+) -> tuple[Labels, FileRows]:
+    """Labels of objects, and the rows that hold them, with their ids if there are some."""
+    table = sources.read_whole(file, replace(reading or ReadOptions(), n_rows=n_rows))
+    say(table.took)
+    matrix = table.matrix
+    if not kind_of(matrix).is_sparse and (matrix.ndim not in (1, 2) or not len(matrix)):
+        raise SourceError(
+            f"{file}: expected a class per row or a matrix with one row per object, got an array "
+            f"of shape {matrix.shape}"
+        )
+    if n_rows not in (None, len(table)):
+        raise SourceError(f"{file}: expected {n_rows:,} rows, got {len(table):,}")
+    try:
+        return Labels.of(_sets_of_lines(table) or _sets_of_integers(table) or matrix), table
+    except ValueError as error:
+        raise SourceError(f"{file}: {error}") from error
+
+
+def _sets_of_lines(table: FileRows) -> list[frozenset[str]] | None:
+    """Label sets in the lines of a text, which are separated by commas."""
+    if not table.are_lines:
+        return None
+    lines = table.matrix[:, 0].tolist()
+    separated = sum(";" in line or "\t" in line for line in lines)
+    if separated > len(lines) / 2 and not any("," in line for line in lines):
+        raise ValueError(
+            f"expected one label set per line, separated by commas; {separated} of {len(lines)} "
+            "lines have tabs or semicolons and none has commas"
+        )
+    sets = [frozenset(filter(None, map(str.strip, line.split(",")))) for line in lines]
+    if not any(sets):
+        raise ValueError("expected one label set per line, found no label")
+    return sets
+
+
+def _sets_of_integers(table: FileRows) -> list[frozenset[str]] | None:
+    """Label sets of one size in a .txt file: no 0 and 1 of an indicator, no label twice."""
+    rows = table.matrix
+    if not table.file.lower().endswith(".txt") or table.columns is not None or rows.ndim != 2:
+        return None
+    if rows.dtype.kind != "f" or rows.shape[1] < 2 or table.source is None:
+        return None
+    ordered = np.sort(rows, axis=1)
+    is_set = (ordered[:, 1:] > ordered[:, :-1]).all() and (rows == np.floor(rows)).all()
+    if not is_set or table.source.dialect.delimiter != "," or np.isin(rows, (0, 1)).all():
+        return None
+    return [frozenset(map(str, row)) for row in rows.astype(int).tolist()]
+
+
+def read_label_vectors(file: str, reading: ReadOptions | None = None, *, say: Say = silent) -> Any:
+    """Read word vectors of labels, as `mvcca.compare` takes them.
+
+    Parameters
+    ----------
+    file : str
+        A ``.txt`` or ``.vec`` file has a label and its numbers on each line, separated by spaces,
+        as word2vec and GloVe write them; labels may contain spaces, and a first line of two
+        integers is skipped. Other formats contain one row per label, with labels as ids, as in
+        word2vec's binary format, or without.
+    reading : ReadOptions, optional
+        How to read it.
+    say : callable, optional
+        Takes what the file was read as.
+
+    Returns
+    -------
+    dict of str to ndarray, or matrix
+        By label if the file names them, else one row per label.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read, or a line holds fewer numbers than most, or than the first line
+        announces.
+    """
+    reading = reading or ReadOptions()
+    if file.lower().endswith((".txt", ".vec")):
+        reading = replace(reading, kind="vectors", id="1")
+    table = sources.read_table(file, reading)
+    if table.missing is not None:
+        raise SourceError(f"{file}: {table.missing}")
+    say(table.took)
+    rows = np.asarray(table.matrix)
+    return rows if table.ids is None else dict(zip(table.ids.tolist(), rows, strict=True))
+
+
+def read_ids(
+    file: str,
+    reading: ReadOptions | None = None,
+    *,
+    n_rows: int | None = None,
+    say: Say = silent,
+) -> np.ndarray:
+    """Read ids of rows: one column of a table, an array, or the lines of a text.
+
+    Parameters
+    ----------
+    file : str
+        As for `mvcca.blocks.read_table`.
+    reading : ReadOptions, optional
+        How to read it.
+    n_rows : int, optional
+        Expected number of ids. A table with one row more has a header.
+    say : callable, optional
+        Takes what the file was read as.
+
+    Returns
+    -------
+    ndarray of str, shape (n_rows,)
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read, does not contain ids, such as a table of several columns, or
+        those of another number of rows.
+    """
+    table = sources.read_cells(file, replace(reading or ReadOptions(), n_rows=n_rows))
+    say(table.took)
+    if (width := table.matrix.shape[1]) != 1:
+        raise SourceError(f"{file}: expected one column, got {width}")
+    if n_rows not in (None, len(table)):
+        raise SourceError(f"{file}: expected {n_rows:,} rows, got {len(table):,}")
+    return np.asarray(table.matrix)[:, 0]
+
+
+def read_row_numbers(
+    file: str,
+    n_rows: int,
+    reading: ReadOptions | None = None,
+    *,
+    n_numbers: int | None = None,
+    say: Say = silent,
+) -> np.ndarray:
+    """Read distinct row numbers from 0, one per line; they select from `n_rows` rows.
+
+    `n_numbers`, if known, tells whether there is a header.
+    """
+    table = sources.read_whole(file, replace(reading or ReadOptions(), n_rows=n_numbers))
+    say(table.took)
+    found = table.matrix
+    if kind_of(found).is_sparse or found.dtype.kind not in "iuf" or found.size != max(found.shape):
+        raise SourceError(f"{file}: expected one row number per line")
+    numbers = np.asarray(found).ravel()
+    if (numbers != np.floor(numbers)).any() or numbers.min() < 0 or numbers.max() >= n_rows:
+        raise SourceError(f"{file}: expected row numbers from 0 to {n_rows - 1}")
+    if len(np.unique(numbers)) < len(numbers):
+        raise SourceError(f"{file}: a row number is there twice; name every row once")
+    return numbers.astype(np.int64)
+
+
+if not TYPE_CHECKING:  # it would hide misspelt names
+    __getattr__ = on_access(__name__)
