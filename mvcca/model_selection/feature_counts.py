@@ -14,6 +14,7 @@ import numpy as np
 from mvcca.model_selection.fold_statistics import InnerFolds, Parts, naming_folds
 from mvcca.model_selection.search import Setting, Trials
 from mvcca.problem import Rows
+from mvcca.problem.rows import check_rows_vary
 
 TAUS = (1.0, 0.5, 0.1)
 _COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80)  # then each about 1.7 times the one before
@@ -98,5 +99,6 @@ def over_folds(
             own = (rows.take(train), None) if parts is None else parts[fold]
             found.append(learn(own, (test, statistic)))
         except ValueError as error:  # a view that varies in one fold only, say
+            check_rows_vary(rows.views)
             raise naming_folds(error, folds, (fold,)) from error
     return found, (rows, None) if parts is None else parts.whole()
