@@ -26,6 +26,7 @@ from mvcca.inspection._intervals import intervals_of
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._rows import (
     as_matrix,
+    check_flag,
     check_no_residuals,
     levels_of,
     numbers_of,
@@ -39,6 +40,7 @@ from mvcca.linear import CCA
 from mvcca.measures import column_correlations
 from mvcca.model_selection import spectrum_decay
 from mvcca.model_selection.folds import splits_by_object, splits_of
+from mvcca.model_selection.groups import Groups
 from mvcca.problem.confounds import second_degree
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Views
@@ -185,6 +187,7 @@ def study(
     >>> result.significant.tolist()[:2]
     [True, False]
     """
+    check_flag("within", within)
     views = paired_views(X, y, "A study", only_two=True)
     if confounds is None and confounds_y is None:
         check_no_residuals("A study", views)
@@ -193,7 +196,11 @@ def study(
             f'confounds_y needs views without missing values, got missing="{missing}". Fill them '
             "in first, or remove all confounds from both views: pass them as confounds."
         )
-    (first, second), (outer, families) = views.names, levels_of(groups)
+    (first, second) = views.names
+    outer, families = (
+        None if own is None else Groups.given_by(own, views, views.ids).codes
+        for own in levels_of(groups)
+    )
     together = None if within else families
     n_groups = len(views) if together is None else len(np.unique(together))
     coding: tuple[str, ...] = ()
