@@ -19,7 +19,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import Pipeline
 
-from mvcca.blocks.checks import check_same_rows, few, row_labels
+from mvcca.blocks.checks import as_vector, check_same_rows, few, row_labels
 from mvcca.compose import Deconfound, MomentPCA, PerView, RankGaussian
 from mvcca.inspection._correlations import loadings
 from mvcca.inspection._intervals import intervals_of
@@ -197,10 +197,7 @@ def study(
             "in first, or remove all confounds from both views: pass them as confounds."
         )
     (first, second) = views.names
-    outer, families = (
-        None if own is None else Groups.given_by(own, views, views.ids).codes
-        for own in levels_of(groups)
-    )
+    outer, families = (_checked_groups(own, views) for own in levels_of(groups))
     together = None if within else families
     n_groups = len(views) if together is None else len(np.unique(together))
     coding: tuple[str, ...] = ()
@@ -291,6 +288,14 @@ def study(
         stability=_stability(model, rows, prepared, together, random_state),
         settings={"folds": len(folds), "seed": random_state, "limits": limits},
     )
+
+
+def _checked_groups(groups: Any, views: Views) -> np.ndarray | None:
+    """The group of each row, if there are groups."""
+    if groups is None:
+        return None
+    Groups.given_by(groups, views, views.ids)  # raises if rows are missing
+    return as_vector(groups)
 
 
 def _exchanged(groups: Any, outer: Any, *, within: bool, has_confounds: bool) -> str:
