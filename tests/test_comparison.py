@@ -1104,6 +1104,16 @@ def test_as_few_groups_as_folds_leave_no_fold_empty():
         make_folds(views, None, 5, 0, groups)
 
 
+@pytest.mark.parametrize("cv", [0.2, 0.8])
+def test_groups_that_are_found_stay_together_if_the_smaller_part_holds_the_largest(cv):
+    views = Views({"x": np.random.default_rng(0).normal(size=(40, 2))})
+    for size, stay in {2: True, 7: True, 9: False, 20: False}.items():
+        groups = np.concatenate([np.zeros(size, int), np.arange(1, 41 - size)])
+        folds = [make_folds(views, None, cv, seed, groups, are_given=False)[0] for seed in range(5)]
+        divided = [{*groups[own.test]} & {*groups[own.train]} for own in folds]
+        assert any(divided) != stay
+
+
 def test_rows_that_nearly_all_objects_share_do_not_decide_the_folds():
     rng = np.random.default_rng(0)
     X = {"a": rng.standard_normal((N, 3)), "b": np.repeat([[1.0, 2.0], [3.0, 4.0]], N // 2, axis=0)}

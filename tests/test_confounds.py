@@ -37,6 +37,7 @@ from mvcca.inspection import (
 )
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.problem import ProductPath, Rows
+from mvcca.problem import confounds as confounds_module
 from mvcca.problem._estimate import n_lost
 from mvcca.problem.confounds import given
 from mvcca.statistics import Moments
@@ -779,3 +780,30 @@ def test_a_column_that_varies_by_rounding_is_no_direction_of_a_view(n):
     ):
         with warnings.catch_warnings(action="ignore"):
             np.testing.assert_allclose(how(with_square), how(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(1.0, 41.0)])
+def test_columns_with_missing_cells_are_regressed_by_the_moments_of_their_rows(
+    weights, monkeypatch
+):
+    rng = np.random.default_rng(0)
+    Z = rng.normal([1e3, -5], size=(40, 2))
+    X = rng.normal(size=(40, 3))
+    X[:12, 0] = X[25:, 1] = np.nan
+    found, whitener = [], confounds_module._whitener
+
+    def recorded(moments, name):
+        found.append(moments)
+        return whitener(moments, name)
+
+    monkeypatch.setattr(confounds_module, "_whitener", recorded)
+    confounds_module.regression_on(Views({"x": X, "z": Z}), "z", weights)
+    own = found[-3:]  # one for each column of x
+    for column, moments in zip(X.T, own, strict=True):
+        seen = ~np.isnan(column)
+        w = np.ones(seen.sum()) if weights is None else weights[seen]
+        mean = np.average(Z[seen], axis=0, weights=w)
+        scatter = (w[:, None] * (Z[seen] - mean)).T @ (Z[seen] - mean)
+        np.testing.assert_allclose(moments.mean()["z"], mean, rtol=1e-12)
+        np.testing.assert_allclose(moments.scatter, scatter, rtol=1e-6)
+        assert moments.counts == pytest.approx(w.sum())

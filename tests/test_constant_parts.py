@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from estimators import DEEP, LONG, OTHERS, SHALLOW, crossed
 from sklearn.base import clone
 from sklearn.cross_decomposition import PLSRegression
@@ -32,6 +33,7 @@ from mvcca import (
     FoldSearchCV,
     JoinViews,
     PerView,
+    SparseCCA,
     Views,
 )
 from mvcca.compose import MomentPCA, RankGaussian
@@ -259,3 +261,36 @@ def test_steps_give_finite_rows_or_name_the_cause(step, what):
     values, error, _ = outcome(transformed)
     assert np.isfinite(values).all()
     assert not error or re.search("has no variance", error)
+
+
+CONSTANTS = {
+    "ones": np.ones((N, 3)),
+    "zeros": np.zeros((N, 3)),
+    "tiny": np.full((N, 3), 1e-300),
+    "one column": np.ones((N, 1), int),
+    "equal rows": np.tile(np.arange(3.0), (N, 1)),
+    "no entries": sp.csr_array((N, 3)),
+}
+
+
+@pytest.mark.parametrize("constant", CONSTANTS.values(), ids=CONSTANTS)
+@pytest.mark.parametrize(
+    "estimator",
+    [CCA(reg="cv"), MVCCA(None, reg="cv"), SparseCCA(1, n_features="cv"), *DEEP[:2]],
+    ids=repr,
+)
+def test_a_view_of_equal_rows_is_the_cause_not_a_fold_or_a_network(estimator, constant):
+    X = np.random.default_rng(0).normal(size=(N, 4))
+    with pytest.raises(ValueError, match=r"^view 'b' has no variance: all its rows are the same"):
+        clone(estimator).fit({"a": X, "b": constant}, np.arange(N) % 3)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_linear_start_without_a_fold_is_named():
+    deep = pytest.importorskip("mvcca.deep")
+    rng = np.random.default_rng(0)
+    views = {"a": rng.normal(size=(N, 4)), "b": np.vstack([np.zeros((N - 1, 3)), np.ones(3)])}
+    model = deep.DCCA(2, hidden_layer_sizes=(4,), batch_size=N, max_epochs=1)
+    with pytest.raises(ValueError, match=r"linear start .* without one fold, view 'b' has no var"):
+        model.fit(views)
+    assert model.set_params(start="random").fit(views).n_components_ == 2

@@ -198,7 +198,10 @@ def test_the_sum_of_correlations_of_the_outputs_is_deep_ccas_objective():
 def test_running_statistics_are_those_of_the_recursion_by_hand():
     memory, reg = 0.9, 1e-2
     mine = layer(reg=reg, memory=memory)
-    batches = [[H.detach() for H in batch([0.9, 0.6, 0.3, 0.1], seed=s)] for s in (1, 2, 3)]
+    sizes = {1: 60, 2: 12, 3: 25}  # freedom counts only if batches differ in it
+    batches = [
+        [H.detach() for H in batch([0.9, 0.6, 0.3, 0.1], n, seed)] for seed, n in sizes.items()
+    ]
     mean_f = mean_g = S_ff = S_gg = S_fg = None
     for F, G in batches:
         X, Y = mine(F, G)
@@ -219,6 +222,21 @@ def test_running_statistics_are_those_of_the_recursion_by_hand():
     U, _, Vt = np.linalg.svd(roots[0] @ S_fg @ roots[1])
     expected = F @ roots[0] @ U @ Vt @ roots[1] @ G.T
     np.testing.assert_allclose((X @ Y.T).numpy(), expected, atol=1e-9)
+
+
+def test_refitted_statistics_are_means_and_covariances():
+    mine, (F, G) = layer(), batch([0.9, 0.6, 0.3, 0.1], n=11)
+    F, G = F.detach(), G.detach()
+    mine.refit(F, G)
+    joint = np.cov(np.hstack([F.numpy(), G.numpy()]).T)
+    for name, expected in {
+        "mean_f": F.numpy().mean(axis=0),
+        "mean_g": G.numpy().mean(axis=0),
+        "cov_ff": joint[:K, :K],
+        "cov_gg": joint[K:, K:],
+        "cov_fg": joint[:K, K:],
+    }.items():
+        np.testing.assert_allclose(getattr(mine, name).numpy(), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_without_memory_the_statistics_are_those_of_the_last_batch():

@@ -473,7 +473,11 @@ def test_expectations_are_means_over_all_orders(n_relevant, k):
 
 
 @pytest.mark.parametrize(
-    "n_relevant", [[1], [1, 1], [2, 2, 2], [1, 2], [1, 3, 2], [0, 1, 4], [2, 0, 0], [1, 1, 3, 3]]
+    "n_relevant",
+    [
+        *([1], [1, 1], [2, 2, 2], [1, 2], [1, 3, 2], [0, 1, 4], [2, 0, 0], [1, 1, 3, 3]),
+        *([0, 1], [0, 0, 1, 1], [0, 1, 1, 2], [0], [0, 0]),  # too few, or just enough
+    ],
 )
 def test_the_expected_median_is_the_mean_over_all_orders_of_all_queries(n_relevant):
     n = 4
@@ -485,6 +489,10 @@ def test_the_expected_median_is_the_mean_over_all_orders_of_all_queries(n_releva
     ]
     expected = np.dot(values, shares) if np.isfinite(values).all() else np.inf
     assert_allclose(chance.expected_median_rank(n, np.array(n_relevant)), expected)
+
+
+def test_no_queries_have_no_expected_median():
+    assert np.isnan(chance.expected_median_rank(4, np.array([], dtype=int)))
 
 
 @pytest.mark.parametrize("n_queries", [1, 2, 51, 1000])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -91,8 +93,11 @@ def test_a_migration_of_what_cannot_be_is_refused():
         fit_migration(csr_array(old), new)
     for factor in (1e200, 1e-200):
         for direction in ("items", "queries", "both"):
-            with pytest.raises(ValueError, match="old vectors whose squares are floats"):
+            with pytest.raises(ValueError, match=r"iew 'old' (overflows|has no variance)"):
                 fit_migration(factor * old, new, direction=direction)
+    for rows in (np.ones_like(old), np.tile(old[0], (len(old), 1))):
+        with pytest.raises(ValueError, match="view 'old' has no variance"):
+            fit_migration(rows, new, method="procrustes")
     spoilt = old.copy()
     spoilt[5, 2] = np.nan
     with pytest.raises(ValueError, match="'old' contains NaN"):
@@ -232,9 +237,9 @@ def test_pairs_among_the_stored_rows_count_once():
 def test_rows_that_are_all_equal_are_refused(direction, value):
     old, new = old_and_new(50)
     for wrong in ((np.full_like(old, value), new), (old, np.full_like(new, value))):
-        with pytest.raises(ValueError, match="nothing tells its objects apart"):
+        with pytest.raises(ValueError, match=r"view '(old|new)' has no variance"):
             fit_migration(*wrong, direction=direction)
-        with pytest.raises(ValueError, match="nothing tells its objects apart"):
+        with pytest.raises(ValueError, match=r"view '(x|y)' has no variance"):
             align_unpaired(*wrong, pairs=[(i, i) for i in range(20)])
 
 
@@ -582,3 +587,25 @@ def test_local_maps_are_saved_and_not_exported(tmp_path):
         affine_map(found, "old")
     with pytest.raises(ValueError, match="NaN, infinity"):
         found.map_items(np.full((1, 8), 1e308))
+
+
+@pytest.mark.parametrize("direction", ["items", "queries"])
+def test_a_column_in_larger_units_is_named_if_the_map_fails(direction):
+    old, new = old_and_new()
+    n_said = 0
+    for rows in (old, new):
+        spoilt = {"old": old, "new": new}
+        name = "old" if rows is old else "new"
+        spoilt[name] = rows * np.where(np.arange(rows.shape[1]) == 2, 1e4, 1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = fit_migration(**spoilt, direction=direction)
+        said = [str(own.message) for own in caught if "Unlike units" in str(own.message)]
+        assert len(said) == (not found.is_good)
+        n_said += len(said)
+        assert all(f"column 2 of view '{name}' has over 1" in one for one in said)
+        assert all("Standardize its columns, or results depend" in one for one in said)
+    assert n_said
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Only .* of the queries")
+        fit_migration(old, new, direction=direction)

@@ -383,7 +383,7 @@ def test_labels_that_do_not_fit_are_refused():
     X, labels = np.eye(4), ["a", "b", "a", "b"]
     with pytest.raises(ValueError, match=r"one label per reference row, got shape \(3,\)"):
         transfer_labels(X, labels[:3], X, k=2)
-    with pytest.raises(ValueError, match="Some labels are missing"):
+    with pytest.raises(ValueError, match="labels are missing, first in row"):
         transfer_labels(X, [*labels[:3], None], X, k=2)
     with pytest.raises(ValueError, match="'a' is a label of the reference"):
         transfer_labels(X, labels, X, k=2, unassigned="a")

@@ -693,3 +693,18 @@ def test_more_labels_than_features_propagate_from_the_nearest_in_the_shared_spac
         weights /= weights.sum(axis=1, keepdims=True)
         expected = np.einsum("ij,ijk->ik", weights, indicators(np.r_[y, y])[nearest])
         np.testing.assert_allclose(model.propagate(views)[name], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("given", "first"), [("auto", 3.0), (0.7, 0.7)])
+def test_the_learning_rate_falls_with_the_root_of_the_epoch(given, first, monkeypatch):
+    steps, epoch = [], CMOLRS._epoch
+
+    def recorded(self, W, step, *more):
+        steps.append(step)
+        return epoch(self, W, step, *more)
+
+    monkeypatch.setattr(CMOLRS, "_epoch", recorded)
+    rng = np.random.default_rng(0)
+    views = {"a": rng.normal(size=(30, 4)), "b": rng.normal(size=(30, 3))}
+    CMOLRS(2, learning_rate=given, n_epochs=5, random_state=0).fit(views, np.arange(30) % 3)
+    np.testing.assert_allclose(steps, [first / t**0.5 for t in (1, 2, 3, 4, 5)], rtol=1e-15)

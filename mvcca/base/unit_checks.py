@@ -5,7 +5,7 @@ Methods that can standardize columns do so by the same rule, `mvcca.problem.unit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,13 +48,21 @@ def warn_of_unlike_units(estimator: Any, name: str, block: Block) -> None:
 
     Rows that are not in memory are judged by their covariance once it is known.
     """
+    warn_of_unlike_columns(name, block, estimator._column_names[name], _remedy(estimator))
+
+
+def warn_of_unlike_columns(
+    name: str, block: Block, labels: Sequence[str | int] | None, remedy: str
+) -> None:
+    """The same without an estimator, whose `remedy` begins the advice."""
     if block.is_lazy or block.shape[1] < 3 or block.dtype.kind != "f":
         return  # no deviation is far above the median of two; words and pixels have no units
     with np.errstate(all="ignore"):
         if not _are_alike(block):
             sample = _sample_of(block)
             correlations = partial(_correlations, sample)
-            _warn_if_unlike(estimator, name, _variances(sample), sample.shape[0], correlations)
+            n_rows, variances = sample.shape[0], _variances(sample)
+            _warn_if_unlike(name, labels, remedy, variances, n_rows, correlations)
 
 
 def warn_of_unlike_lazy_views(estimator: Any, rows: Rows, problem: Problem) -> None:
@@ -63,13 +71,19 @@ def warn_of_unlike_lazy_views(estimator: Any, rows: Rows, problem: Problem) -> N
     for name, block in rows.views.blocks.items():
         B = within.get(name) if block.is_lazy else None
         if isinstance(B, np.ndarray) and B.ndim == 2 and is_at_risk(estimator, name):
+            labels, remedy = estimator._column_names[name], _remedy(estimator)
             correlations = partial(correlations_in, B)
-            _warn_if_unlike(estimator, name, np.diag(B), block.shape[0], correlations)
+            _warn_if_unlike(name, labels, remedy, np.diag(B), block.shape[0], correlations)
+
+
+def _remedy(estimator: Any) -> str:
+    return "Set scale=True" if takes_scale(estimator) else estimator.if_units_are_unlike
 
 
 def _warn_if_unlike(
-    estimator: Any,
     name: str,
+    labels: Sequence[str | int] | None,
+    remedy: str,
     variances: np.ndarray,
     n_rows: int,
     correlations_of: Callable[[np.ndarray], np.ndarray],
@@ -79,8 +93,6 @@ def _warn_if_unlike(
         return
     j, median = int(np.argmax(deviations)), np.median(deviations[deviations > 0])
     ratio = 10 ** int(np.log10(deviations[j] / median))  # the same for all folds
-    labels = estimator._column_names[name]
-    remedy = "Set scale=True" if takes_scale(estimator) else estimator.if_units_are_unlike
     warn(
         f"Unlike units: column {j if labels is None else repr(labels[j])} of view {name!r} has "
         f"over {ratio:,} times the median standard deviation of its columns. "

@@ -164,6 +164,27 @@ def to_array(values: Any, dtype: DTypeLike | None = None) -> np.ndarray:
     return np.asarray(in_numpy(values), dtype=dtype)
 
 
+def as_vector(values: Any) -> np.ndarray:
+    """Values of rows; a column of shape (n, 1) and a table of one column are vectors, too."""
+    found = to_array(values)
+    found = found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+    return found.astype(object) if found.dtype.kind == "T" else found  # NumPy's other strings
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or value != value
+
+
+def reject_missing(what: str, values: np.ndarray, advice: str) -> None:
+    """Refuse a vector with missing values, naming the first row of one."""
+    rows = [row for row, value in enumerate(values.tolist()) if is_missing(value)]
+    if rows:
+        raise ValueError(
+            f"{len(rows)} of {len(values)} {what} are missing, first in row {rows[0]}. {advice}"
+        )
+
+
 def matrix_of_numbers(name: str, rows: Any) -> np.ndarray:
     """A dense matrix of real numbers; a memory map stays on disk."""
     found = to_array(rows)
@@ -187,15 +208,6 @@ def finite_floats(name: str, rows: Any) -> np.ndarray:
     if not np.isfinite(found).all():
         raise ValueError(f"View {name!r} contains NaN or infinity.")
     return found
-
-
-def reject_equal_rows(name: str, rows: np.ndarray) -> None:
-    """Reject rows that are all the same."""
-    if len(rows) and (rows == rows[0]).all():
-        raise ValueError(
-            f"All rows of {name!r} are equal, so that nothing tells its objects apart. Check how "
-            "these rows were made."
-        )
 
 
 def is_about_finite(error: ValueError) -> bool:

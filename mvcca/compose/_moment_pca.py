@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.blocks.checks import only_numbers
 from mvcca.compose._items import check_no_views
@@ -19,6 +19,7 @@ from mvcca.problem import Maps
 from mvcca.statistics import OF_HOLES
 from mvcca.statistics.moments import ROUNDING
 from mvcca.views import Views
+from mvcca.views.validation import weights_of_rows
 
 
 class MomentPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Documented, BaseEstimator):
@@ -133,7 +134,7 @@ class MomentPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Documented, B
         X = self._checked(X, ensure_min_samples=2)
         w = None
         if sample_weight is not None:
-            w = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+            w = weights_of_rows(sample_weight, len(X))
         statistic = OF_HOLES[self.missing].of(Views({"X": X}), w)
         found = statistic.recovered({"X": getattr(self, "feature_names_in_", None)})
         Sigma = found.moments.covariance()

@@ -13,7 +13,6 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_is_fitted,
     has_fit_parameter,
     validate_data,
@@ -30,7 +29,7 @@ from mvcca.views.by_view import value_by_view
 from mvcca.views.labels_by_view import is_per_view, labels_by_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
-from mvcca.views.validation import checked_sample_weight
+from mvcca.views.validation import checked_sample_weight, weights_of_rows
 
 
 class PerView(OutputContainerMixin, Documented, BaseEstimator):
@@ -261,7 +260,7 @@ class PerView(OutputContainerMixin, Documented, BaseEstimator):
             transformers = self._clones(("X",))
             weights = None
             if sample_weight is not None:
-                weights = _check_sample_weight(sample_weight, block, ensure_non_negative=True)
+                weights = weights_of_rows(sample_weight, block.shape[0])
             options = _weights_of("X", transformers["X"], weights)
             done = getattr(transformers["X"], method)(block, y, **options)
             self.transformers_ = transformers

@@ -7,11 +7,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.blocks.checks import only_numbers
 from mvcca.compose._items import check_no_views
 from mvcca.machine.documentation import Documented
+from mvcca.views.validation import weights_of_rows
 
 _OFFSET = 3 / 8  # Blom, "Statistical Estimates and Transformed Beta-Variables", 1958
 
@@ -84,7 +85,7 @@ class RankGaussian(OneToOneFeatureMixin, TransformerMixin, Documented, BaseEstim
             If X is sparse, holds infinity, or a column has no value.
         """
         X = self._checked(X, reset=True)
-        w = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+        w = weights_of_rows(sample_weight, len(X))
         self.values_, self.scores_ = [], []
         for j, column in enumerate(X.T):
             seen = ~np.isnan(column) & (w > 0)

@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from mvcca.compose._items import items_of
 from mvcca.machine.documentation import Documented
+from mvcca.views.validation import weights_of_rows
 
 _PADDING, _UNKNOWN, _FIRST = 0, 1, 2  # positions; the vocabulary begins at the last
 
@@ -156,9 +157,7 @@ class Tokens(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Documented, Base
                 f"max_length={self.max_length} is smaller than min_length={self.min_length}."
             )
         texts = self._split(X)
-        weights = np.ones(len(texts))
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, weights, ensure_non_negative=True)
+        weights = weights_of_rows(sample_weight, len(texts))
         counts: Counter[str] = Counter()
         learned = [words for words, weight in zip(texts, weights, strict=True) if weight > 0]
         for words, weight in zip(learned, weights[weights > 0], strict=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,15 @@ def levels_of(groups: Any) -> tuple[Any, Any]:
         return None, groups
     columns = groups.iloc if hasattr(groups, "iloc") else np.asarray(groups)
     return columns[:, 0], columns[:, 1]
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse values of rows, such as those of `groups`, for True or False."""
+    if not isinstance(value, Integral | np.bool_):
+        raise TypeError(
+            f"{name} must be True or False, got {type(value).__name__}. Values of rows are groups: "
+            f"pass groups=... and {name}=True."
+        )
 
 
 def _check_nested(inner: np.ndarray, outer: np.ndarray, names: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -9,11 +10,17 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from mvcca.blocks import as_block
 from mvcca.kernel.label_space import AffineModel, TrainingRows
+from mvcca.machine.warnings import warn
 
-_MOST_STEPS = 1000  # of a logistic regression, which takes some tens
+# Largest entry of the gradient of a logistic regression where features have variance 1 on average.
+# With 1e-4, scikit-learn's default, steps may end far from the optimum, where rounding decides.
+_LEAST_GRADIENT = 1e-7
+_MOST_STEPS = 100  # of Newton's method, which takes some tens
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,17 +72,32 @@ class LogisticModel(AffineModel):
     @classmethod
     def fit(cls, rows: TrainingRows, targets: Targets) -> Self:
         """Learn from rows of a view."""
-        model = LogisticRegression(C=1 / rows.penalty, max_iter=_MOST_STEPS)
+        size = np.sqrt(rows.variance * max(rows.reg, 1))  # the largest ridge does not overflow
+        features = as_block(rows.centred).promoted(np.dtype(np.float64)).matrix / size
+        model = LogisticRegression(
+            C=1 / (min(rows.reg, 1) * features.shape[0]),
+            solver="newton-cg",
+            tol=_LEAST_GRADIENT,
+            max_iter=_MOST_STEPS,
+        )
         weights = np.zeros((len(rows.origin), targets.n_labels))
         sure = 0.0 if targets.are_classes else np.inf
         intercepts = np.where(targets.certain() > 0, sure, -np.inf)
+        stopped = False
         for labels, y in targets.questions():
-            model.fit(rows.centred, y)
+            with warnings.catch_warnings(action="ignore"):  # of steps that rounding ends
+                model.fit(features, y)
+            stopped |= bool(model.n_iter_.max() >= _MOST_STEPS)
             # Of two classes there is one line of coefficients, that of the second.
             only = slice(-1, None) if len(model.coef_) == 1 else slice(None)
-            weights[:, labels[only]] = model.coef_.T
+            weights[:, labels[only]] = model.coef_.T / size
             intercepts[labels] = 0
             intercepts[labels[only]] = model.intercept_
+        if stopped:
+            warn(
+                f"Logistic regression has not converged after {_MOST_STEPS} steps. Raise reg.",
+                ConvergenceWarning,
+            )
         intercepts -= rows.origin @ weights
         return cls(rows.scales, rows.features, weights, intercepts, targets.are_classes)
 

@@ -41,7 +41,8 @@ class TrainingRows:
     features: LandmarkFeatures | None
     centred: Any  # (n_rows, n_features); sparse rows are centred in nearly full columns only
     origin: np.ndarray  # (n_features,), what was subtracted
-    penalty: float  # factor of ‖w‖² beside a sum of squares over the rows
+    variance: float  # mean of those of the features
+    reg: float  # in units of this variance
 
     @classmethod
     def of(
@@ -56,8 +57,12 @@ class TrainingRows:
             rows = features(rows)
         mean, variance = as_block(rows).mean_and_variance()
         centred, left = as_block(rows).centred(mean)
-        penalty = float(reg * X.shape[0] * variance.mean())
-        return cls(scales, features, centred.matrix, mean - left, penalty)
+        return cls(scales, features, centred.matrix, mean - left, float(variance.mean()), reg)
+
+    @property
+    def penalty(self) -> float:
+        """Factor of ‖w‖² beside a sum of squares over the rows."""
+        return self.reg * self.centred.shape[0] * self.variance
 
 
 @dataclass(frozen=True, eq=False)

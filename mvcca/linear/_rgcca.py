@@ -24,7 +24,7 @@ from mvcca.problem import Estimate, Maps, Rows, climb
 from mvcca.problem.ascent import Ascent, Limit, Limits, Links, Solution
 from mvcca.problem.block_covariances import BlockCovariances, CovarianceMatrix, CovarianceProducts
 from mvcca.problem.centred_rows import CentredRows
-from mvcca.problem.rows import check_variance
+from mvcca.problem.rows import check_rows_vary, check_variance
 from mvcca.problem.shrinkage import correlation_shrinkage
 from mvcca.problem.whitener import Scaling
 from mvcca.statistics import OF_HOLES, Moments, PairMoments, column_slices
@@ -256,6 +256,7 @@ class BlockEstimator(RescaledEstimator):
                 own = (rows.take(train), None) if parts is None else parts[fold]
                 found.append(learn(own, (test, statistic)))
             except ValueError as error:  # a view that varies in one fold only, say
+                check_rows_vary(rows.views)
                 raise naming_folds(error, folds, (fold,)) from error
         return found, (rows, None) if parts is None else parts.whole()
 

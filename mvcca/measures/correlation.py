@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.blocks.checks import common_row_labels, to_array
+from mvcca.blocks.checks import as_vector, common_row_labels
 from mvcca.measures.arrays import checked_matrix, same_shape, unit_rows
 
 
@@ -36,7 +36,7 @@ def column_correlations(
     same_shape(Y.shape, X.shape, "Y")
     weights = None
     if sample_weight is not None:
-        weights = to_array(sample_weight, np.float64)
+        weights = as_vector(sample_weight).astype(np.float64)
         if weights.shape != X.shape[:1] or not (weights >= 0).all():
             raise ValueError(
                 f"Expected sample_weight of {len(X)} numbers of at least 0, got "

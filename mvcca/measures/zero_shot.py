@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from mvcca.blocks.checks import common_row_labels, to_array
+from mvcca.blocks.checks import as_vector, common_row_labels, reject_missing
 from mvcca.measures.arrays import checked_matrix
 
 
@@ -34,9 +34,11 @@ def class_means(embeddings: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.nda
     """
     common_row_labels({"embeddings": embeddings, "y": y})  # raises if they differ
     embeddings = checked_matrix(embeddings, "embeddings")
-    classes, codes = np.unique(to_array(y), return_inverse=True)
-    if codes.shape != (len(embeddings),):
-        raise ValueError(f"Expected {len(embeddings)} classes, one per row, got {codes.shape}.")
+    y = as_vector(y)
+    if y.shape != (len(embeddings),):
+        raise ValueError(f"Expected {len(embeddings)} classes, one per row, got {y.shape}.")
+    reject_missing("classes", y, "Leave out these rows.")
+    classes, codes = np.unique(y, return_inverse=True)
     membership = csr_array((np.ones(len(codes)), (codes, np.arange(len(codes)))))
     means = membership @ embeddings / np.bincount(codes)[:, None]
     return means.astype(embeddings.dtype), classes

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from mvcca.blocks import as_block
-from mvcca.blocks.checks import check_same_rows, few, row_labels
+from mvcca.blocks.checks import as_vector, check_same_rows, few, is_missing, row_labels
 from mvcca.model_selection.folds import Fold
 from mvcca.views import Labels, Views
 
@@ -91,8 +91,7 @@ def _of_objects(given: Any, views: Views, ids: np.ndarray | None) -> list[Any]:
 
 
 def _one_each(given: Any, n: int, what: str) -> list[Any]:
-    values = np.asarray(given)
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    values = as_vector(given)
     if values.shape != (n,):
         raise ValueError(
             f"Expected groups of {n} {what}, got shape {values.shape}. Of groups within "
@@ -105,7 +104,7 @@ def _numbered(names: list[Any]) -> np.ndarray:
     """Numbers of the groups in order of appearance."""
     numbers: dict[Any, int] = {}
     for name in names:
-        if name is None or name != name:
+        if is_missing(name):
             raise ValueError("Expected a group for every object, got a missing value.")
         numbers.setdefault(name, len(numbers))
     return np.array([numbers[name] for name in names], dtype=int)

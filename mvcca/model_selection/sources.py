@@ -34,6 +34,7 @@ from mvcca.model_selection.search import Setting, Trials, search
 from mvcca.model_selection.spaces import Space
 from mvcca.problem import Maps, MatrixPath, ProductPath, Rows
 from mvcca.problem.ridge import reg_of_names
+from mvcca.problem.rows import check_rows_vary
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -181,6 +182,7 @@ class FromStatistic(_OfRidges):
                 self.recovered[part] = problem.about.recovered
             path = MatrixPath.of(problem, known=self.reductions.setdefault(part, {}))
         except ValueError as error:  # more neighbours than rows, say
+            check_rows_vary(self.rows.views)
             raise naming_folds(error, self.folds, left_out) from error
         path.check(ridges)
         rows = {fold: path.coordinates(self.samples[fold].views) for fold in left_out}

@@ -264,6 +264,24 @@ def check_variance(name: str, B: np.ndarray) -> None:
         )
 
 
+def check_rows_vary(views: Views) -> None:
+    """Refuse a view whose rows are all the same, whatever folds or networks would say of it.
+
+    Of other views, only the first rows are read.
+    """
+    for name, block in views.items():
+        first: np.ndarray | None = None
+        for part in as_block(block).row_blocks():
+            if not part.shape[0]:
+                break
+            low, high = part.extremes()
+            first = low if first is None else first
+            if not ((low == first) & (high == first)).all():  # NaN stands for a missing cell
+                break
+        else:
+            check_variance(name, np.zeros(1))
+
+
 def mean_and_variance(name: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of every column, in float64; a variance that is only rounding is 0."""
     with np.errstate(over="ignore", invalid="ignore"):  # which is refused below

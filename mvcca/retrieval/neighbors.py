@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.blocks.checks import common_row_labels, to_array
+from mvcca.blocks.checks import as_vector, common_row_labels, reject_missing
 from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.projected_rows import top_k
 from mvcca.retrieval.similarity import Similarity
@@ -155,7 +155,7 @@ def transfer_labels(
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must lie between 0 and 1, got {threshold!r}.")
     common_row_labels({"reference": reference, "labels": labels})  # raises if they differ
-    given = to_array(labels)
+    given = as_vector(labels)
     if given.ndim != 1 or len(given) != len(reference):  # type: ignore[arg-type]
         raise ValueError(
             f"labels must hold one label per reference row, got shape {given.shape} for "
@@ -180,13 +180,10 @@ def transfer_labels(
 
 def _classes(labels: np.ndarray, unassigned: Any) -> tuple[np.ndarray, np.ndarray]:
     """Distinct labels and the number of each row's."""
+    reject_missing("labels", labels, "Leave these rows out of the reference.")
     if labels.dtype == object:
-        if any(label is None or label != label for label in labels):  # NaN differs from itself
-            raise ValueError("Some labels are missing. Leave their rows out of the reference.")
         labels = np.array(labels.tolist())
     classes, codes = np.unique(labels, return_inverse=True)
-    if classes.dtype.kind in "fc" and np.isnan(classes).any():
-        raise ValueError("Some labels are missing. Leave their rows out of the reference.")
     if (classes.dtype.kind in "US") != isinstance(unassigned, str):
         raise ValueError(
             f"unassigned={unassigned!r} does not have the type of the labels, {classes.dtype}; "

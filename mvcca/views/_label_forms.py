@@ -10,7 +10,14 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 
 from mvcca.blocks import as_block, kind_of, own_csr
-from mvcca.blocks.checks import are_positions, column_labels, few, reject_masks, repeated
+from mvcca.blocks.checks import (
+    are_positions,
+    column_labels,
+    few,
+    is_missing,
+    reject_masks,
+    repeated,
+)
 
 _SMALLEST_LABEL, _LARGEST_LABEL = 1e-150, 1e150  # of real label vectors
 
@@ -121,20 +128,15 @@ def _names_of_columns(y: Any) -> np.ndarray | None:
 def _resolve_objects(values: np.ndarray) -> np.ndarray:
     """Convert an object array to numbers if it contains only numbers, else to strings."""
     for value in values.flat:
-        if _is_missing(value) and not isinstance(value, float):
+        if is_missing(value) and not isinstance(value, float):
             raise ValueError(
                 f"Labels contain {value}; give every row a label, or an empty label set."
             )
     if all(isinstance(value, int | float | np.number | np.bool_) for value in values.flat):
         return np.asarray(values.tolist())
-    if any(_is_missing(value) for value in values.flat):
+    if any(is_missing(value) for value in values.flat):
         raise ValueError("Labels contain NaN; give every row a label, or an empty label set.")
     return values.astype(str)
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or pandas' NA."""
-    return value is None or type(value).__name__ == "NAType" or value != value
 
 
 def _encode_classes(values: np.ndarray) -> Encoded:

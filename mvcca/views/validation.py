@@ -5,15 +5,17 @@ The numbers of matrices are checked by `mvcca.blocks.checks`.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import to_host
 from mvcca.blocks.checks import (
+    as_vector,
     check_same_rows,
     correspond,
     few,
+    is_missing,
     reject_masks,
     row_labels,
 )
@@ -91,6 +93,20 @@ def repeated_objects(weights: np.ndarray, reason: str) -> np.ndarray:
     return np.repeat(np.arange(len(weights)), weights.astype(int))
 
 
+def weights_of_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Sample weights as a vector of floats, at least 0; ones if there are none."""
+    from sklearn.utils.validation import _check_sample_weight
+
+    reject_masks(sample_weight)
+    given = sample_weight
+    if given is not None and not isinstance(given, Real):
+        given = as_vector(given)
+        if given.dtype == object and given.ndim == 1:  # which has names of its own for NaN
+            given = np.array([None if is_missing(own) else own for own in given], dtype=object)
+    rows = np.empty((n_rows, 1))
+    return _check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True)
+
+
 def checked_sample_weight(
     sample_weight: Any, views: Views, reset: bool, batch: bool = False
 ) -> np.ndarray:
@@ -98,14 +114,12 @@ def checked_sample_weight(
 
     All weights of a `batch` may be 0.
     """
-    from sklearn.utils.validation import _check_sample_weight
-
-    reject_masks(sample_weight)
     check_same_rows("sample_weight", row_labels(sample_weight), "the views", views.ids)
-    column, given = np.empty((len(views), 1)), to_host(sample_weight)
-    if batch and np.ndim(given) == 1 and not np.any(given):  # which scikit-learn refuses
-        return 0 * _check_sample_weight(np.ones(len(given)), column)
-    weights = _check_sample_weight(given, column, dtype=np.float64, ensure_non_negative=True)
+    if batch and np.ndim(sample_weight):
+        given = as_vector(sample_weight)
+        if given.dtype != object and not given.any():  # which scikit-learn refuses
+            return 0 * weights_of_rows(np.ones(given.shape), len(views))
+    weights = weights_of_rows(sample_weight, len(views))
     for name in views.names if reset and not batch else ():
         total = weights[views.objects(name)].sum()
         if not total > 1:

@@ -47,6 +47,7 @@ from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.machine.config import block_slices
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
+from mvcca.problem.rows import check_rows_vary
 from mvcca.statistics import Moments, column_slices
 from mvcca.statistics.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.views import Labels, Views, as_views, holds_views
@@ -225,6 +226,7 @@ class DeepEstimator(MultiViewEstimator):
         """
         self._validate_params()
         sample = self._open_sample(X, y, sample_weight, reset=True)
+        check_rows_vary(sample.views)
         validation = None
         if X_val is not None or y_val is not None:
             validation = self._open_validation(X_val, y_val, sample.views.names)

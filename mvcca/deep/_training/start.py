@@ -59,7 +59,14 @@ def linear_start(views: Views, width: int) -> tuple[dict[str, Affine], Maps]:
     """
     with not_kept(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what concerns the networks is said of them
-        linear = (CCA if len(views.names) == 2 else MVCCA)(None, reg="cv").fit(views)
+        try:
+            linear = (CCA if len(views.names) == 2 else MVCCA)(None, reg="cv").fit(views)
+        except ValueError as error:
+            cause = error.__cause__  # of a fold, such as a view that varies in few rows
+            raise ValueError(
+                "The linear start of networks is CCA tuned by folds, and fails: "
+                f'{error if cause is None else f"without one fold, {cause}"} Set start="random".'
+            ) from error
     maps = linear.maps_.leading(min(width, linear.n_components_))
     assert maps.expected is not None
     factors = component_weights(np.clip(maps.expected.mean, 0, None))

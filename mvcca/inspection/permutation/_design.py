@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.inspection._rows import orthonormal
+from mvcca.inspection._rows import check_flag, orthonormal
 from mvcca.inspection.permutation._exchange import Exchange, Flips, exchange_of
 from mvcca.inspection.permutation._loading_nulls import LOADINGS
 from mvcca.inspection.permutation._nuisance import (
@@ -65,6 +65,8 @@ class Options:
     def check(self, n_views: int, *, n_levels: int, confounds: Sequence[bool]) -> None:
         """Refuse values that are unknown, and options that exclude each other."""
         groups = n_levels > 0
+        for name in ("within", "sign_flips"):
+            check_flag(name, getattr(self, name))
         self._check_names()
         if confounds[1] and n_views > 2:
             raise ValueError(f"confounds_y is for two views, got {n_views}. Pass confounds only.")

@@ -19,13 +19,14 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import Pipeline
 
-from mvcca.blocks.checks import check_same_rows, few, row_labels
+from mvcca.blocks.checks import as_vector, check_same_rows, few, row_labels
 from mvcca.compose import Deconfound, MomentPCA, PerView, RankGaussian
 from mvcca.inspection._correlations import loadings
 from mvcca.inspection._intervals import intervals_of
 from mvcca.inspection._pair import Pair
 from mvcca.inspection._rows import (
     as_matrix,
+    check_flag,
     check_no_residuals,
     levels_of,
     numbers_of,
@@ -39,6 +40,7 @@ from mvcca.linear import CCA
 from mvcca.measures import column_correlations
 from mvcca.model_selection import spectrum_decay
 from mvcca.model_selection.folds import splits_by_object, splits_of
+from mvcca.model_selection.groups import Groups
 from mvcca.problem.confounds import second_degree
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Views
@@ -185,6 +187,7 @@ def study(
     >>> result.significant.tolist()[:2]
     [True, False]
     """
+    check_flag("within", within)
     views = paired_views(X, y, "A study", only_two=True)
     if confounds is None and confounds_y is None:
         check_no_residuals("A study", views)
@@ -193,7 +196,8 @@ def study(
             f'confounds_y needs views without missing values, got missing="{missing}". Fill them '
             "in first, or remove all confounds from both views: pass them as confounds."
         )
-    (first, second), (outer, families) = views.names, levels_of(groups)
+    (first, second) = views.names
+    outer, families = (_checked_groups(own, views) for own in levels_of(groups))
     together = None if within else families
     n_groups = len(views) if together is None else len(np.unique(together))
     coding: tuple[str, ...] = ()
@@ -286,6 +290,14 @@ def study(
         stability=_stability(model, rows, prepared, together, random_state),
         settings={"folds": len(folds), "seed": random_state, "limits": limits},
     )
+
+
+def _checked_groups(groups: Any, views: Views) -> np.ndarray | None:
+    """The group of each row, if there are groups."""
+    if groups is None:
+        return None
+    Groups.given_by(groups, views, views.ids)  # raises if rows are missing
+    return as_vector(groups)
 
 
 def _exchanged(groups: Any, outer: Any, *, within: bool, has_confounds: bool) -> str:

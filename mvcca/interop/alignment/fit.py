@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from mvcca.blocks.checks import finite_floats, reject_equal_rows, to_array
+from mvcca.blocks.checks import finite_floats, to_array
 from mvcca.interop.alignment.pseudo_pairs import (
     METHODS,
     TwoSets,
@@ -24,6 +24,7 @@ from mvcca.interop.alignment.starts import centred, refined, relative_start
 from mvcca.machine.progress import steps
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
+from mvcca.problem.rows import mean_and_variance
 from mvcca.retrieval import ranks, retrieval_vectors
 
 _FEWEST_SEEDS = 10  # to start from, and for folds
@@ -139,7 +140,7 @@ def align_unpaired(
         raise ValueError(f"Expected reg to be a positive number, got {reg!r}.")
     x, y = finite_floats("x", x), finite_floats("y", y)
     for name, rows in ((X, x), (Y, y)):
-        reject_equal_rows(name, rows)
+        mean_and_variance(name, rows)  # raises if it never varies
     seeds = _seeds(pairs, len(x), len(y))
     rng = np.random.default_rng(random_state)
     free_x, free_y = (_free(len(rows), seeds[:, j], rng) for j, rows in enumerate((x, y)))

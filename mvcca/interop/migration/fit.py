@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mvcca.blocks.checks import common_row_labels, finite_floats, reject_equal_rows, to_array
+from mvcca.base.unit_checks import warn_of_unlike_columns
+from mvcca.blocks import as_block
+from mvcca.blocks.checks import common_row_labels, finite_floats, to_array
 from mvcca.interop.migration.assessed import PairSample, assess, held_out_neighbors
 from mvcca.interop.migration.gallery import StoredRows, first_of_equal
 from mvcca.interop.migration.maps import NEW, OLD
@@ -15,6 +17,7 @@ from mvcca.interop.migration.measured import found_shares
 from mvcca.interop.migration.result import CurvePoint, Migration
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
+from mvcca.problem.rows import mean_and_variance
 
 _LEAST_PAIRS = 10
 _LEAST_OF_CURVE = 50
@@ -26,7 +29,6 @@ _METHODS = {
     "queries": ("cca", "procrustes"),
     "both": ("cca",),
 }
-_SMALL = 1e-150  # sizes of vectors below which, and one over which, squares are no floats
 _UNIT = 1e-2  # deviation of lengths from 1 that storage in 8 bits explains
 
 
@@ -110,7 +112,7 @@ def fit_migration(
     UserWarning
         If pairs repeat others, which are left out; if the map finds no more rows than one of
         permuted pairs, or fewer than half of them; or if it keeps fewer neighbors than the old
-        model has by itself.
+        model has by itself; then also if columns of a model are in unlike units.
 
     See Also
     --------
@@ -147,6 +149,8 @@ def fit_migration(
             kind, direction, regs, x, y, stored, normalize, learning_curve, random_state
         )
     if not found.is_good:
+        for name, rows in {OLD: x, NEW: y}.items():
+            warn_of_unlike_columns(name, as_block(rows), None, "Standardize its columns")
         warn(found.verdict)
     return found
 
@@ -154,12 +158,7 @@ def fit_migration(
 def _different(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The pairs without those that repeat others, which would measure the map that they taught."""
     for name, rows in ((OLD, x), (NEW, y)):
-        reject_equal_rows(name, rows)
-        if not _SMALL < (size := float(np.abs(rows).max())) < 1 / _SMALL:
-            raise ValueError(
-                f"Expected {name} vectors whose squares are floats, got numbers up to {size:.1e}. "
-                "Rescale them."
-            )
+        mean_and_variance(name, rows)  # raises if these are no floats, or zero
     is_first = first_of_equal(x, y)
     n_different, which = int(is_first.sum()), "" if is_first.all() else " different"
     if n_different < _LEAST_PAIRS:
