@@ -352,10 +352,10 @@ WRONG = {
     "no symmetry": (RGCCA(design=[[0, 1, 1], [0, 0, 1], [1, 1, 0]]), "symmetric"),
     "no link": (RGCCA(design=[[0, 1, 0], [1, 0, 0], [0, 0, 0]]), r"no other view to \['view 2'\]"),
     "design of all": (RGCCA(design=C, superblock=True), "leave design out"),
-    "pmd": (RGCCA(deflation="pmd"), 'deflation="pmd" takes 2 views, got 3'),
+    "pmd": (RGCCA(deflation="pmd"), r"no superblock, got \['view 0', 'view 1', 'view 2'\]"),
     "pmd of a superblock": (
         RGCCA(2, deflation="pmd", superblock=True),
-        'deflation="pmd" takes a component from the covariance of 2 views, and superblock',
+        "takes 2 views and no superblock, got superblock=True",
     ),
     "tau by name": (RGCCA(tau={"view 0": 1}), "tau names the views"),
     "confounded tau": (RGCCA(tau="auto", confounds="view 2"), 'tau="auto" looks at the rows'),

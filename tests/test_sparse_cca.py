@@ -11,9 +11,10 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from mvcca import RGCCA, SparseCCA, Views
-from mvcca.linear._rgcca import BlockEstimator, counts_to_try
+from mvcca.linear._rgcca import BlockEstimator
 from mvcca.model_selection.fold_statistics import InnerFolds
 from mvcca.problem import ascent
+from mvcca.problem.ascent import counts_to_try
 from mvcca.problem.block_covariances import CovarianceMatrix
 from mvcca.statistics import Moments
 

@@ -46,7 +46,7 @@ from benchmarks._measure import machine, peak_memory
 from benchmarks.defaults.sparse import f1, planted
 from benchmarks.real import data_home
 from mvcca import SparseCCA, SparseDiscriminant, Views
-from mvcca.linear._rgcca import counts_to_try
+from mvcca.problem.ascent import counts_to_try
 
 PUBLISHED = {"mrna": (8, 25), "mirna": (14, 5), "protein": (10, 5)}  # keepX of mixOmics' example
 

@@ -206,11 +206,10 @@ class StatisticEstimator(MultiViewEstimator):
             feature that earlier batches had.
         """
         self._validate_params()
-        if searched(self) and (hasattr(self, "search_space") or self.scale == SEARCHED):
-            asked = [name for name in searched(self) if getattr(self, name) == SEARCHED]
+        if asked := self._of_all_rows():
+            settings = ", ".join(f'{name}="{getattr(self, name)}"' for name in asked)
             raise ValueError(
-                f'{", ".join(asked)}="cv" looks at all rows at once: use fit, or give partial_fit '
-                "values."
+                f"{settings} looks at all rows at once: use fit, or give partial_fit values."
             )
         first, pending = is_first_batch(self), self.__dict__.pop("_pending", None)
         rows = self._open_rows(X, y, sample_weight, batch=True)
@@ -337,6 +336,12 @@ class StatisticEstimator(MultiViewEstimator):
         if opened.labels is not None and not batch:  # a later batch may bring those in common
             check_shared_labels(opened.labels)
         return rows
+
+    def _of_all_rows(self) -> list[str]:
+        """Settings that a fit by batches refuses."""
+        asked = searched(self)
+        by_batches = not hasattr(self, "search_space") and self.scale != SEARCHED
+        return [] if by_batches else [name for name in asked if getattr(self, name) == SEARCHED]
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""

@@ -156,9 +156,9 @@ class WithinSubject(LessExplained):
 
     def _checked(self, views: Views) -> Views:
         """The views other than the subjects, as blocks of numbers."""
+        what = "differences within subjects"
         advice = "Reduce it first, as by PerView(TruncatedSVD(100))"
-        others = views.without(self.subjects)
-        return dense_views(self, others, "differences within subjects", advice)
+        return dense_views(self, views.without(self.subjects), what, advice)
 
 
 def _less_means(name: str, block: Block, codes: np.ndarray, n_subjects: int) -> Any:

@@ -181,24 +181,22 @@ def selection_stability(
         raise ValueError(f"Expected n_pairs to be a whole number from 1 up, got {n_pairs!r}.")
     is_labelled = y is not None and (holds_views(X) or is_classifier(estimator))
     views = views_of(X, None if is_labelled else y)
-    if len(views) < 4:
-        raise ValueError(f"Halves need 4 rows or more, got {len(views)}.")
     labels = Labels.of(y) if is_labelled else None
     is_lone = not holds_views(X) and (is_labelled or y is None)
     rows: Any = views["X"] if is_lone else views
     codes = labels.codes if labels is not None and is_classifier(estimator) else None
     every = np.arange(len(views))
-    splits = splits_by_object(every, int(n_pairs), random_state, halves=True, codes=codes)
+    splits = [*splits_by_object(every, int(n_pairs), random_state, halves=True, codes=codes)]
 
-    def fitted(part: Any) -> Any:
-        return clone(estimator).fit(rows[part], None if labels is None else labels[part])
+    def of(part: Any) -> tuple[Any, Any]:
+        return rows[part], None if labels is None else labels[part]
 
-    (whole, widths), halves, scores = _selected(fitted(every)), [], []
+    (whole, widths), halves, scores = _selected(clone(estimator).fit(*of(every))), [], []
     for parts in splits:
         for own, other in (parts, parts[::-1]):
-            model = fitted(own)
+            model = clone(estimator).fit(*of(own))
             halves.append(_selected(model)[0])
-            scores.append(model.score(rows[other], None if labels is None else labels[other]))
+            scores.append(model.score(*of(other)))
     features = _features(whole, halves, widths)
     return SelectionStability(tuple(features), np.array(scores, dtype=float))
 
@@ -242,8 +240,5 @@ def _features(
             bound = q[view] ** 2 / most if most > 0 else np.nan
             own = view, k + 1, name, weight, frequency, agreement, bound
             rows.append(SelectedFeature(*own))
-    order = [*widths]
-    rows.sort(
-        key=lambda own: (order.index(own.view), own.component, -own.frequency, -abs(own.weight))
-    )
-    return rows
+    place = {view: i for i, view in enumerate(widths)}
+    return sorted(rows, key=lambda own: (place[own[0]], own[1], -own.frequency, -abs(own.weight)))

@@ -132,7 +132,7 @@ def stability(
     positions = positions_of(sample_weight, views)
     if sample_weight is not None:
         views = views[positions]
-    splits = splits_by_object(positions, cv, random_state, halves=True)
+    splits = [*splits_by_object(positions, cv, random_state, halves=True)]
     of_weights: dict[str, list[np.ndarray]] = {name: [] for name in views.names}
     of_loadings: dict[str, list[np.ndarray]] = {name: [] for name in views.names}
     if getattr(estimator, "scale", None) == "auto" and "cv" not in vars(estimator).values():

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 from sklearn.utils._param_validation import Interval
 
 from mvcca.base import Requirements
@@ -36,9 +37,6 @@ SUPERBLOCK = "superblock"
 Counts: TypeAlias = int | Sequence[int] | Mapping[str, Any] | None  # of features
 Part: TypeAlias = tuple[Rows, Any]
 T = TypeVar("T")
-_COUNTS = (2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150)  # then each about 1.7 times the one before
-_MOST = 1000  # features that are no longer few; all are tried besides
-_MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
 _CHANCE = 0.95  # correlation of features that share nothing, above which a selection says little
 
 
@@ -147,10 +145,8 @@ class BlockEstimator(RescaledEstimator):
     def _learn(self, rows: Rows, statistic: Any) -> None:
         """Find one component after the other, and set the fitted attributes."""
         posed = self.posed_of(rows, statistic)
-        settings = [self._given(posed, number) for number in range(self.n_components)]
-        if self.tau == "auto":
-            settings = [{**own, "tau": self._shrinkages(posed)} for own in settings]
-        self._learn_settings(posed, settings)
+        tau = {"tau": self._shrinkages(posed)} if self.tau == "auto" else {}
+        self._learn_settings(posed, [self._given(posed, k) | tau for k in range(self.n_components)])
 
     def posed_of(self, rows: Rows, statistic: Any) -> Posed:
         """Covariances that a statistic of rows tells, in the units of the weights.
@@ -233,7 +229,7 @@ class BlockEstimator(RescaledEstimator):
             columns = self._column_names[name]
             names = np.arange(len(W)) if columns is None else np.asarray(columns, dtype=object)
             self.selected_[name] = [names[np.flatnonzero(w)] for w in W.T]
-        self.tau_ = value_by_view("tau", settings[0]["tau"], self._blocks(posed))
+        self.tau_ = {own.name: own.tau for own in limits[0] if own.name != self.response}
         return found
 
     # ---- folds that choose settings --------------------------------------------------------------
@@ -249,12 +245,11 @@ class BlockEstimator(RescaledEstimator):
         parts = None if self.takes_row_products(rows) else Parts.of(self, rows, trains)
         found = []
         for fold, train in enumerate(trains):
-            test, statistic = rows.take(np.flatnonzero(folds.codes == fold)), None
+            test = rows.take(np.flatnonzero(folds.codes == fold))
             try:
-                if parts is not None:
-                    statistic = parts.cells[int(np.flatnonzero(~parts.in_part[fold])[0])]
                 own = (rows.take(train), None) if parts is None else parts[fold]
-                found.append(learn(own, (test, statistic)))
+                rest = None if parts is None else parts.left_out(fold)
+                found.append(learn(own, (test, rest)))
             except ValueError as error:  # a view that varies in one fold only, say
                 check_rows_vary(rows.views)
                 raise naming_folds(error, folds, (fold,)) from error
@@ -266,9 +261,7 @@ class BlockEstimator(RescaledEstimator):
         """c_jk of linked blocks, in both orders."""
         if self.superblock:
             if self.design is not None:
-                raise ValueError(
-                    "superblock=True links each view to all features: leave design out."
-                )
+                raise ValueError("superblock=True links views to all features: leave design out.")
             pairs = [(name, SUPERBLOCK) for name in names]
             return {pair: 1.0 for own in pairs for pair in (own, own[::-1])}
         C = 1 - np.eye(len(names)) if self.design is None else np.asarray(self.design, dtype=float)
@@ -279,14 +272,10 @@ class BlockEstimator(RescaledEstimator):
                 f"each of the {len(names)} views {list(names)}, got shape {C.shape}."
             )
         links = {(names[a], names[b]): float(C[a, b]) for a, b in np.argwhere(C) if a != b}
-        alone = [name for name in names if not any(name in pair for pair in links)]
-        if alone:
-            raise ValueError(f"design links no other view to {alone}. Drop them, or link them.")
+        parts = connected_components(C)[1]
+        if apart := np.asarray(names)[parts != np.bincount(parts).argmax()].tolist():
+            raise ValueError(f"design links no other view to {apart}. Drop them, or link them.")
         return links
-
-    def _blocks(self, posed: Posed) -> list[str]:
-        """Names of the blocks whose weights are limited."""
-        return [name for name in posed.sizes if name != self.response]
 
     def _factors(self, variances: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         factors = {}
@@ -308,7 +297,8 @@ class BlockEstimator(RescaledEstimator):
 
     def _limits(self, posed: Posed, setting: Mapping[str, Any]) -> Limits:
         """Constraints of all blocks for one component."""
-        taus = value_by_view("tau", setting["tau"], self._blocks(posed))
+        limited = [name for name in posed.sizes if name != self.response]
+        taus = value_by_view("tau", setting["tau"], limited)
         shares = value_by_view("l1", self.l1, posed.factors)
         positive = value_by_view("positive", self.positive, posed.factors)
         limits = []
@@ -344,40 +334,28 @@ class BlockEstimator(RescaledEstimator):
 
     # ---- what is asked of the rows ---------------------------------------------------------------
 
-    def _open_rows(self, X: Any, y: Any, sample_weight: Any, *, batch: bool = False) -> Rows:
-        """Checked rows with their weights."""
-        for name in ("tau", "n_features", "n_components") if batch else ():
-            if isinstance(value := getattr(self, name), str):
-                raise ValueError(
-                    f'{name}="{value}" looks at all rows at once: use fit, or give partial_fit '
-                    "values."
-                )
-        return super()._open_rows(X, y, sample_weight, batch=batch)
+    def _of_all_rows(self) -> list[str]:
+        """Settings that a fit by batches refuses."""
+        asked = ("tau", "n_features", "n_components")
+        return [name for name in asked if isinstance(getattr(self, name), str)]
 
     def _accepted(self, views: Views, reset: bool) -> Views:
-        if self.deflation == "pmd" and self.superblock:
+        names = views.without(self.confounds).names
+        if self.deflation == "pmd" and (self.superblock or len(names) > 2):
             raise ValueError(
-                'deflation="pmd" takes a component from the covariance of 2 views, and '
-                'superblock=True deflates all features side by side: use "scores" or "weights".'
-            )
-        if self.deflation == "pmd" and (len(views.without(self.confounds).names) > 2):
-            raise ValueError(
-                f'deflation="pmd" takes 2 views, got {len(views.names)}: {list(views.names)}. Use '
-                '"scores" or "weights".'
+                'deflation="pmd" takes 2 views and no superblock, got '
+                f'{"superblock=True" if self.superblock else list(names)}. Use "scores" or '
+                '"weights".'
             )
         if SUPERBLOCK in views.names and self.superblock:
-            raise ValueError(
-                f'superblock=True calls all features side by side "{SUPERBLOCK}": rename the view '
-                "of that name."
-            )
+            raise ValueError(f"superblock=True takes the name {SUPERBLOCK!r}: rename that view.")
         return super()._accepted(views, reset)
 
     def _exponents_of(self, views: Views) -> Exponents:
-        if self.missing != "error" or self.confounds is not None:
+        is_plain = self.missing == "error" and self.confounds is None
+        if not (is_plain and (self.scale or self.scale_views)):
             return {}
-        if self.scale:
-            return exponents_of(views, views.names)
-        return exponents_of(views) if self.scale_views else {}
+        return exponents_of(views, views.names if self.scale else ())
 
     def _depends_on_units(self, name: str) -> bool:
         return not self.scale
@@ -526,18 +504,6 @@ class RGCCA(BlockEstimator):
     start: str = parameter("columns", one_of("columns", "svd", "own"))
     confounds: str | None = parameter(None, str, None)
     missing: str = parameter("error", one_of("error", *OF_HOLES))
-
-
-def counts_to_try(width: int, tau: float) -> list[int]:
-    """2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, ... up to 1,000, and all.
-
-    Least angles, for τ < 1, take 50 at most.
-    """
-    counts, few = [*_COUNTS], min(width, _MOST)
-    while counts[-1] < few:
-        counts.append(int(round(1.7 * counts[-1], -1)))
-    most = width if tau == 1 else _MOST_BY_ANGLES
-    return [own for own in (*(n for n in counts if n < few), width) if own <= most]
 
 
 def _radius(share: float, size: int, view: str, tau: float, count: int | None) -> float | None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
-from mvcca.linear._rgcca import BlockEstimator, Counts, Part, Posed, counts_to_try
+from mvcca.linear._rgcca import BlockEstimator, Counts, Part, Posed
 from mvcca.machine.warnings import warn
 from mvcca.model_selection import Trials, search_folds, searched
 from mvcca.model_selection.fold_statistics import N_FOLDS, InnerFolds
@@ -18,7 +18,7 @@ from mvcca.model_selection.goals import Value
 from mvcca.model_selection.search import Setting
 from mvcca.model_selection.spaces import SEARCHED
 from mvcca.problem import Estimate, Rows
-from mvcca.problem.ascent import NothingShared, Solution
+from mvcca.problem.ascent import NothingShared, Solution, counts_to_try
 from mvcca.problem.expected import score_correlations
 from mvcca.problem.shared_rows import SharedRows
 from mvcca.statistics import OF_HOLES

@@ -22,7 +22,7 @@ from mvcca.base.label_checks import check_labels
 from mvcca.base.parameters import SHARE, at_least, constraints, one_of, parameter
 from mvcca.blocks import to_host
 from mvcca.blocks.checks import few
-from mvcca.linear._rgcca import BlockEstimator, Posed, counts_to_try
+from mvcca.linear._rgcca import BlockEstimator, Posed
 from mvcca.linear.class_moments import CLASSES, ClassMoments, labels_of, positions_of, with_classes
 from mvcca.model_selection import Trials, search_folds
 from mvcca.model_selection.fold_statistics import N_FOLDS, InnerFolds
@@ -30,7 +30,7 @@ from mvcca.model_selection.goals import Value
 from mvcca.model_selection.search import Setting
 from mvcca.model_selection.spaces import SEARCHED
 from mvcca.problem import Maps, Rows
-from mvcca.problem.ascent import Links, Solution
+from mvcca.problem.ascent import Links, Solution, counts_to_try
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Labels, Views, holds_views
 from mvcca.views.by_view import value_by_view

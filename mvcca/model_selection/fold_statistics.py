@@ -235,6 +235,10 @@ class Parts:
         rows = self.rows.take(self.trains[part])
         return self._read(rows.read(units=self._units_of(part)))
 
+    def left_out(self, part: int) -> Any:
+        """The statistic of the objects that are not in a training part."""
+        return self._sum(~self.in_part[part])
+
     def _units_of(self, part: int) -> Any:
         """Units of a training part, of its rows where its statistic does not tell deviations."""
         units, bases = self.rows.reading.units, self.rows.reading.bases

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mvcca.machine import lapack
-from mvcca.problem.block_covariances import BlockCovariances, Vectors
+from mvcca.problem.block_covariances import LADDER, BlockCovariances, Vectors
 from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import RowSpace, Scaling, Whitener
 
@@ -40,6 +40,8 @@ _NEAR_STEPS, _NEAR = 30, 1e-8  # until the best of them is known
 _MOST_STEPS = 1000
 _MANY = 150  # features, above which there are fewer starts
 _NEAR_COUNTS = 2.0  # times as many features, up to which the ends of one number start another
+_MOST = 1000  # features that are no longer few; all are tried besides
+_MOST_BY_ANGLES = 50  # of τ < 1, whose features enter one at a time
 _SMALL = 100_000  # covariances of two blocks, up to which all numbers have separate starts
 _LEAST_SHARE = 1e-10  # of the covariance of the first component, above which there is another
 _ROUNDING = 1e-20  # squared relative change of weights
@@ -82,6 +84,15 @@ class Limit:
     def is_dense(self) -> bool:
         """Whether all features may have weights."""
         return self.radius is None and self.count == self.size
+
+
+def counts_to_try(width: int, tau: float) -> list[int]:
+    """2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, ... up to 1,000, and all.
+
+    Least angles, for τ < 1, take 50 at most.
+    """
+    counts = [*(n for n in LADDER[1:] if n < min(width, _MOST)), width]
+    return [n for n in counts if tau == 1 or n <= _MOST_BY_ANGLES]
 
 
 def largest(Z: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -218,7 +229,7 @@ class Ascent:
     covariances : BlockCovariances
         S_jk of all blocks, without the components before.
     links : mapping of (str, str) to float
-        c_jk, in both orders, of linked blocks.
+        c_jk, in both orders, of linked blocks; each is linked to every other, perhaps by others.
     scheme : {"horst", "factorial", "centroid"}
         g(x) = x, x² or \\|x\\|.
     deflation : {"scores", "weights", "pmd"}
@@ -464,19 +475,13 @@ class Ascent:
         counts = {own[0].name: np.array([one.count for one in own]) for own in many}
         w = {j: np.array([own.weights[j] for own in starts]) for j in starts[0].weights}
         while missing := [j for j in limits if j not in w]:
-            near = [j for j in missing if not w.keys().isdisjoint(linked[j])]
-            if not near:
-                raise ValueError(f"The design links no other view to {missing}.")
-            j = near[0]
+            j = next(j for j in missing if not w.keys().isdisjoint(linked[j]))
             z = sum(links[j, k] * image(j, k, w[k]) for k in linked[j] if k in w)
             w[j] = self.best(limits[j], np.asarray(z), counts[j], None, False)
         ends: dict[int, Solution] = {}
         shared: dict[tuple[str, str], np.ndarray] = {}
-        rows, change, obeys = (
-            np.arange(len(starts)),
-            np.full(len(starts), np.inf),
-            starts[0].n_steps > 0,
-        )
+        rows, change = np.arange(len(starts)), np.full(len(starts), np.inf)
+        obeys = starts[0].n_steps > 0
         for step in range(most_steps):
             before, change = change, np.zeros(len(rows))
             for j in limits:
@@ -532,8 +537,8 @@ class Ascent:
         if start == self.response:
             yield from ({start: e} for e in np.eye(limits[start].size))
             return
+        relaxed = tuple(replace(own, tau=1.0) for own in problem)
         if any(own.tau < 1 and not own.is_dense for own in problem):
-            relaxed = tuple(replace(own, tau=1.0) for own in problem)
             yield from (own.weights for own in self.solve([relaxed], number)[0])
             return
         of_whole: list[Vectors] = []
@@ -541,7 +546,7 @@ class Ascent:
             within = {j: self.covariances.matrix(j, j) for j in limits}
             of_whole = [{j: lapack.top_eigenpairs(S, 1)[1][:, 0] for j, S in within.items()}]
         elif start == "svd" or dense:
-            of_whole = self._directions(problem, number)
+            of_whole = self._directions(relaxed if start == "svd" else problem, number)
         # Which of a vector and its opposite is found is chance, and signs matter to some blocks.
         signs = (1.0, -1.0) if any(own.positive for own in problem) else (1.0,)
         for weights in of_whole:
@@ -560,15 +565,10 @@ class Ascent:
                     yield {k: sign * np.eye(1, limits[k].size, i)[0]}
 
     def _directions(self, limits: Limits, number: int) -> list[Vectors]:
-        """The solution of the problem with g(x) = x and one constraint on all blocks together.
-
-        With "svd", τ is 1.
-        """
+        """The solution of the problem with g(x) = x and one constraint on all blocks together."""
         covariances, at = self.covariances, 0
         if self.deflation == "pmd":  # later starts are singular vectors of the whole
             covariances, at = BlockCovariances(covariances.base), number
-        if self.start == "svd":
-            limits = tuple(replace(own, tau=1.0) for own in limits)
         units, W = {own.name: self.whitener(own) for own in limits}, {}
         if covariances.base.n_rows:  # covariances of wide blocks are small in their row spaces
             W = {j: own.weights for j, own in units.items()}

@@ -22,7 +22,7 @@ Vectors = Mapping[str, np.ndarray]  # (n_features,) by block, or many as rows, (
 _LEFT = 1e-12  # share of a variance below which components have left rounding of it
 _WELL_CONDITIONED = 1e-4  # variances of principal axes, which a Gram matrix tells to 12 digits
 _CACHED_BYTES = 2**23  # of covariances that are looked at together
-_LADDER = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 260, 440, 750, 1280)
+LADDER = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 80, 150, 260, 440, 750, 1280)  # numbers of features
 Factors = Sequence[tuple[np.ndarray, np.ndarray]]  # of matrices of rank one, a bᵀ
 Covariances: TypeAlias = "CovarianceMatrix | CovarianceProducts"  # in the units of the columns
 
@@ -218,7 +218,7 @@ class BlockCovariances:
         Counts are those of a ladder, the nearest below, so that columns are sorted once.
         """
         size = self.base.sizes[j]
-        ladder = [n for n in _LADDER if n < size]
+        ladder = [n for n in LADDER if n < size]
         if (j, k) not in self.learned:
             sums, least = [], size - ladder[-1] if ladder else 0
             for part in self.columns(j, k):

@@ -76,9 +76,7 @@ def least_angles(z, count, tau, held, place, chosen, L):
         solve(L, k, along)
         slopes[:] = 0.0
         for a in range(k):
-            row, part = held[place[chosen[a]]], (1 - tau) * along[a]
-            for j in range(len(z)):
-                slopes[j] += part * row[j]
+            slopes += (1 - tau) * along[a] * held[place[chosen[a]]]
             slopes[chosen[a]] += tau * along[a]
         step = size
         for j in range(len(z)):
@@ -87,8 +85,7 @@ def least_angles(z, count, tau, held, place, chosen, L):
                     gap, closing = size + sign * left[j], 1 + sign * slopes[j]
                     if 0 < gap < step * closing:
                         step = gap / closing
-        for j in range(len(z)):
-            left[j] -= step * slopes[j]
+        left -= step * slopes
 
 
 @jit
