@@ -435,7 +435,7 @@ def test_the_command_line_ranks_as_a_tuned_model(tmp_path, monkeypatch, capsys):
     assert "ranking                 likelihood, CSLS\n" in capsys.readouterr().out
     command = ["transform", "model.mvcca", "--view", *vectors["items.npy"][:3]]
     assert main([*command, "-o", "items.npy"]) == 1
-    assert "pass it as query" in capsys.readouterr().err
+    assert "give it by --query-view" in capsys.readouterr().err
 
 
 def test_queries_in_dask_arrays_find_the_same():
