@@ -57,6 +57,7 @@ class StatisticEstimator(MultiViewEstimator):
     # more than the solution of its problem.
     nests_components: ClassVar[bool] = False
     question_goal: Goal | None = None  # of folds, for which questions are solved one by one
+    of_all_rows: ClassVar[tuple[str, ...]] = ()  # parameters whose values in words look at all rows
     # What to do about views that are too large for matrices over their features or rows.
     _if_too_large: ClassVar[str] = (
         "Reduce the features first, as by PerView(TruncatedSVD(300)), or fit a sample of the rows."
@@ -206,7 +207,10 @@ class StatisticEstimator(MultiViewEstimator):
             feature that earlier batches had.
         """
         self._validate_params()
-        if asked := self._of_all_rows():
+        asked = [name for name in self.of_all_rows if isinstance(getattr(self, name), str)]
+        if hasattr(self, "search_space") or self.scale == SEARCHED:
+            asked += [name for name in searched(self) if getattr(self, name) == SEARCHED]
+        if asked:
             settings = ", ".join(f'{name}="{getattr(self, name)}"' for name in asked)
             raise ValueError(
                 f"{settings} looks at all rows at once: use fit, or give partial_fit values."
@@ -336,12 +340,6 @@ class StatisticEstimator(MultiViewEstimator):
         if opened.labels is not None and not batch:  # a later batch may bring those in common
             check_shared_labels(opened.labels)
         return rows
-
-    def _of_all_rows(self) -> list[str]:
-        """Settings that a fit by batches refuses."""
-        asked = searched(self)
-        by_batches = not hasattr(self, "search_space") and self.scale != SEARCHED
-        return [] if by_batches else [name for name in asked if getattr(self, name) == SEARCHED]
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""

@@ -120,6 +120,7 @@ class BlockEstimator(RescaledEstimator):
     requires = Requirements(views=(2, None), float64=True, features=True)
     if_units_are_unlike = "Set scale=True"
     nests_components = True
+    of_all_rows = "tau", "n_features", "n_components"
     n_features: Any = None
     tau: Any = 1.0
     l1: Any = None
@@ -333,11 +334,6 @@ class BlockEstimator(RescaledEstimator):
         return found
 
     # ---- what is asked of the rows ---------------------------------------------------------------
-
-    def _of_all_rows(self) -> list[str]:
-        """Settings that a fit by batches refuses."""
-        asked = ("tau", "n_features", "n_components")
-        return [name for name in asked if isinstance(getattr(self, name), str)]
 
     def _accepted(self, views: Views, reset: bool) -> Views:
         names = views.without(self.confounds).names
