@@ -1,16 +1,17 @@
 """What do calls and commands cost beside bare algebra of the same rows, and beside imports?
 
     python -m benchmarks.scale.calls [--rows 100000] [--columns 768] [-k 64] [--batches 10]
-        [--objects 1000] [--repeats 5] [--parts transform batches kernels commands]
+        [--objects 1000] [--repeats 5] [--parts transform batches parquet kernels commands]
 
 Rows are float32, with means of .3 deviations. Claims, by minima of CPU time with one BLAS thread:
 `CCA.transform` of a view takes at most 1.2 times as long as the product of its rows with the
 weights, and memory for the result and 16 MB; `CCA.partial_fit` of batches of 4,096 rows takes at
-most 1.7 times as long as their products, the maps included; exact `KCCA` of two views at most 1.4
-times as long as the dual problem of their kernel matrices, solved for all rows and for the four
-fifths that each fold leaves. In a fresh process whose modules are compiled, as where a package is
-installed, `mvcca search` and `mvcca transform` of 500 rows by a linear model take at most .5 times
-as long as importing scikit-learn, `mvcca info` .2 times.
+most 1.7 times as long as their products, the maps included; a fit to Parquet files takes as long as
+one to .npy files of the same rows, and 1.8 times their decoding by pyarrow; exact `KCCA` of two
+views at most 1.4 times as long as the dual problem of their kernel matrices, solved for all rows
+and for the four fifths that each fold leaves. In a fresh process whose modules are compiled, as
+where a package is installed, `mvcca search` and `mvcca transform` of 500 rows by a linear model
+take at most .5 times as long as importing scikit-learn, `mvcca info` .2 times.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--objects", type=int, default=1_000, help="rows of exact KCCA")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument(
-        "--parts", nargs="+", default=["transform", "batches", "kernels", "commands"]
+        "--parts", nargs="+", default=["transform", "batches", "parquet", "kernels", "commands"]
     )
     return parser.parse_args()
 
@@ -43,16 +44,20 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from scipy import linalg
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks._measure import in_turns, machine
-from mvcca import CCA, KCCA
+from mvcca import CCA, KCCA, open_matrix
 
 BATCH_ROWS = 4096
 LIMIT_TRANSFORM, LIMIT_MEGABYTES, LIMIT_BATCHES, LIMIT_KERNELS = 1.2, 16.0, 1.7, 1.4
+PARQUET_ROWS, PARQUET_WIDTHS, GROUP_ROWS, LIMIT_PARQUET = 40_000, {"x": 512, "y": 256}, 20_000, 1.8
 
 
 def say(what: str, ratio: float, limit: float) -> None:
@@ -97,6 +102,34 @@ def batches(options: argparse.Namespace, rng: np.random.Generator) -> None:
     seconds = {name: min(own.cpu) for name, own in in_turns(sides, options.repeats).items()}
     print(f"partial_fit: {seconds['partial_fit']:.3f} s, products {seconds['products']:.3f} s")
     say("partial_fit / products", seconds["partial_fit"] / seconds["products"], LIMIT_BATCHES)
+
+
+def parquet(options: argparse.Namespace, rng: np.random.Generator) -> None:
+    """Time of a fit to Parquet files, beside one to .npy files and decoding by itself."""
+    shared = rng.standard_normal((PARQUET_ROWS, 20), dtype=np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, width in PARQUET_WIDTHS.items():
+            own = shared @ rng.standard_normal((20, width), dtype=np.float32)
+            own += rng.standard_normal(own.shape, dtype=np.float32)
+            np.save(Path(folder, f"{name}.npy"), own)
+            table = pa.table({f"{name}{j}": column for j, column in enumerate(own.T)})
+            pq.write_table(table, Path(folder, f"{name}.parquet"), row_group_size=GROUP_ROWS)
+
+        def fit(ending: str) -> None:
+            files = {name: Path(folder, f"{name}{ending}") for name in PARQUET_WIDTHS}
+            CCA(20).fit({name: open_matrix(file) for name, file in files.items()})
+
+        def decode() -> None:
+            for name in PARQUET_WIDTHS:
+                file = pq.ParquetFile(Path(folder, f"{name}.parquet"))
+                for group in range(file.num_row_groups):
+                    file.read_row_group(group, use_threads=False)
+
+        sides = {"npy": lambda: fit(".npy"), "parquet": lambda: fit(".parquet"), "decoding": decode}
+        seconds = {name: min(own.cpu) for name, own in in_turns(sides, options.repeats).items()}
+    print("fits: " + ", ".join(f"{name} {own:.3f} s" for name, own in seconds.items()))
+    above = seconds["parquet"] - seconds["npy"]
+    say("(Parquet - .npy) / decoding", above / seconds["decoding"], LIMIT_PARQUET)
 
 
 def kernels(options: argparse.Namespace, rng: np.random.Generator) -> None:
@@ -175,6 +208,6 @@ def commands(options: argparse.Namespace, rng: np.random.Generator) -> None:
 
 if __name__ == "__main__":
     print(machine(1))
-    for part in (transform, batches, kernels, commands):
+    for part in (transform, batches, parquet, kernels, commands):
         if part.__name__ in OPTIONS.parts:
             part(OPTIONS, np.random.default_rng(0))

@@ -15,9 +15,9 @@ from mvcca.blocks import to_host
 from mvcca.problem.ridge import Shrinkage, ridge_in
 from mvcca.views import Views
 
-_ROWS_PER_FEATURE = 1.5  # of the sample; of fewer, the smallest directions are mostly chance
+_ROWS_PER_FEATURE = 2  # of the sample; of fewer, the smallest directions are mostly chance
 _JUDGES = 1024  # other rows, on which extreme directions of the sample are measured
-_SHARE = 10  # of the rows, one in so many may be sampled
+_SHARE = 8  # of the rows, one in so many may be sampled
 _RUNS = 8  # of neighbouring rows, if reading them takes a call each
 _STEPS = 5  # of power iteration
 _TINY = np.finfo(float).tiny
@@ -33,7 +33,7 @@ def is_ill_conditioned(
     """
     n_objects = len(views)
     needed = _JUDGES + max(
-        int(_ROWS_PER_FEATURE * views.widths[name] * n_objects) // max(1, X.shape[0])
+        _ROWS_PER_FEATURE * views.widths[name] * n_objects // max(1, X.shape[0])
         for name, X in views.blocks.items()
     )
     if needed * _SHARE > n_objects:
