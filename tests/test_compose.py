@@ -470,7 +470,7 @@ SPLIT_ERRORS = {
 @pytest.mark.parametrize("step", [RankGaussian(), MomentPCA(), Tokens(), Encode(np.asarray)])
 @pytest.mark.parametrize("views", [{"a": WIDE}, Views({"a": WIDE})], ids=["mapping", "Views"])
 def test_steps_of_one_matrix_refuse_views(step, views):
-    with pytest.raises(ValueError, match=r"takes one matrix, got a \w+ of views. PerView\("):
+    with pytest.raises(ValueError, match=r"takes one matrix, got a \w+ of views. Use PerView\("):
         step.fit_transform(views)
 
 

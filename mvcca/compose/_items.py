@@ -14,8 +14,8 @@ def check_no_views(X: Any, taker: str) -> None:
     """Refuse views; `taker` is the class that takes one matrix."""
     if holds_views(X):
         raise ValueError(
-            f"{taker} takes one matrix, got a {type(X).__name__} of views. PerView({taker}()) "
-            "takes views, and gives each a step of its own."
+            f"{taker} takes one matrix, got a {type(X).__name__} of views. Use PerView({taker}()) "
+            "to apply it to each view."
         )
 
 

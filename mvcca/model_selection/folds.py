@@ -126,8 +126,8 @@ def splits_by_object(
         seed = check_random_state(random_state)
         kind = ShuffleSplit if codes is None else StratifiedShuffleSplit
         if halves:
-            if len(objects) < 4:
-                raise ValueError(f"Halves need 4 rows or more, got {len(objects)}.")
+            if len(positions) < 4:
+                raise ValueError(f"Halves need 4 rows or more, got {len(positions)}.")
             cv = kind(cv, test_size=0.5, random_state=seed)
         else:
             n_folds = _number_of_parts(cv, len(objects), "objects")

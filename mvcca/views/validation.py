@@ -101,7 +101,7 @@ def weights_of_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
     given = sample_weight
     if given is not None and not isinstance(given, Real):
         given = as_vector(given)
-        if given.dtype == object and given.ndim == 1:  # which has names of its own for NaN
+        if given.dtype == object and given.ndim == 1:  # pandas has its own missing values
             given = np.array([None if is_missing(own) else own for own in given], dtype=object)
     rows = np.empty((n_rows, 1))
     return _check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True)
