@@ -128,6 +128,20 @@ def npz():
     return file.getvalue()
 
 
+def json_lines(fields):
+    """A line of JSON for each row, as exports of vector stores have them."""
+    rows = zip(IDS, X.tolist(), strict=True)
+    return "".join(json.dumps({"id": one, **fields(row)}) + "\n" for one, row in rows)
+
+
+def listed(sep, header, as_text=lambda row: str(row.tolist())):
+    """Vectors as lists in a column of text, as pandas writes them."""
+    table = {"sample": IDS, "text": "a dog", "vector": map(as_text, X)}
+    if header != "text":
+        del table["text"]
+    return pd.DataFrame(table).to_csv(sep=sep, index=False, header=header is not None)
+
+
 def word2vec(end=b"\n"):
     rows = [one.encode() + b" " + row.tobytes() + end for one, row in zip(IDS, F4, strict=True)]
     return f"{N} {D}\n".encode() + b"".join(rows)
@@ -183,6 +197,12 @@ FILES = {  # name of the file: what is in it, and options that it needs
         lambda pa: pa.table({"key": pa.array(IDS).dictionary_encode(), "vector": X.tolist()})
     ),
     "index.parquet": with_index,
+    "x.jsonl": lambda: json_lines(lambda row: dict(zip("abcd", row, strict=True))),
+    "store.jsonl": lambda: json_lines(lambda row: {"vector": row, "more": {"text": "a dog"}}),
+    "packed.jsonl": lambda: gzip.compress(json_lines(lambda row: {"vector": row}).encode()),
+    "lists.csv": lambda: listed(",", "text"),
+    "lists.txt": lambda: listed("\t", None),
+    "numpy.csv": lambda: listed(",", "sample", lambda row: np.array2string(row, max_line_width=9)),
     "x.npz": npz,
     "turned.tsv": lambda: frame().T.to_csv(sep="\t", index_label="gene"),
     "x.gct": lambda: (
@@ -331,6 +351,21 @@ BAD = {  # name, content, options of reading, message
                  "it is a web page; download the file itself"),
     "document": ("a.csv", b"%PDF-1.7\n1 0 obj\n", {}, "it is a PDF document; save its table"),
     "old workbook": ("a.xlsx", b"\xd0\xcf\x11\xe0" + bytes(512), {}, "it is an old workbook"),
+    "JSON in UTF-16": ("a.txt", '{"id": "S1"}'.encode("utf-16"), {}, "lines of JSON are in UTF-8"),
+    "JSON": ("a.json", json.dumps([{"id": one} for one in IDS]), {}, "it is one JSON document"),
+    "svmlight": ("a.txt", "1 3:.5 7:1\n0 1:2e-3\n", {}, "it is in svmlight format; read it by"),
+    "GEO": ("a.txt", '!Series_title\t"a"\n', {}, "leave out the lines that begin with !"),
+    "pickle": ("a.pkl", pickle.dumps(X), {}, "it is a pickle, which is never loaded"),
+    "R": ("a.rds", gzip.compress(b"X\n\0\0\0\3\0\4"), {}, "it is a file of R; write its table by"),
+    "tensor": ("a.pt", lambda: zipped({"a/data.pkl": "", "a/data/0": ""}), {}, "file of PyTorch"),
+    "image": ("a.png", b"\x89PNG\r\n\x1a\n", {}, "it is an image; save a row of features for each"),
+    "cut list": ("a.csv", listed(",", "sample").replace(f", {X[7, 3]}]", ", ...]"), {},
+                 "line 9, column 'vector': expected a list of numbers, got"),
+    "ragged list": ("a.csv", listed(",", "sample").replace(f", {X[7, 3]}]", "]"), {},
+                    "line 9, column 'vector': expected a list of 4 numbers, as in the first row"),
+    "two lists in text": ("a.csv", "id,a,b\nS1,[1.5],[2]\nS2,[0.5],[3]\n", {},
+                          "columns 'a', 'b' hold lists; name the one you mean: columns='a'"),
+    "ragged lines": ("a.jsonl", '{"v": [1, 2]}\n{"v": [1]}\n', {}, "row 1 has 1; shorten it"),
     "archive": ("a.zip", lambda: zipped({"a.csv": PLAIN, "b.csv": PLAIN}), {},
                 "it is an archive of 'a.csv', 'b.csv'; unpack it"),
     "stream": ("a.arrow", lambda: arrow_stream(), {}, "it is an Arrow stream"),
@@ -488,6 +523,18 @@ def test_a_pickled_table_is_read_elsewhere_and_a_changed_one_is_refused(tmp_path
     for one in (source, sent):
         with pytest.raises(SourceError, match=r"sent\.csv has changed since it was opened"):
             one.read(0, N)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_lines_of_json_keep_ids_as_they_are_spelled(end):
+    ids = ["2024-01-02", "2024-01-03T00:00:00Z", "2024-02-30"]
+    for own in (ids, ids[:2], [7, 12, 3]):
+        lines = (json.dumps({"key": "k", "id": one, "v": [1, 2.5]}) + end for one in own)
+        Path("x.txt").write_bytes(b"\xef\xbb\xbf" + "".join(lines).encode())
+        found = read_table("x.txt")
+        assert found.ids.tolist() == list(map(str, own))
+        assert found.took.endswith("in the lists of 'v', ids in column 'id'; left out: 'key'")
+        np.testing.assert_array_equal(found.in_memory().matrix, [[1, 2.5]] * len(own))
 
 
 def test_word_vectors_are_read_in_blocks_by_words_in_any_script():

@@ -1,4 +1,4 @@
-"""Tables of numbers: Arrow tables, Hugging Face data sets, and Parquet and Arrow files.
+"""Tables of numbers: Arrow tables, Hugging Face data sets, Parquet, Arrow, and lines of JSON.
 
 A column holds a number per row, or a list of numbers of equal length, as embeddings are stored.
 Files are decoded batch by batch; each thread keeps its place between reads, so that blocks read in
@@ -28,9 +28,11 @@ from mvcca.blocks.sources._file_rows import (
     places_of_columns,
 )
 from mvcca.blocks.sources._row_source import RowSource, SourceError
+from mvcca.blocks.sources._stream import bytes_of
 
 _BATCH_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**16  # read ahead of each column
+_JSON_BYTES = 2**26  # of a block, at least as long as the longest line
 _MOST_FEATURES = 2**20  # of a list, unless the file is larger
 
 
@@ -128,9 +130,9 @@ class ArrowRows(RowSource):
 class ArrowTable(ArrowRows):
     """A `pyarrow.Table`, decoded slice by slice."""
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: Any, name: str | None = None) -> None:
         self.table = table
-        self.name = f"Arrow table of {', '.join(map(repr, table.column_names))}"
+        self.name = name or f"Arrow table of {', '.join(map(repr, table.column_names))}"
         self._describe_columns(table.schema, table.column_names, table.num_rows)
 
     def _slice(self, start: int, stop: int) -> Any:
@@ -170,10 +172,10 @@ class HuggingFaceRows(ArrowTable):
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """An open Parquet file, or an Arrow file in its words."""
+    """An open Parquet file, or an Arrow file or lines of JSON in its words."""
     with open(path, "rb") as file:
-        is_parquet = file.read(4) == b"PAR1"
-    if is_parquet:
+        begin = file.read(6)
+    if begin[:4] == b"PAR1":
         with library("pyarrow.parquet", ".parquet").ParquetFile(
             path,
             buffer_size=_BUFFER_BYTES,
@@ -181,10 +183,28 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
             page_checksum_verification=True,  # where pages have checksums
         ) as file:
             yield file
-    else:
+    elif begin == b"ARROW1":
         pyarrow = library("pyarrow", ".arrow")
         with pyarrow.memory_map(os.fspath(path)) as mapped, pyarrow.ipc.open_file(mapped) as file:
             yield _IpcFile(file)
+    else:
+        yield _JsonLines(_read_json(os.fspath(path)))
+
+
+def _read_json(path: str) -> Any:
+    """The table of a file of JSON objects, one in each line."""
+    pyarrow, json = library("pyarrow", ".jsonl"), library("pyarrow.json", ".jsonl")
+
+    def read(**parsing: Any) -> Any:
+        how = json.ReadOptions(use_threads=False, block_size=_JSON_BYTES)
+        with bytes_of(path) as lines:
+            return json.read_json(lines, how, json.ParseOptions(**parsing))
+
+    table = read()
+    # Texts that may be dates, such as ids, are read again as they are spelled.
+    dates = [one.name for one in table.schema if pyarrow.types.is_timestamp(one.type)]
+    texts = pyarrow.schema([(name, pyarrow.string()) for name in dates])
+    return read(explicit_schema=texts) if dates else table
 
 
 class _IpcFile:
@@ -204,6 +224,16 @@ class _IpcFile:
 
     def read(self, names: list[str] | None) -> Any:
         return self._file.read_all().select(names or self.schema_arrow.names)
+
+
+class _JsonLines:
+    """A table of JSON objects, a line each, in the words of a Parquet file; it is in memory."""
+
+    def __init__(self, table: Any) -> None:
+        self.table, self.schema_arrow = table, table.schema
+
+    def read(self, names: list[str] | None) -> Any:
+        return self.table.select(names or self.schema_arrow.names)
 
 
 class TableFile(DecodedFile, ArrowRows):
@@ -299,7 +329,9 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
             matrix: Any = np.array([one or "" for one in texts], dtype=object)[:, None]
             what = f"{len(matrix):,} texts in column {rest[0]!r}"
         else:
-            matrix = TableFile(file.removesuffix(f":{key}"), rest)
+            plain = file.removesuffix(f":{key}")
+            is_read = isinstance(table, _JsonLines)
+            matrix = ArrowTable(table.read(rest), plain) if is_read else TableFile(plain, rest)
             what = f"{matrix.shape[0]:,} rows, {matrix.shape[1]:,} columns of numbers"
             what += f" in the lists of {rest[0]!r}" if lists else ""
     what += "" if column is None else f", ids in column {column!r}"

@@ -29,6 +29,7 @@ _NUMBER = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*", re.
 _ALL_NUMBERS = re.compile(rf"(?:{_NUMBER.pattern}\x1f)+", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*", re.ASCII)
+_LIST = re.compile(r"\s*\[[-+.eEnaif\s,]*\d[-+.eEnaif\s,\d]*\]\s*", re.ASCII)
 _SIGNS = {*"+-0123456789"}  # that begin an integer in any spelling
 
 
@@ -111,6 +112,8 @@ class Dialect:
         What separates decimals, and groups of digits if anything does.
     textual : tuple of bool
         Whether the cells of each column are texts, in the first rows.
+    lists : tuple of int
+        Columns whose cells are lists of numbers, as in "[0.5, 1]".
     """
 
     delimiter: str
@@ -120,6 +123,7 @@ class Dialect:
     decimal: str = "."
     thousands: str = ""
     textual: tuple[bool, ...] = ()
+    lists: tuple[int, ...] = ()
     first_cells: tuple[str, ...] = ()  # of the first column, in the first rows
 
     @property
@@ -174,7 +178,7 @@ def dialect_of(lines: Sequence[str], suffix: str, reading: ReadOptions) -> Diale
     if reading.kind == "vectors" or suffix == ".vec":
         return _vectors([line.split() for line in rest], begin)
     is_table = reading.kind == "table" or suffix in (".csv", ".tsv") or header is not None
-    delimiter = _delimiter(rest, is_table)
+    delimiter = "" if all(map(_is_list, rest)) else _delimiter(rest, is_table)
     if delimiter is None:
         return None
     rows = list(islice(cells_of(rest, delimiter), _RECORDS)) if delimiter else [[x] for x in rest]
@@ -189,8 +193,13 @@ def dialect_of(lines: Sequence[str], suffix: str, reading: ReadOptions) -> Diale
         width -= 1
     regular = [row[:width] for row in below if len(row) >= width]
     textual = _textual(regular, width)
+    lists = tuple(
+        j for j in range(width) if all(_is_list(row[j]) for row in regular or [first[:width]])
+    )
     if header is None:
-        header = _has_header(first, regular, textual, reading.named)
+        header = _has_header(first, regular, textual, reading.named) or (
+            width == len(first) and any(not _is_list(first[j]) for j in lists)
+        )
     names = None
     if header:
         short = [""] * (width - len(first))
@@ -204,7 +213,8 @@ def dialect_of(lines: Sequence[str], suffix: str, reading: ReadOptions) -> Diale
         marks = _marks([cell for row in regular for cell in row])
     begin += 1 + "".join(first).count("\n") if header else 0
     column = tuple(row[0].strip() for row in regular)
-    return Dialect(delimiter, width, begin, names, marks[0] or ".", marks[1] or "", textual, column)
+    decimal, thousands = marks[0] or ".", marks[1] or ""
+    return Dialect(delimiter, width, begin, names, decimal, thousands, textual, lists, column)
 
 
 def _vectors(rows: list[list[str]], begin: int) -> Dialect:
@@ -220,6 +230,11 @@ def _vectors(rows: list[list[str]], begin: int) -> Dialect:
     words = tuple(" ".join(row[:-width]) for row in rows)
     textual = (True, *[False] * width)
     return Dialect(BLANKS, width + 1, begin + is_counted, None, textual=textual, first_cells=words)
+
+
+def _is_list(cell: str) -> bool:
+    """Whether a cell is a list of numbers, which NumPy may have cut off by dots."""
+    return _LIST.fullmatch(cell) is not None
 
 
 def column_place(name: str, names: Sequence[str] | None, width: int) -> int | None:
@@ -289,7 +304,8 @@ def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
     for row in (row for row in below if len(row) == width):
         words = [row[0], row[-1]] if _are_numbers(row[1:-1]) else row
         n_known, n_cells = len(row) - len(words), n_cells + len(row)
-        n_values += n_known + sum(not holds_text(cell, mark) for cell in words)
+        lists = [len(cell.split()) for cell in words if _is_list(cell)]
+        n_values += n_known + sum(lists) + sum(not holds_text(cell, mark) for cell in words)
         n_words += n_known + sum(max(1, len(cell.split())) for cell in words)
     is_by_r = len(first) == width - 1  # a header without a name for the names of rows
     in_doubt = (mark == BLANKS and not is_by_r) or (mark == "," and not rest)

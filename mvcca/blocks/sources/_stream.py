@@ -41,12 +41,28 @@ _MAGIC = {
     b"MATLAB 7.3": ".mat",
     b"PK\x03\x04": ".npz",
 }
-_NO_DATA = {  # by its first bytes in lower case, what a file is in place of data, and what to do
-    b"\xd0\xcf\x11\xe0": "an old workbook; save it as .xlsx, or a sheet as .csv",
-    b"\xff\xff\xff\xff": "an Arrow stream, as Hugging Face stores data sets; write it as .parquet",
-    b"%pdf-": "a PDF document; save its table as .csv",
-    b"<!doctype html": "a web page; download the file itself",
-    b"<html": "a web page; download the file itself",
+_NO_DATA = {  # by its first bytes in any case, what a file is in place of data, and what to do
+    rb"\xd0\xcf\x11\xe0": "an old workbook; save it as .xlsx, or a sheet as .csv",
+    rb"\xff{4}": "an Arrow stream, as Hugging Face stores data sets; write it as .parquet",
+    rb"%pdf-": "a PDF document; save its table as .csv",
+    rb"<!doctype html|<html": "a web page; download the file itself",
+    rb"<\?xml": "an XML document; save its table as .csv",
+    rb"\s*\[\s*[\[{]|\{\s*\n": "one JSON document; write an item in each line, as jq -c '.[]' does",
+    rb"@relation\s": "an ARFF file; save its table as .csv",
+    rb"!(series|sample|platform)_\w+\t": "a series matrix of GEO; leave out the lines that begin "
+    "with !, as grep -v '^!' does",
+    rb"[-+.\d,e]+ +(qid:\d+ +)?(\d+:[-+.\de]+ *)+\r?\n": "in svmlight format; read it by "
+    "sklearn.datasets.load_svmlight_file, and write it by scipy.sparse.save_npz",
+    rb"\x80[\x02-\x05]": "a pickle, which is never loaded; save the array by numpy.save",
+    rb"[\s\S]{4}\0{4}\{\"": "a safetensors file; save the tensor by numpy.save",
+    rb"sqlite format 3\0": "an SQLite database; write its table as .csv or .parquet",
+    rb"rd[ax][23]\n|x\n\0\0\0": "a file of R; write its table by write.csv",
+    rb"\$fl[23]": "a file of SPSS; save it as .csv",
+    rb"<stata_dta>|[l-s][\x01\x02]\x01\0": "a file of Stata; save it as .csv",
+    rb"fcs[23]\.\d +\d": "a file of flow cytometry; save its events as .csv",
+    rb"\x5c\x01\0\0|\0\0\x01\x5c": "an image of a brain; save a row of values for each person",
+    rb"\x89png|\xff\xd8\xff|gif8[79]a": "an image; save a row of features for each object",
+    rb"riff.{4}wave|oggs\0|id3[\x02-\x04]\0": "a sound; save a row of features for each object",
 }
 _MARKS = {  # byte-order marks, the longer ones first
     codecs.BOM_UTF32_LE: "utf-32",
@@ -73,7 +89,7 @@ def text_of(path: str, encoding: str | None = None, sheet: str | None = None) ->
         return full, path, "utf-8", sheet
     if sheet is not None:
         raise SourceError(f"{path}: it has no sheet {sheet!r}, since it is no workbook")
-    with _bytes_of(full) as file:
+    with bytes_of(full) as file:
         begin = file.read(_PROBE)
     return full, path, encoding or _encoding_of(begin), None
 
@@ -90,7 +106,7 @@ def open_text(text: Text, place: int = 0) -> TextIOWrapper:
     Ends of lines are as they are, and bytes that are no UTF-8 are escaped.
     """
     path, shown, encoding, sheet = text
-    file: Any = _sheet_as_csv(path, shown, sheet) if is_workbook(path) else _bytes_of(path)
+    file: Any = _sheet_as_csv(path, shown, sheet) if is_workbook(path) else bytes_of(path)
     if not is_packed(text):
         file.seek(place)
         place = 0
@@ -109,7 +125,7 @@ def open_text(text: Text, place: int = 0) -> TextIOWrapper:
     return stream
 
 
-def _bytes_of(path: str) -> Any:
+def bytes_of(path: str) -> Any:
     return (_opener(path) or partial(open, mode="rb"))(path)
 
 
@@ -119,7 +135,7 @@ def content_of(path: str) -> str:
     Raises
     ------
     SourceError
-        If an archive or an old workbook holds nothing that can be read.
+        If the file holds nothing that can be read.
     """
     suffix = os.path.splitext(path.rstrip("/\\"))[1].lower()
     if os.path.isdir(path):
@@ -135,20 +151,35 @@ def content_of(path: str) -> str:
         return _kind_of_archive(path)
     if found == ".h5":
         return suffix if suffix in (".h5ad", ".hdf5", ".mat") else _kind_of_hdf5(path)
-    if what := _magic(_NO_DATA, begin.lower()):
-        raise SourceError(f"{path}: it is {what}")
+    if _is_json(path, begin):
+        return ".json"
     if found is not None:
         return found
     if suffix in _BINARY:
         return suffix  # whose reader says what is wrong
     if _opener(path) is not None:
-        with _bytes_of(path) as file:
-            kind = _magic(_MAGIC, file.read(16))
-        if kind is not None:
+        with bytes_of(path) as file:
+            begin = file.read(_PROBE)
+        if kind := _magic(_MAGIC, begin):
             raise SourceError(f"{path}: it is a compressed {kind} file; unpack it")
+        if _is_json(path, begin):
+            return ".json"
     if suffix == ".xlsx":
         raise SourceError(f"{path}: cannot be read as .xlsx: it is no workbook, or cut off")
     return "text"
+
+
+def _is_json(path: str, begin: bytes) -> bool:
+    """Whether a file holds lines of JSON objects; one that holds no data is refused."""
+    for mark, what in _NO_DATA.items():
+        if re.match(mark, begin, re.IGNORECASE | re.DOTALL):
+            raise SourceError(f"{path}: it is {what}")
+    encoding = _encoding_of(begin)
+    if not begin.decode(encoding, "replace").startswith('{"'):
+        return False
+    if encoding not in ("utf-8", "utf-8-sig"):
+        raise SourceError(f"{path}: lines of JSON are in UTF-8, got {encoding}; convert it")
+    return True
 
 
 def _kind_of_hdf5(path: str) -> str:
@@ -194,6 +225,8 @@ def _kind_of_archive(path: str) -> str:
         return ".xlsx" if path.lower().endswith((".xlsx", ".xlsm")) else ".npz"
     if "xl/workbook.xml" in names:
         return ".xlsx"
+    if any(name.endswith("/data.pkl") for name in names):
+        raise SourceError(f"{path}: it is a file of PyTorch; save the tensor by numpy.save")
     if names and not any(name.endswith(".npy") for name in names):
         raise SourceError(f"{path}: it is an archive of {few(names)}; unpack it")
     return ".npz"

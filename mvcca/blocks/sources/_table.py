@@ -38,9 +38,9 @@ from mvcca.blocks.sources._text import folder_of_texts, table_in_text
 from mvcca.blocks.sources._word_vectors import WordVectors
 from mvcca.blocks.sources._zarr import ZarrArray, from_zarr
 
-_ARROW = (".parquet", ".arrow")
+_ARROW = (".parquet", ".arrow", ".json")
 _TEXT = ("text", ".xlsx")
-_KEYED = (".npz", ".h5", ".hdf5", ".h5ad", ".zarr", ".mat", ".parquet", ".arrow")
+_KEYED = (".npz", ".h5", ".hdf5", ".h5ad", ".zarr", ".mat", ".parquet", ".arrow", ".jsonl", ".json")
 _IDS = {".h5ad": "index", ".word2vec": "word"}  # by what name rows have ids by default
 
 
@@ -52,9 +52,9 @@ def read_table(
     Parameters
     ----------
     file : path
-        A table in text, compressed or not; a workbook; Parquet, Arrow, AnnData, HDF5, Zarr, MATLAB
-        or NumPy files. One array of several, or one column, is named as in ``file.npz:key``. Its
-        content decides what it is, not its name.
+        A table in text, compressed or not; a workbook; lines of JSON; Parquet, Arrow, AnnData,
+        HDF5, Zarr, MATLAB or NumPy files. One array of several, or one column, is named as in
+        ``file.npz:key``. Its content decides what it is, not its name.
     reading : ReadOptions, optional
         How to read it.
     **given
@@ -107,8 +107,8 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
     path : path
         Holds ``.npy``, ``.npz`` (sparse, as `scipy.sparse.save_npz` writes it), HDF5, AnnData
         (sparse rows stay sparse), Zarr (a folder), MATLAB (files before version 7.3 are read as a
-        whole), Parquet or Arrow (columns of numbers, or one column of lists of numbers of equal
-        length), a table in text, or a workbook. Its content decides, not its name.
+        whole), Parquet, Arrow or lines of JSON (columns of numbers, or one column of lists of
+        numbers of equal length), a table in text, or a workbook. Its content decides, not its name.
     key : str, optional
         Name of the matrix, if an HDF5, Zarr or MATLAB file holds several; of AnnData ``"X"`` by
         default, or ``"layers/NAME"``; or of one column of a Parquet or Arrow file.

@@ -232,6 +232,25 @@ class TextTable(DecodedFile):
             f"{self.line_of(row)}{own}, {self._column(self._places[column])}"
         )
 
+    def vectors(self, place: int) -> np.ndarray:
+        """The lists of numbers in a column, (n_rows, length)."""
+        found: list[np.ndarray] = []
+        for line, row in (record for chunk in self._chunks() for record in self._cells(chunk)):
+            cell, where = row[place], f"{self.shown}: line {line}, {self._column(place)}"
+            try:
+                found.append(np.array(cell.strip("[] \n").replace(",", " ").split(), dtype=float))
+            except ValueError:
+                raise SourceError(
+                    f"{where}: expected a list of numbers, got {cell[:20]!r}...; write it in full, "
+                    "as by json.dumps(x.tolist())"
+                ) from None
+            if len(found[-1]) != len(found[0]):
+                raise SourceError(
+                    f"{where}: expected a list of {len(found[0])} numbers, as in the first row, "
+                    f"got {len(found[-1])}; shorten it, or leave it out"
+                )
+        return np.array(found)
+
     def cells(self) -> np.ndarray:
         """All cells as texts, (n_rows, width)."""
         rows = (row for chunk in self._chunks() for _, row in self._cells(chunk))
@@ -363,16 +382,25 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     places = places_of_columns(file, reading, known if as_cells else names, width, [place])
     if not (places or as_cells):
         raise SourceError(f"{file}: expected columns of numbers beside the ids")
+    unread: list[str] = []
+    if lists := [one for one in places if one in dialect.lists and not as_cells]:
+        called = names or list(map(str, range(1, width + 1)))
+        if len(lists) > 1:
+            raise SourceError(
+                f"{file}: columns {few([called[one] for one in lists])} hold lists; name the one "
+                f"you mean: columns={called[lists[0]]!r}"
+            )
+        unread, places = [called[one] for one in places if one not in lists], lists
     if len(places) > 1 and all(dialect.textual[one] for one in places) and not as_cells:
         raise SourceError(
             f"{file}: its columns hold texts, such as {dialect.first_cells[0]!r}; name one of "
             f"them, as in columns='{places[-1] + 1}'. Label sets are a .txt file with a line for "
             "each row, its labels separated by commas"
         )
-    is_text = len(places) == 1 and dialect.textual[places[0]] and not as_cells
+    is_text = len(places) == 1 and dialect.textual[places[0]] and not (as_cells or lists)
     if is_text and dialect.delimiter == "\t" and place == 0 and suffix == ".txt":
         return _texts(file, text, named=True)  # quotation marks are part of them
-    source = TextTable(text, dialect, [] if is_text or as_cells else places, place)
+    source = TextTable(text, dialect, [] if is_text or as_cells or lists else places, place)
     if other := _by_height(source, reading):
         return table_in_text(file, other, as_cells=as_cells)
     what = f"{len(places):,} column{'s' * (len(places) > 1)} of numbers"
@@ -381,6 +409,10 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
         cells = np.char.strip(source.cells()[:, places])
         matrix = NamedColumns.of(cells, tuple(known[j] for j in places))
         what = f"{width - (place is not None):,} columns"
+    elif lists:
+        matrix = source.vectors(*lists)
+        what = f"{matrix.shape[1]:,} columns of numbers in the lists of column {lists[0] + 1}"
+        what += f", left out: {few(unread)}" if unread else ""
     elif is_text:
         matrix = source.cells()[:, places].astype(object)
         what = f"texts in column {places[0] + 1}"
