@@ -156,6 +156,18 @@ BAD_MATRICES = {
         lambda X: pl.DataFrame(X).with_columns(column_1=pl.Series(X[:, :2].tolist())),
         "View 'text': Expected numbers, got lists in column 'column_1'",
     ),
+    "a column of vectors": (
+        lambda X: pd.DataFrame({name: list(X) if name == "v" else X[:, 0] for name in "abvde"}),
+        "Expected numbers, got lists in column 'v'. A column of vectors is a view by itself",
+    ),
+    "vectors that differ in length": (
+        lambda X: pd.Series([X[0], X[1, :-1], *X[2:]]),
+        r"View 'text': Row 1 has \d numbers, another one \d",
+    ),
+    "vectors of which one is missing": (
+        lambda X: pd.Series([None, *X[1:]]),
+        r"View 'text': Row 0 has 0 numbers, another one \d",
+    ),
     "names of two types": (
         lambda X: pd.DataFrame(X, columns=["a", *range(X.shape[1] - 1)]),
         "View 'text': Expected column names of one type, got the string 'a' beside 0",

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from sklearn.utils import resample, shuffle
 
-from mvcca import MLCCA, Views, open_matrix
+from mvcca import CCA, MLCCA, Views, open_matrix
+from mvcca.interop.migration import fit_migration
 from mvcca.views import as_views, holds_views, in_same_container
 
 RNG = np.random.default_rng(0)
@@ -69,6 +70,39 @@ def test_a_view_is_the_matrix_that_was_passed_in():
     views = Views({"image": IMAGE, "text": TEXT})
     assert views["image"] is IMAGE
     assert dict(views.items())["text"] is TEXT
+
+
+VECTORS = {
+    "Series": lambda X: pd.Series(list(X), [f"s{i}" for i in range(len(X))]),
+    "Series of lists": lambda X: pd.Series(X.tolist()),
+    "objects": lambda X: pd.Series(list(X)).to_numpy(),
+    "polars": lambda X: pl.Series(X.tolist()),
+    "polars of one length": lambda X: pl.Series(X),
+}
+
+
+@pytest.mark.parametrize("kind", VECTORS)
+def test_a_column_of_vectors_is_a_matrix(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 4))
+    Y = X[:, :3] + 0.1 * rng.normal(size=(40, 3))
+    own = VECTORS[kind](X)
+    plain = CCA(1, reg=0.1).fit({"a": X, "b": Y})
+    model = CCA(1, reg=0.1).fit({"a": own, "b": Y})
+    np.testing.assert_array_equal(model.weights_["a"], plain.weights_["a"])
+    np.testing.assert_array_equal(
+        np.asarray(model.transform({"a": own[:5]})["a"]), plain.transform({"a": X[:5]})["a"]
+    )
+    migration = fit_migration(own, Y)
+    there, plain = (
+        one.transform({"old": rows})["old"]
+        for one, rows in ((migration, own), (fit_migration(X, Y), X))
+    )
+    np.testing.assert_array_equal(there, plain)
+    if kind == "Series":
+        other = pd.DataFrame(Y, own.index[::-1])
+        with pytest.raises(ValueError, match="the same labels in a different order"):
+            model.fit({"a": own, "b": other})
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, pl.Series])

@@ -86,6 +86,7 @@ _KINDS = {  # what NumPy types are called, and what to do
     "M": ("dates", "Convert them to numbers first, such as the days since one of them."),
     "m": ("durations", "Divide them by a unit first, such as numpy.timedelta64(1, 'D')."),
     "c": ("complex numbers", "Pass real and imaginary parts as columns, or absolute values."),
+    "lists": ("lists", "A column of vectors is a view by itself: frame['name']."),
 }
 _NAMES_OF_TYPES = {  # how names of column types of pandas, polars and Arrow begin
     "M": ("datetime", "date", "time", "timestamp", "period"),
@@ -123,6 +124,8 @@ def _kind_of_values(values: np.ndarray) -> str:
             return "m"
         if isinstance(value, complex | np.complexfloating):
             return "c"
+        if isinstance(value, list | tuple | np.ndarray):
+            return "lists"
     return ""
 
 
@@ -171,6 +174,24 @@ def as_vector(values: Any) -> np.ndarray:
     return found.astype(object) if found.dtype.kind == "T" else found  # NumPy's other strings
 
 
+def of_vectors(items: Any) -> np.ndarray | None:
+    """The rows in a column of vectors, such as embeddings in a Series; None if it holds others.
+
+    Raises
+    ------
+    ValueError
+        If the vectors differ in length.
+    """
+    if getattr(getattr(items, "dtype", None), "kind", "O") != "O":
+        return None
+    sizes = [len(item) if np.ndim(item) == 1 else 0 for item in items]
+    longest = max(sizes, default=0)
+    for row, size in enumerate(sizes):
+        if size < longest:
+            raise ValueError(f"Row {row} has {size} numbers, another one {longest}.")
+    return np.array([np.asarray(item) for item in items]) if longest else None
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or pandas' NA."""
     return value is None or type(value).__name__ == "NAType" or value != value
@@ -188,6 +209,8 @@ def reject_missing(what: str, values: np.ndarray, advice: str) -> None:
 def matrix_of_numbers(name: str, rows: Any) -> np.ndarray:
     """A dense matrix of real numbers; a memory map stays on disk."""
     found = to_array(rows)
+    if found.ndim == 1 and (vectors := of_vectors(found)) is not None:
+        found = vectors
     if found.dtype.kind == "O" and found.ndim == 2:
         reject_non_numbers(found)
         found = found.astype(np.float64)

@@ -22,6 +22,7 @@ from mvcca.blocks.checks import (
     common_row_labels,
     few,
     informative,
+    of_vectors,
     of_view,
     reject_annotated,
     reject_masks,
@@ -540,7 +541,10 @@ def _named_blocks(blocks: Any) -> dict[str, Block]:
 
 
 def _as_matrix(rows: Any) -> Any:
-    """A sequence of texts as a single column; what has no shape as an array."""
+    """A sequence of texts as a single column, and one of vectors as rows, with the index of pandas.
+
+    What has no shape becomes an array.
+    """
     is_sequence = isinstance(rows, list | tuple) or len(getattr(rows, "shape", ())) == 1
     # Arrays of some libraries have no length.
     are_items = is_sequence and isinstance(rows, Collection) and len(rows) > 0
@@ -549,7 +553,12 @@ def _as_matrix(rows: Any) -> Any:
             return rows.to_frame()
         # In an array of strings all would be as long as the longest.
         return (rows if hasattr(rows, "shape") else np.array(rows, dtype=object))[:, None]
-    return rows if hasattr(rows, "shape") else np.asarray(rows)
+    if not hasattr(rows, "shape"):
+        return np.asarray(rows)
+    vectors = of_vectors(rows) if are_items else None
+    if vectors is None:
+        return rows
+    return rows.to_frame().__class__(vectors, rows.index) if hasattr(rows, "index") else vectors
 
 
 def _different_heights(blocks: Mapping[str, Any]) -> str:
