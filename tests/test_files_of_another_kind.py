@@ -6,6 +6,7 @@ tables. Bytes that are no UTF-8 are named at every door that reads text.
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from itertools import pairwise
@@ -19,9 +20,9 @@ import mvcca
 from benchmarks.real import data_home
 from mvcca import CCA
 from mvcca.blocks import SourceError, read_table
-from mvcca.blocks.sources import read_whole, table_in
+from mvcca.blocks.sources import ReadOptions, read_whole, table_in
 from mvcca.cli import main
-from mvcca.views.files import read_ids, read_label_vectors, read_labels
+from mvcca.views.files import read_ids, read_label_vectors, read_labels, read_views
 
 N = 60
 
@@ -124,6 +125,78 @@ def test_labels_in_a_table_are_the_same_by_any_name(lines):
         np.testing.assert_array_equal(other.codes, found[0].codes)
         np.testing.assert_array_equal(_dense(other.vectors), _dense(found[0].vectors))
         assert str(other.vocabulary) == str(found[0].vocabulary)
+
+
+SETS = [["cat", "dog"], ["dog"], ["cat"], ["bird", "cat"], []]
+WRITTEN = {
+    "lists": str,
+    "JSON": json.dumps,
+    "sets": lambda own: str(set(own)),
+    "tuples": lambda own: str(tuple(own)),
+    "bars": "|".join,
+    "semicolons": ";".join,
+    "commas": ", ".join,
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_label_sets_in_a_column_are_sets(how):
+    table = pd.DataFrame({"id": list("abcde"), "labels": map(WRITTEN[how], SETS)})
+    table.to_csv("y.csv", index=False)
+    said = []
+    found = read_labels("y.csv", ReadOptions(header=True), say=said.append)
+    assert found.sets() == list(map(set, SETS))
+    assert said[0].endswith("ids in column 1 (id); 3 labels, 1.2 per row")
+    np.savez("x.npz", X=np.arange(10.0).reshape(5, 2), id=list("edcba"))
+    _, y = read_views(dict.fromkeys("xz", "x.npz"), "y.csv", reading=ReadOptions(id="id"))
+    assert y.sets() == list(map(set, SETS[::-1]))
+
+
+@pytest.mark.parametrize("name", ["y.parquet", "y.jsonl"])
+def test_lists_of_texts_are_label_sets(name):
+    pytest.importorskip("pyarrow")
+    table = pd.DataFrame({"id": list("abcde"), "labels": SETS})
+    if name == "y.jsonl":
+        table.to_json(name, orient="records", lines=True)
+    else:
+        table.to_parquet(name)
+    assert read_labels(name).sets() == list(map(set, SETS))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["Noether, Emmy", "Hopper, Grace", "Lamarr, Hedy"],
+        ["light, red", "light, green", "sign"],
+        ["Bacteria;Firmicutes;Bacilli", "Bacteria;Firmicutes;Clostridia", "Archaea;Halo"],
+        ["(a)", "(b)", "(a)"],
+    ],
+)
+def test_names_with_separators_stay_classes(names):
+    pd.DataFrame({"label": names * 2}).to_csv("y.csv", index=False)
+    assert set(read_labels("y.csv", ReadOptions(header=True)).vocabulary) == set(names)
+
+
+def test_integers_in_lists_are_sets_unless_they_repeat():
+    for rows in ([[3, 7], [7, 12], [1, 3]], [[3, 7], [7, 12], [1, 1]], [[0, 1], [1, 0], [0, 1]]):
+        pd.DataFrame({"id": list("abc"), "labels": map(str, rows)}).to_csv("y.csv", index=False)
+        found = read_labels("y.csv")
+        np.savez("x.npz", X=np.arange(6.0).reshape(3, 2), id=list("abc"))
+        _, other = read_views(dict.fromkeys("xz", "x.npz"), "y.csv", reading=ReadOptions(id="id"))
+        np.testing.assert_array_equal(_dense(found.vectors), _dense(other.vectors))
+        if rows[-1] == [1, 3]:
+            assert found.sets() == [set(map(str, row)) for row in rows]
+        else:
+            np.testing.assert_array_equal(_dense(found.vectors)[found.codes], rows)
+
+
+@pytest.mark.parametrize("cell", ["['cat' 'dog']", "[cat, dog]", "{'cat': 1}", "[" * 99 + "]"])
+def test_a_list_of_labels_that_cannot_be_read_is_named(cell):
+    pd.DataFrame({"label": ["['a', 'b']", cell]}).to_csv("y.csv", index=False)
+    with pytest.raises(
+        SourceError, match=r"y\.csv: expected a list of labels such as \['cat', 'dog'\]"
+    ):
+        read_labels("y.csv")
 
 
 def _dense(vectors):

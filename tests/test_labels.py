@@ -557,3 +557,10 @@ def test_a_comparison_encodes_labels_once(monkeypatch):
         encoded.clear()
         compare(["cca", "mlcca", "jrl"], planted(), y, cv=2)
         assert len(encoded) == (0 if isinstance(y, Labels) else 1)
+
+
+@pytest.mark.parametrize("kind", [np.array, pd.Series, list])
+def test_lists_written_as_texts_are_refused(kind):
+    with pytest.raises(ValueError, match=r"lists written as texts, such as .*literal_eval"):
+        Labels.of(kind(["['cat', 'dog']", "['dog']", "[]"]))
+    assert Labels.of(kind(["['cat']", "dog"])).n_labels == 2

@@ -595,7 +595,7 @@ def test_every_file_is_told_in_one_line(capsys):
         assert figures(found) == expected
     assert main([*compare, "--labels", "y.txt"]) == 0
     read = json.loads(capsys.readouterr().out)[0]["read"]
-    assert read[2] == f"y.txt: read as texts: {N}, one per line"
+    assert read[2] == f"y.txt: read as texts: {N}, one per line; 4 labels, 2.0 per row"
 
 
 def test_ids_of_labels_must_agree_with_those_of_the_rows(capsys):

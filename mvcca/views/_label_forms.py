@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -19,6 +20,7 @@ from mvcca.blocks.checks import (
     repeated,
 )
 
+_LIST_AS_TEXT = re.compile(r"""\s*[\[{]\s*['"]|set\(\)|\[\s*\]""")
 _SMALLEST_LABEL, _LARGEST_LABEL = 1e-150, 1e150  # of real label vectors
 
 Encoded: TypeAlias = tuple[Any, np.ndarray, np.ndarray | None]  # vectors, codes, vocabulary
@@ -150,6 +152,11 @@ def _encode_classes(values: np.ndarray) -> Encoded:
         if np.all(np.abs(values) < 2**63):  # 1.0 in one view equals class 1 in another
             values = values.astype(np.int64)
     vocabulary, codes = np.unique(values, return_inverse=True)
+    if values.dtype.kind == "U" and all(map(_LIST_AS_TEXT.match, vocabulary.tolist())):
+        raise ValueError(
+            f"Labels are lists written as texts, such as {str(vocabulary[0])!r}. Pass lists: "
+            "[ast.literal_eval(text) for text in y]."
+        )
     vectors = csr_array(eye_array(len(vocabulary), dtype=np.uint8, format="csr"))
     return vectors, codes.reshape(-1), vocabulary.astype(object)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -420,13 +422,7 @@ def rows_of_ids(
 
 def _labels_of_ids(file: str, reading: ReadOptions, wanted: np.ndarray, say: Say) -> Labels:
     """Labels of objects, from a table of ids and classes or numbers."""
-    cells = values_of_ids(file, reading, wanted.tolist(), "label")
-    say(cells.took)
-    columns = np.asarray(cells.matrix)
-    try:
-        return Labels.of(columns[:, 0] if columns.shape[1] == 1 else columns.astype(float))
-    except ValueError as error:
-        raise SourceError(f"{file}: {error}") from error
+    return _encoded(values_of_ids(file, reading, wanted.tolist(), "label"), say)
 
 
 def _ids_of(tables: Mapping[str, FileRows]) -> dict[str, np.ndarray]:
@@ -494,7 +490,9 @@ def read_labels(
     file : str
         As for `mvcca.blocks.read_table`: one class per row, an indicator matrix or real label
         vectors; or a text with one label set per line, separated by commas, where an empty line is
-        an object without labels. Rows of integers in a .txt file are label sets too.
+        an object without labels. Rows of integers in a .txt file are label sets too. In a column
+        of a table, lists such as ``["cat", "dog"]`` are label sets, and so are names between
+        ``|``, ``;`` or commas if there are fewer different names than different cells.
     reading : ReadOptions, optional
         How to read it.
     n_rows : int, optional
@@ -519,7 +517,6 @@ def _labels_and_ids(
 ) -> tuple[Labels, FileRows]:
     """Labels of objects, and the rows that hold them, with their ids if there are some."""
     table = sources.read_whole(file, replace(reading or ReadOptions(), n_rows=n_rows))
-    say(table.took)
     matrix = table.matrix
     if not kind_of(matrix).is_sparse and (matrix.ndim not in (1, 2) or not len(matrix)):
         raise SourceError(
@@ -528,40 +525,84 @@ def _labels_and_ids(
         )
     if n_rows not in (None, len(table)):
         raise SourceError(f"{file}: expected {n_rows:,} rows, got {len(table):,}")
+    return _encoded(table, say), table
+
+
+def _encoded(table: FileRows, say: Say) -> Labels:
     try:
-        return Labels.of(_sets_of_lines(table) or _sets_of_integers(table) or matrix), table
+        labels = Labels.of(_labels_of(table))
     except ValueError as error:
-        raise SourceError(f"{file}: {error}") from error
+        raise SourceError(f"{table.file}: {error}") from error
+    say(f"{table.took}; {labels.describe('row')}")
+    return labels
 
 
-def _sets_of_lines(table: FileRows) -> list[frozenset[str]] | None:
-    """Label sets in the lines of a text, which are separated by commas."""
-    if not table.are_lines:
-        return None
-    lines = table.matrix[:, 0].tolist()
-    separated = sum(";" in line or "\t" in line for line in lines)
-    if separated > len(lines) / 2 and not any("," in line for line in lines):
+def _labels_of(table: FileRows) -> Any:
+    """Labels in the rows of a table: sets, numbers or classes."""
+    rows = table.matrix
+    if kind_of(rows).is_sparse or rows.ndim != 2:
+        return rows
+    if rows.dtype.kind in "OU":
+        is_one = rows.shape[1] == 1
+        return (
+            _labels_of_cells(rows[:, 0].tolist(), table.are_lines) if is_one else rows.astype(float)
+        )
+    is_text = table.columns is None and table.source is not None
+    are_lines = is_text and table.file.lower().endswith(".txt")
+    are_sets = table.are_lists or (are_lines and table.source.dialect.delimiter == ",")
+    return _sets_of_integers(rows) if are_sets else rows
+
+
+def _labels_of_cells(cells: list[str], are_lines: bool = False) -> Any:
+    """Labels in cells: lists, or sets of names between separators; else each cell is a class.
+
+    There are separators if there are fewer names between them than cells that differ, and commas
+    in lines.
+    """
+    filled = [cell for cell in cells if cell.strip()]
+    if filled and all(map(_LIST_OF_LABELS.fullmatch, filled)):
+        lists = list(map(_list_in, cells))
+        are_numbers = all(isinstance(one, int | float) for own in lists for one in own)
+        if are_numbers and len({*map(len, lists)}) == 1:
+            return _sets_of_integers(np.array(lists))
+        return [frozenset(map(str, own)) for own in lists]
+    if are_lines and not filled:
+        raise ValueError("expected one label set per line, found no label")
+    are_decimals = all(is_number(cell.replace(",", ".")) for cell in filled) and not are_lines
+    marks = "|;" if are_decimals else "|;,"
+    for mark in marks:
+        sets = [frozenset(filter(None, map(str.strip, cell.split(mark)))) for cell in cells]
+        if len(frozenset().union(*sets)) < len({*sets} - {frozenset()}):
+            return sets
+    separated = sum(";" in line or "\t" in line for line in cells)
+    if are_lines and separated > len(cells) / 2 and not any("," in line for line in cells):
         raise ValueError(
-            f"expected one label set per line, separated by commas; {separated} of {len(lines)} "
+            f"expected one label set per line, separated by commas; {separated} of {len(cells)} "
             "lines have tabs or semicolons and none has commas"
         )
-    sets = [frozenset(filter(None, map(str.strip, line.split(",")))) for line in lines]
-    if not any(sets):
-        raise ValueError("expected one label set per line, found no label")
-    return sets
+    return sets if are_lines else np.array(cells, dtype=object)
 
 
-def _sets_of_integers(table: FileRows) -> list[frozenset[str]] | None:
-    """Label sets of one size in a .txt file: no 0 and 1 of an indicator, no label twice."""
-    rows = table.matrix
-    if not table.file.lower().endswith(".txt") or table.columns is not None or rows.ndim != 2:
-        return None
-    if rows.dtype.kind != "f" or rows.shape[1] < 2 or table.source is None:
-        return None
+_LIST_OF_LABELS = re.compile(r"""\s*(\[.*\]|\{.*\}|\((\s*['"].*)?\)|set\(\))\s*""", re.DOTALL)
+
+
+def _list_in(cell: str) -> list[Any]:
+    """A list of labels as Python or JSON writes it."""
+    found: Any = None
+    if not re.search(r"""['"]\s+['"]""", cell):  # Python would join them to one
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            found = literal_eval(cell.strip() or "[]")
+    if not isinstance(found, list | tuple | set):
+        raise ValueError(f"expected a list of labels such as ['cat', 'dog'], got {cell[:40]!r}")
+    return list(found)
+
+
+def _sets_of_integers(rows: np.ndarray) -> Any:
+    """Rows as label sets, if they hold integers, none of them twice, and are no indicators."""
     ordered = np.sort(rows, axis=1)
     is_set = (ordered[:, 1:] > ordered[:, :-1]).all() and (rows == np.floor(rows)).all()
-    if not is_set or table.source.dialect.delimiter != "," or np.isin(rows, (0, 1)).all():
-        return None
+    if not is_set or rows.shape[1] < 2 or np.isin(rows, (0, 1)).all():
+        return rows
     return [frozenset(map(str, row)) for row in rows.astype(int).tolist()]
 
 

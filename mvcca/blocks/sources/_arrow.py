@@ -12,6 +12,7 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from json import dumps
 from typing import Any
 
 import numpy as np
@@ -315,7 +316,8 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
             if one not in names and one != column:
                 raise no_column(file, one, names)
         rest = wanted or [name for name in names if name not in {*reading.drop, column}]
-        lists = [name for name in rest if hasattr(schema.field(name).type, "value_field")]
+        are_lists = [name for name in rest if hasattr(schema.field(name).type, "value_field")]
+        lists = [name for name in are_lists if not _is_tags(schema, name)]
         unread = [name for name in rest if lists and name not in lists]
         if len(lists) > 1:
             raise SourceError(
@@ -324,9 +326,9 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
             )
         if not (rest := lists or rest):
             raise SourceError(f"{file}: expected columns of numbers beside {column!r}")
-        if len(rest) == 1 and _is_text(schema, rest[0]):
+        if len(rest) == 1 and (_is_text(schema, rest[0]) or _is_tags(schema, rest[0])):
             texts = table.read(rest).column(rest[0]).to_pylist()
-            matrix: Any = np.array([one or "" for one in texts], dtype=object)[:, None]
+            matrix: Any = np.array(list(map(_in_words, texts)), dtype=object)[:, None]
             what = f"{len(matrix):,} texts in column {rest[0]!r}"
         else:
             plain = file.removesuffix(f":{key}")
@@ -337,7 +339,8 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
     what += "" if column is None else f", ids in column {column!r}"
     what += f"; left out: {few(unread)}" if unread else ""
     name = "id" if column is None or column.startswith("__index_level") else column
-    return FileRows(file, matrix, ids, f"{file}: read as a table: {what}", name)
+    took = f"{file}: read as a table: {what}"
+    return FileRows(file, matrix, ids, took, name, are_lists=bool(lists))
 
 
 def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
@@ -345,7 +348,8 @@ def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
     with opened(path) as table:
         features_of(table.schema_arrow)
         rows = table.read(None)
-    if lists := [field.name for field in rows.schema if hasattr(field.type, "value_type")]:
+    lists = [field.name for field in rows.schema if hasattr(field.type, "value_field")]
+    if lists := [name for name in lists if not _is_tags(rows.schema, name)]:
         raise ValueError(f"columns {few(lists)} hold lists, expected numbers and texts")
     index = {one for one in index_columns(rows.schema) if str(one).startswith("__index_level")}
     names = ["" if one in index else one for one in rows.schema.names]
@@ -353,7 +357,7 @@ def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
 
     def texts(place: int) -> np.ndarray:
         values = rows.column(place).to_pylist()
-        return as_strings(["" if value is None else str(value) for value in values])
+        return as_strings(list(map(_in_words, values)))
 
     ids, left = None, []
     if reading.id is not None:
@@ -388,6 +392,21 @@ def _column_of_ids(schema: Any, ids: str | None) -> str | None:
 
 def _is_text(schema: Any, name: str) -> bool:
     kind = schema.field(name).type
-    if hasattr(kind, "value_field"):
-        return False
-    return str(getattr(kind, "value_type", kind)) in ("string", "large_string", "string_view")
+    return not hasattr(kind, "value_field") and _is_string(getattr(kind, "value_type", kind))
+
+
+def _is_tags(schema: Any, name: str) -> bool:
+    """Whether a column holds lists of texts, such as labels."""
+    kind = schema.field(name).type
+    return hasattr(kind, "value_field") and _is_string(kind.value_type)
+
+
+def _is_string(kind: Any) -> bool:
+    return str(kind) in ("string", "large_string", "string_view")
+
+
+def _in_words(value: Any) -> str:
+    """A value as text, and a list of texts as JSON; one that is missing is empty."""
+    if isinstance(value, list):
+        return dumps(value, ensure_ascii=False)
+    return "" if value is None else str(value)

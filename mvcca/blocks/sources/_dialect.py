@@ -18,6 +18,7 @@ from typing import Any
 from mvcca.blocks.checks import few
 
 MISSING = ("-", "--", ".", "?", "na", "n/a", "#na", "#n/a", "<na>", "null", "none", "nan")
+_ALONE = "\x1f"  # the delimiter of a single column
 BLANKS = " "  # the delimiter of cells between any number of spaces or tabs
 _DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", BLANKS: "space", "|": "bar"}
 _RECORDS = 60  # that tell
@@ -30,6 +31,7 @@ _ALL_NUMBERS = re.compile(rf"(?:{_NUMBER.pattern}\x1f)+", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*", re.ASCII)
 _LIST = re.compile(r"\s*\[[-+.eEnaif\s,]*\d[-+.eEnaif\s,\d]*\]\s*", re.ASCII)
+_BRACKETS = re.compile(r"\s*(\[.*\]|\{.*\})\s*", re.DOTALL)
 _SIGNS = {*"+-0123456789"}  # that begin an integer in any spelling
 
 
@@ -178,12 +180,10 @@ def dialect_of(lines: Sequence[str], suffix: str, reading: ReadOptions) -> Diale
     if reading.kind == "vectors" or suffix == ".vec":
         return _vectors([line.split() for line in rest], begin)
     is_table = reading.kind == "table" or suffix in (".csv", ".tsv") or header is not None
-    delimiter = "" if all(map(_is_list, rest)) else _delimiter(rest, is_table)
+    delimiter = _ALONE if _are_lists(rest) else _delimiter(rest, is_table)
     if delimiter is None:
         return None
-    rows = list(islice(cells_of(rest, delimiter), _RECORDS)) if delimiter else [[x] for x in rest]
-    delimiter = delimiter or "\x1f"
-    first, *below = rows
+    first, *below = rows = _records(rest, delimiter)
     width = Counter(map(len, below or rows)).most_common(1)[0][0]
     if below and len(first) == 2 < width and first == [first[0], str(width - 1)]:
         return _vectors([line.split() for line in rest], begin)
@@ -198,7 +198,7 @@ def dialect_of(lines: Sequence[str], suffix: str, reading: ReadOptions) -> Diale
     )
     if header is None:
         header = _has_header(first, regular, textual, reading.named) or (
-            width == len(first) and any(not _is_list(first[j]) for j in lists)
+            width == len(first) and _has_names_over_lists(first, regular)
         )
     names = None
     if header:
@@ -232,6 +232,22 @@ def _vectors(rows: list[list[str]], begin: int) -> Dialect:
     return Dialect(BLANKS, width + 1, begin + is_counted, None, textual=textual, first_cells=words)
 
 
+def _records(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    """The first records of lines, of which the last ones may lack the end of a quoted cell."""
+    found = list(islice(cells_of(lines, delimiter), _RECORDS))
+    is_cut = sum(line.count('"') for line in lines) % 2 == 1
+    return found[:-1] if is_cut and len(found) > 2 else found
+
+
+def _are_lists(lines: Sequence[str]) -> bool:
+    """Whether lines are a column of lists of numbers, which may have a name."""
+    if any("[" in line for line in lines[:2]):
+        with suppress(csv.Error):  # of a cell that is too long
+            first, *below = _records(lines, _ALONE)
+            return all(len(row) == 1 and _is_list(row[0]) for row in below or [first])
+    return False
+
+
 def _is_list(cell: str) -> bool:
     """Whether a cell is a list of numbers, which NumPy may have cut off by dots."""
     return _LIST.fullmatch(cell) is not None
@@ -248,7 +264,8 @@ def column_place(name: str, names: Sequence[str] | None, width: int) -> int | No
 
 def table_in(lines: Sequence[str]) -> str | None:
     """What separates the cells of a table in lines of text; None if the lines are texts."""
-    return _delimiter(_sample(lines[_begin_of(lines, 0) :]), False) or None
+    mark = _delimiter(_sample(lines[_begin_of(lines, 0) :]), False)
+    return None if mark == _ALONE else mark
 
 
 def _sample(lines: Sequence[str]) -> list[str]:
@@ -273,7 +290,7 @@ def _begin_of(lines: Sequence[str], skip: int) -> int:
 
 
 def _delimiter(lines: Sequence[str], is_table: bool) -> str | None:
-    """The delimiter of a table, "" of a single column, None if the lines are texts."""
+    """The delimiter of a table, None if the lines are texts."""
     found = dict.fromkeys(_DELIMITERS, 0.0)
     for mark in found:
         if any(one in line for one in mark.replace(" ", " \t") for line in lines[:2]):
@@ -287,8 +304,10 @@ def _delimiter(lines: Sequence[str], is_table: bool) -> str | None:
         cut = {mark: sum(line.count(mark) for line in lines[:_RECORDS]) for mark in "\t;,"}
         mark = max(cut, key=cut.__getitem__)
         cells = [cell for line in lines[:_RECORDS] for cell in line.split(mark)]
-        return mark if sum(map(is_number, cells)) > _NUMBERS * len(cells) and cut[mark] else ""
-    return "" if lines and all(is_number(line) or is_missing(line) for line in lines) else None
+        is_cut = sum(map(is_number, cells)) > _NUMBERS * len(cells) and cut[mark]
+        return mark if is_cut else _ALONE
+    are_numbers = lines and all(is_number(line) or is_missing(line) for line in lines)
+    return _ALONE if are_numbers else None
 
 
 def _score(rows: list[list[str]], mark: str, is_table: bool) -> float:
@@ -377,6 +396,15 @@ def _has_header(
     raise ValueError(
         f"line 1 ({few(first)}) may be a header or a row of numbers with a bad cell; choose "
         "header=True or header=False"
+    )
+
+
+def _has_names_over_lists(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a column of cells in brackets begins with one that is not."""
+    columns = zip(first, *rows, strict=True)
+    return any(
+        rows and not _BRACKETS.fullmatch(name) and all(map(_BRACKETS.fullmatch, cells))
+        for name, *cells in columns
     )
 
 

@@ -62,6 +62,8 @@ class FileRows:
         Of a text, which tells lines.
     are_lines : bool
         Whether the rows are the lines of a text that is no table.
+    are_lists : bool
+        Whether the rows are lists of numbers in one column.
     """
 
     file: str
@@ -72,6 +74,7 @@ class FileRows:
     missing: str | None = None
     source: Any = None
     are_lines: bool = False
+    are_lists: bool = False
 
     def __len__(self) -> int:
         return self.matrix.shape[0]

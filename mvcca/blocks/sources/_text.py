@@ -424,6 +424,7 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
         id_name=(names[place] if names and place is not None else "") or "id",
         missing=source.missing_in_words(),
         source=source,
+        are_lists=bool(lists),
     )
 
 
