@@ -22,7 +22,7 @@ from mvcca import CCA
 from mvcca.blocks import SourceError, read_table
 from mvcca.blocks.sources import ReadOptions, read_whole, table_in
 from mvcca.cli import main
-from mvcca.views.files import read_ids, read_label_vectors, read_labels, read_views
+from mvcca.views.files import open_tables, read_ids, read_label_vectors, read_labels, read_views
 
 N = 60
 
@@ -125,6 +125,20 @@ def test_labels_in_a_table_are_the_same_by_any_name(lines):
         np.testing.assert_array_equal(other.codes, found[0].codes)
         np.testing.assert_array_equal(_dense(other.vectors), _dense(found[0].vectors))
         assert str(other.vocabulary) == str(found[0].vocabulary)
+
+
+@pytest.mark.parametrize(
+    "lines", [["2024-01-02", "2024-02-03"], ["#12", "#13"], ["\u0663 12", "1"], ["1:2", "3:4"]]
+)
+def test_texts_without_a_letter_are_named(lines):
+    Path("t.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    is_ascii = all(map(str.isascii, lines))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        open_tables({"a": "t.txt"})
+    assert len(found) == is_ascii
+    if found:
+        assert f"no text has a letter, such as {lines[0]!r}" in str(found[0].message)
 
 
 SETS = [["cat", "dog"], ["dog"], ["cat"], ["bird", "cat"], []]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,9 @@ from mvcca.blocks.checks import few
 from mvcca.blocks.places import row_in_words
 from mvcca.blocks.sources._dialect import ReadOptions, column_place
 from mvcca.blocks.sources._row_source import RowSource, SourceError
+from mvcca.machine.warnings import warn
 
+_LETTER = re.compile(r"[^\W\d_]|[^\0-\x7f]")  # or a sign of another script
 _MOST_TURNED = 2**30  # bytes of a matrix that is turned in memory
 _PADDED_BYTES = 64 * 2**20
 _PADDING = 64  # at most, in units of the text's characters
@@ -96,8 +99,14 @@ class FileRows:
         return place if self.ids is None else f"{place} ({self.ids[row]})"
 
     def check_texts(self) -> None:
-        """Raise if a text is empty."""
-        for row, one in enumerate(self.matrix[:, 0]):
+        """Raise if a text is empty; warn if all of them are digits and signs."""
+        texts = self.matrix[:, 0].tolist()
+        if len(texts) > 1 and not any(map(_LETTER.search, texts)):
+            warn(
+                f"{self.file}: no text has a letter, such as {texts[0][:40]!r}; digits are taken "
+                "for words. If they are numbers, write them as a table"
+            )
+        for row, one in enumerate(texts):
             if not one.strip():
                 raise SourceError(
                     f"{self.file}: expected a text in {self.place_of(row)}, it is empty; leave "
