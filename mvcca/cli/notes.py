@@ -21,15 +21,16 @@ FILES = f"""files (their content decides, not their names; each is said to be re
   .h5, .zarr       one matrix, or file.h5:KEY for one of several (need h5py, zarr)
   .mat             one MATLAB matrix, or file.mat:NAME for one of several (7.3 needs h5py)
   .parquet, .arrow columns of numbers, or one of lists of equal length; file.arrow:NAME for one
-                   column (need pyarrow)
+                   column (need pyarrow); .jsonl, a JSON object in each line, is read alike
   .h5ad, .xlsx     AnnData, a sheet of a workbook (need h5py, openpyxl)
-  tables in text   numbers between tabs, commas, semicolons or spaces, with or without a header and
-                   ids; may be packed (.gz, .bz2, .xz, .zst)
+  tables in text   numbers between tabs, commas, semicolons or spaces, or a column of lists, with or
+                   without a header and ids; may be packed (.gz, .bz2, .xz, .zst)
   other text       one text per line; as labels: one line per object, separated by commas
   FOLDER           its .txt files, one text each, in the order of their names
 Labels are one class per row, an indicator matrix of 0 and 1 (dense or sparse), real label vectors,
-or the label sets of a .txt file. Column names of tables are stored in the model; rows to
-project must have the same columns in the same order.
+or label sets: the lines of a .txt file, or a column of lists or of names between |, ; or commas.
+Column names of tables are stored in the model; rows to project must have the same columns in the
+same order.
 
 {_IDS}
 {_ROWS}"""
