@@ -30,7 +30,7 @@ from mvcca import (
     open_matrix,
     save,
 )
-from mvcca.problem import precision
+from mvcca.problem import _sampled_condition, precision
 from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import Whitener
@@ -170,6 +170,20 @@ def test_a_sample_estimates_condition_numbers_within_a_half():
         rows = Views([X]), None, {"view0": 0.0}
         assert is_ill_conditioned(*rows, true / 1.5)
         assert not is_ill_conditioned(*rows, true * 1.5)
+
+
+def test_part_of_the_sample_tells_well_conditioned_rows(monkeypatch):
+    X = correlated(26_000, (200, 20), 30.0)[0].astype(np.float32)
+    true = np.sqrt(np.linalg.cond(np.corrcoef(X.T.astype(float))))
+    judge, found = _sampled_condition._condition, []
+    monkeypatch.setattr(
+        _sampled_condition, "_condition", lambda *some: found.append(judge(*some)) or found[-1]
+    )
+    assert not is_ill_conditioned(Views([X]), None, {"view0": 0.0}, 2 * true)
+    assert len(found) == 1
+    assert is_ill_conditioned(Views([X]), None, {"view0": 0.0}, true / 2)
+    assert len(found) == 3
+    assert true / 1.5 < found[2] < found[1] < 2 * true
 
 
 def test_ill_conditioned_rows_keep_nine_digits():

@@ -98,16 +98,20 @@ def test_one_component_in_noise_is_expected_to_correlate_as_the_limit_of_large_v
 
 
 @pytest.mark.filterwarnings("ignore:Few rows")
-@pytest.mark.parametrize(("reg", "tolerance"), [(0.0, 1e-10), (0.1, 0.005), (1.0, 0.005)])
-def test_few_components_are_expected_to_agree_as_among_all(reg, tolerance):
+@pytest.mark.parametrize(
+    ("k", "reg", "tolerance"),
+    [(3, 0.0, 1e-10), (3, 0.1, 0.005), (3, 1.0, 0.005), (40, 0.0, 1e-10), (40, 0.1, 1e-10)],
+)
+def test_few_components_are_expected_to_agree_as_among_all(k, reg, tolerance):
     views = gaussian_views(600, np.linspace(0.95, 0.3, 30), 150, seed=4)
     views = Views({name: X * np.linspace(3, 0.3, 150) for name, X in views.items()})
-    few, full = (CCA(k, reg=reg).fit(views) for k in (3, 150))  # by the Gram matrix, and by an SVD
+    # 3 by the Gram matrix, others by an SVD
+    few, full = (CCA(n_components, reg=reg).fit(views) for n_components in (k, 150))
     for by_pair in ("expected_correlations_", "expected_correlations_by_pair_"):
-        found, expected = getattr(few, by_pair), getattr(full, by_pair)[..., :3]
+        found, expected = getattr(few, by_pair), getattr(full, by_pair)[..., :k]
         np.testing.assert_allclose(found, expected, atol=tolerance)
     for name, deviations in few.expected_deviations_.items():
-        expected = full.expected_deviations_[name][:3]
+        expected = full.expected_deviations_[name][:k]
         np.testing.assert_allclose(deviations, expected, rtol=tolerance)
 
 

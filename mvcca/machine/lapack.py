@@ -25,7 +25,7 @@ T = TypeVar("T")
 _LONG = 500  # rows and columns; smaller problems take less than 0.1 s
 _PADDING = 8  # rows below a matrix in memory
 _CONFLICTING = 64  # columns of a multiple of so many numbers share few lines of the cache
-_MIRRORED = 64  # rows and columns of a block that stays in a cache
+_BLOCK = 64  # rows and columns of a matrix that stay in a cache
 
 
 def interruptible(function: Callable[..., T], *args: Any, **options: Any) -> T:
@@ -104,10 +104,26 @@ def top_eigenpairs_and_values(
     return values, vectors
 
 
+def cholesky(A: np.ndarray) -> np.ndarray | None:
+    """The lower Cholesky factor of A, in its memory; None if A is not positive definite.
+
+    The lower half of A, which is in Fortran's order, counts. SciPy clears the other half against
+    the order of memory, which takes a quarter of the time for 2,048 columns.
+    """
+    factor, failed = linalg.lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        return None
+    for start in range(0, len(factor), _BLOCK):
+        stop = start + _BLOCK
+        factor[:start, start:stop] = 0
+        factor[start:stop, start:stop] = np.tril(factor[start:stop, start:stop])
+    return factor
+
+
 def mirror_lower(A: np.ndarray) -> None:
     """Make a matrix symmetric in place, by its lower half."""
-    for start in range(0, len(A), _MIRRORED):
-        stop = start + _MIRRORED
+    for start in range(0, len(A), _BLOCK):
+        stop = start + _BLOCK
         A[start:stop, stop:] = A[stop:, start:stop].T
         own = A[start:stop, start:stop]
         own[...] = np.tril(own) + np.tril(own, -1).T

@@ -316,15 +316,16 @@ def row_space(
     n = X.shape[0]
     known = variances_of(lengths, n, weights)
     with threads_to_factorise(n):
-        factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
-        largest, smallest = (1.0, 0.0) if failed else extreme_eigenvalues(factor)
+        factor = lapack.cholesky(gram)
+        largest, smallest = (1.0, 0.0) if factor is None else extreme_eigenvalues(factor)
     is_orthonormal = largest < _ORTHONORMAL**2 * smallest
     divisor = (n if weights is None else weights.sum()) - 1  # of the scatter, for covariances
     held = divisor * ridge_in(ridge, known.mean())
     scale = _column_scale(lengths, equilibrate)
     is_real = np.max(rounding_of_rows(mean, n, weights) * scale) ** 2 < smallest
     is_well_conditioned = largest < WELL_CONDITIONED**2 * (smallest + held)
-    if is_orthonormal and is_real and is_well_conditioned:  # four times as fast as QR
+    is_exact = is_orthonormal and is_real and is_well_conditioned
+    if factor is not None and is_exact:  # four times as fast as QR
         span = Span(mean, X, weights, normal, scale, factor, known)
         return span, _unweighted(turned(span.normal, factor), weights)
     return _row_space_by_qr(X, weights, equilibrate=equilibrate)
@@ -448,7 +449,8 @@ def _moments_near_zero(X: Any) -> tuple[np.ndarray, np.ndarray] | None:
     if (np.abs(some.mean(axis=0)) > 2 * some.std(axis=0)).any():
         return None
     mean = X.mean(axis=0)
-    lengths = np.sqrt(as_block(X).centred_squares(mean))
+    squares = np.einsum("ij,ij->j", X, X) - len(X) * mean**2  # exact if the mean is near 0
+    lengths = np.sqrt(np.maximum(squares, 0))
     is_near = (np.sqrt(len(X)) * np.abs(mean) <= _NEAR * lengths).all()
     return (mean, lengths) if is_near else None
 

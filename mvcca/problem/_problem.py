@@ -137,6 +137,12 @@ class Problem:
             like = None if is_plain(rows.views) or not is_dense else device_of(rows.views)
             whiteners, slopes = self._whiteners(within, variances, like)
             check_precision(rows, whiteners, about.exactness, self.ranks)
+            others = None
+            if expected and is_cca and len(whiteners) == 2 and not with_diagonal:
+                # What to expect of one component depends on all, and without a ridge on their
+                # values alone: scores of the rows have variances of 1.
+                has_ridge = any(rows.reg[name] for name in whiteners)
+                others = "weights" if has_ridge or not of_rows else "values"
             found = canonical_directions(
                 between,
                 whiteners,
@@ -144,8 +150,7 @@ class Problem:
                 rows.reading.products,
                 {n: own.between for n, own in self.ranks.items() if own.between is not None},
                 is_joint=self.is_joint or is_cca,
-                # What to expect of one component depends on all.
-                with_others=expected and is_cca and len(whiteners) == 2 and not with_diagonal,
+                others=others,
             )
             is_shared = isinstance(about.pairs, SharedRows)
             pairs: list[PairCovariance] = []

@@ -16,6 +16,7 @@ from mvcca.problem.ridge import Shrinkage, ridge_in
 from mvcca.views import Views
 
 _ROWS_PER_FEATURE = 2  # of the sample; of fewer, the smallest directions are mostly chance
+_FIRST = 0.6  # share of these rows that is tried first
 _JUDGES = 1024  # other rows, on which extreme directions of the sample are measured
 _SHARE = 8  # of the rows, one in so many may be sampled
 _RUNS = 8  # of neighbouring rows, if reading them takes a call each
@@ -49,9 +50,10 @@ def is_ill_conditioned(
         sample_weight = None if sample_weight is None else sample_weight[sampled]
         views, sampled = views[sampled].in_memory(), np.arange(len(sampled))
     chosen = _spread(len(sampled), _JUDGES, _JUDGES)
-    parts = np.delete(sampled, chosen), sampled[chosen]
+    others = np.random.RandomState(0).permutation(np.delete(sampled, chosen))
+    parts = others, sampled[chosen]
     rows, judges = (_centred_rows(views, sample_weight, objects) for objects in parts)
-    return any(_condition(rows[name], judges[name], reg[name]) > limit for name in views.names)
+    return any(_is_ill(rows[name], judges[name], reg[name], limit) for name in views.names)
 
 
 def _centred_rows(
@@ -87,12 +89,11 @@ def _from_starts(starts: np.ndarray, n_rows: int, n_sampled: int) -> np.ndarray:
     return rows if len(rows) >= n_sampled else _spread(n_rows, n_sampled, _RUNS)
 
 
-def _condition(rows: np.ndarray, judges: np.ndarray, reg: float) -> float:
-    """Estimated condition number of a view at unit variances; inf if it is beyond float32.
+def _is_ill(rows: np.ndarray, judges: np.ndarray, reg: float, limit: float) -> bool:
+    """Whether the condition number of a view at unit variances is above `limit`.
 
-    In the smallest direction of a sample, its own rows vary less than all rows do in any; other
-    rows vary more than all rows do in their smallest. Both estimates err by about the same factor,
-    so that their geometric mean is right within a third.
+    Estimates from fewer rows are larger. If that of the first rows is below the limit, the others
+    are not multiplied.
     """
     variances = np.einsum("ij,ij->j", rows, rows, dtype=np.float64)  # squares may leave float32
     varies = variances > 0
@@ -102,18 +103,35 @@ def _condition(rows: np.ndarray, judges: np.ndarray, reg: float) -> float:
     scale = (np.sqrt(share / lengths) * varies).astype(np.float32)
     ridge = np.where(varies, added / lengths, 1).astype(np.float32)  # 1: a direction in between
     rows *= scale
-    C = linalg.blas.ssyrk(1.0, rows.T, lower=1)
-    C[np.diag_indices_from(C)] += ridge
-    factor, failed = linalg.lapack.spotrf(C, lower=1)
+    products = np.zeros((len(scale), len(scale)), np.float32, order="F")
+    first = int(_FIRST * len(rows))
+    for n_rows, part in ((first, rows[:first]), (len(rows), rows[first:])):
+        products = linalg.blas.ssyrk(1.0, part.T, 1.0, products, lower=1, overwrite_c=1)
+        C = products * np.float32(len(rows) / n_rows)
+        C[np.diag_indices_from(C)] += ridge
+        if _condition(C, judges, scale, ridge) <= limit:
+            return False
+    return True
+
+
+def _condition(C: np.ndarray, judges: np.ndarray, scale: np.ndarray, ridge: np.ndarray) -> float:
+    """Estimated condition number, of which C is a sample; inf if it is beyond float32.
+
+    In the smallest direction of a sample, its own rows vary less than all rows do in any; other
+    rows vary more than all rows do in their smallest. Both estimates err by about the same factor,
+    so that their geometric mean is right within a third. The lower half of C counts, and is lost.
+    """
+    factor, failed = linalg.lapack.spotrf(C, lower=1, clean=0, overwrite_a=1)
     if failed:
         return np.inf
     ends = np.random.RandomState(0).standard_normal((2, len(C))).astype(np.float32)
     for _ in range(_STEPS):
-        ends /= np.linalg.norm(ends, axis=1)[:, None]
-        larger = linalg.blas.ssymv(1.0, C, ends[0], lower=1)
-        ends = np.array([larger, linalg.lapack.spotrs(factor, ends[1], lower=1)[0]])
+        largest, smallest = ends / np.linalg.norm(ends, axis=1)[:, None]
+        largest = linalg.blas.strmv(factor, largest, lower=1, trans=1)
+        largest = linalg.blas.strmv(factor, largest, lower=1)
+        ends = np.array([largest, linalg.lapack.spotrs(factor, smallest, lower=1)[0]])
     lengths = np.linalg.norm(ends, axis=1)
     ends /= lengths[:, None]
-    largest, smallest = np.sum((judges @ (scale * ends).T) ** 2, axis=0) + ends**2 @ ridge
-    of_sample, of_others = lengths[0] * lengths[1], largest / max(smallest, _TINY)
-    return float((of_sample * of_others) ** 0.25)
+    of_others = np.sum((judges @ (scale * ends).T) ** 2, axis=0) + ends**2 @ ridge
+    ratio = of_others[0] / max(of_others[1], _TINY)
+    return float((lengths[0] * lengths[1] * ratio) ** 0.25)

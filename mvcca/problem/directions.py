@@ -57,7 +57,7 @@ def canonical_directions(
     ranks_between: Mapping[str, int] | None = None,
     *,
     is_joint: bool,
-    with_others: bool = False,
+    others: str | None = None,
 ) -> Directions:
     """Solve Σ_{q≠p} A_pq w_q = ρ B_p w_p for the largest ρ.
 
@@ -83,9 +83,9 @@ def canonical_directions(
     is_joint : bool
         Whether A and B are blocks of one positive semi-definite matrix, as covariances of paired
         rows are, so that no ρ is above 1 (of V > 2 views, above V - 1).
-    with_others : bool, default=False
-        Whether to return what is known of the other components of two views at no further cost:
-        their weights after a full decomposition, else their values in `Directions.others`.
+    others : {"values", "weights"}, optional
+        What to return of the other components of two views: their values in `Directions.others`,
+        or their weights if a full decomposition has found them, else these values.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def canonical_directions(
         T = white[names[0], names[1]]
         solver = lapack if isinstance(T, np.ndarray | LinearOperator) else _on_device
         U, values, V = solver.top_singular(T, n_components)
-        n_components = max(n_components, U.shape[1]) if with_others else n_components
+        n_components = max(n_components, U.shape[1]) if others == "weights" else n_components
         directions = dict(zip(names, (U, V), strict=True))
         limit = min(seen)
     else:
@@ -127,8 +127,8 @@ def canonical_directions(
     kept = min(real, n_components, limit)
     bound = kept if kept < n_components else limit
     weights = {name: whiteners[name].lift(U[:, :kept]) for name, U in directions.items()}
-    others = values[kept : min(real, limit)] if with_others else None
-    return Directions(values[:kept], weights, bound, ranks, others)
+    rest = None if others is None else values[kept : min(real, limit)]
+    return Directions(values[:kept], weights, bound, ranks, rest)
 
 
 def _whitened_operator(A: LinearOperator, left: AnyWhitener, right: AnyWhitener) -> LinearOperator:

@@ -62,8 +62,8 @@ class _View(NamedTuple):
         """
         diagonal = np.diag_indices_from(gram)
         gram[diagonal] += ridge
-        factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1, overwrite_a=1)
-        if failed or not np.isfinite(np.diag(factor)).all():
+        factor = lapack.cholesky(gram)
+        if factor is None or not np.isfinite(np.diag(factor)).all():
             return None
         largest, smallest = extreme_eigenvalues(factor)
         if not largest < WELL_CONDITIONED**2 * smallest:
@@ -176,8 +176,8 @@ def _maps(
     n = len(x.share) + 1
     of_view = dict(zip(views.names, (x, y), strict=True))
     freedom = {name: float(np.trace(own.share)) for name, own in of_view.items()}
-    root, failed = linalg.lapack.dpotrf(x.share, lower=1, clean=1, overwrite_a=1)
-    if failed:
+    root = lapack.cholesky(x.share)
+    if root is None:
         return None
     T, _ = linalg.lapack.dsygst(y.share, root, itype=2, lower=1, overwrite_a=1)
     squares, V = lapack.top_eigenpairs_and_values(T, k, with_others=has_expected)

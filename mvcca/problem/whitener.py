@@ -80,16 +80,16 @@ class Whitener:
         correlation = np.multiply(kept, d, order="C")
         correlation *= d[:, None]
         # The transpose is in LAPACK's order, so that nothing is copied.
-        factor, failed = linalg.lapack.dpotrf(correlation.T, lower=1, clean=1, overwrite_a=1)
+        factor = lapack.cholesky(correlation.T)
         # Cholesky may succeed on a matrix that is singular but for rounding; eigenvalues decide.
-        if not failed:
+        if factor is not None:
             largest, smallest = extreme_eigenvalues(factor)
             least = 10 * len(columns) * np.finfo(float).eps * largest
             if smallest > max(least, most**2):
                 condition = float(np.sqrt(largest / smallest))
                 noise = most / float(np.sqrt(smallest))
                 return cls(scale, factor, columns, True, len(columns), condition, noise)
-        # Collinear columns: leave out rounding directions, of a matrix that dpotrf has overwritten.
+        # Collinear columns: leave out rounding directions. The factor is in place of the matrix.
         correlation = kept * d * d[:, None]
         values, vectors = lapack.top_eigenpairs(correlation, len(correlation))
         sizes = np.sqrt(np.maximum(values, 0))

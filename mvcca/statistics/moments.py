@@ -486,8 +486,9 @@ def _scatter_of_piece(
     given, d = shifts, sum(matrix.shape[1] for matrix in matrices)
     buffer = getattr(buffers, "buffer", None)  # one per thread, for as many rows as the cache holds
     if buffer is None or buffer.dtype != w.dtype:
-        height = min(max(1, _CACHE_BYTES // (w.itemsize * d)), rows.stop - rows.start + 1)
-        buffer = buffers.buffer = np.empty((height, d + 1), w.dtype)
+        n_rows = rows.stop - rows.start + 1  # another piece may have one more
+        n_parts = ceil(n_rows / max(1, _CACHE_BYTES // (w.itemsize * d)))  # of equal heights
+        buffer = buffers.buffer = np.empty((ceil(n_rows / n_parts), d + 1), w.dtype)
     sums, squares = np.zeros(d + 1, w.dtype), np.zeros(d, w.dtype)
     shape = (d + 1, d + 1) if split is None else (split, d - split)
     product = np.zeros(shape, w.dtype, order="F")
