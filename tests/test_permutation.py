@@ -822,6 +822,21 @@ def test_integer_weights_repeat_rows_and_zero_leaves_them_out():
     assert by_group.n_rows == weights.sum()
 
 
+@pytest.mark.parametrize("within", [True, False])
+def test_groups_whose_rows_all_weigh_0_are_left_out(within):
+    X, Y, groups = *draw(12, 48, 3, 2, 0.4), np.arange(48) // 4
+    Z = np.random.default_rng(1).standard_normal((48, 2))
+    present = (groups != 3).astype(int)
+    kept = np.flatnonzero(present)
+    options = {"within": within, "n_permutations": 19, "random_state": 0}
+    found = permutation_test(X, Y, confounds=Z, groups=groups, sample_weight=present, **options)
+    expected = permutation_test(
+        X[kept], Y[kept], confounds=Z[kept], groups=groups[kept], **options
+    )
+    np.testing.assert_array_equal(found.permuted, expected.permuted)
+    np.testing.assert_array_equal(found.dropped_rows, kept[expected.dropped_rows])
+
+
 def test_units_and_linear_combinations_change_nothing_without_a_ridge():
     X, Y = draw(12, 60, 4, 3, 0.4)
     Z = np.random.default_rng(0).standard_normal((60, 2))
