@@ -69,9 +69,7 @@ def test_groups_whose_rows_all_weigh_0_are_no_groups():
     groups = np.arange(N) // 10
     present = groups % 2 == 1
     found = correlation_intervals(X, Y, groups=groups, sample_weight=present, random_state=0)
-    expected = correlation_intervals(
-        X[present], Y[present], groups=groups[present], random_state=0
-    )
+    expected = correlation_intervals(X[present], Y[present], groups=groups[present], random_state=0)
     for name in ("low", "high", "held_out"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-10)
 

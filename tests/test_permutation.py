@@ -830,9 +830,7 @@ def test_groups_whose_rows_all_weigh_0_are_left_out(within):
     kept = np.flatnonzero(present)
     options = {"within": within, "n_permutations": 19, "random_state": 0}
     found = permutation_test(X, Y, confounds=Z, groups=groups, sample_weight=present, **options)
-    expected = permutation_test(
-        X[kept], Y[kept], confounds=Z[kept], groups=groups[kept], **options
-    )
+    expected = permutation_test(X[kept], Y[kept], confounds=Z[kept], groups=groups[kept], **options)
     np.testing.assert_array_equal(found.permuted, expected.permuted)
     np.testing.assert_array_equal(found.dropped_rows, kept[expected.dropped_rows])
 

@@ -380,7 +380,8 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     if as_cells:
         cells = np.char.strip(source.cells()[:, places])
         matrix = NamedColumns.of(cells, tuple(known[j] for j in places))
-        what = f"{width - (place is not None):,} columns"
+        n_columns = width - (place is not None)
+        what = f"{n_columns:,} column{'s' * (n_columns != 1)}"
     elif is_text:
         matrix = source.cells()[:, places].astype(object)
         what = f"texts in column {places[0] + 1}"
