@@ -228,8 +228,8 @@ def calibrate_matches(
         most = max(most, int(is_match.sum(axis=1).max(initial=0)))
     if most > 1:
         warn(
-            f"Queries have up to {most} right items in {target!r}, which share the probability of a "
-            "match: that of one item is too small. The sum over a list is the probability that a "
+            f"Queries have up to {most} right items in {target!r}, which share the probability of "
+            "a match: that of one item is too small. The sum over a list is the probability that a "
             "right one is in it."
         )
     thresholds = -np.sort(-np.concatenate(matches).astype(np.float64))
