@@ -139,8 +139,9 @@ class Standing:
 
     def chance(self, gallery_size: int | None = None) -> float:
         """R@1 of random scores where R@1 is told of this size, by default in those of the folds."""
-        is_known = gallery_size is not None and self._is_known(gallery_size)
-        share = gallery_size / self._size if is_known else 1.0
+        share = 1.0
+        if gallery_size is not None and self._is_known(gallery_size):
+            share = gallery_size / self._size
         sizes = (np.asarray(self.galleries[n]) for n in self.of_folds)  # may differ by direction
         return float(np.mean([np.mean(1 / np.maximum(own * share, 1)) for own in sizes]))
 
