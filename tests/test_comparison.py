@@ -619,10 +619,9 @@ def test_a_next_method_that_finds_more_objects_first_is_next_by_mrr():
     _, other, _ = found.ranked_for("object")
     assert "MRR" not in str(found)
     own = found.standing(other, "object")
-    ranks = {
-        n: np.where(np.arange(len(ranks))[:, None] < 80, 1.0, N)
-        for n, ranks in own.of_folds.items()
-    }
+    ranks = {n: np.full_like(old, N) for n, old in own.of_folds.items()}
+    for of_fold in ranks.values():
+        of_fold[:80] = 1
     found._standings[other, "object"] = replace(own, of_folds=ranks)
     assert f"; next by MRR {other} " in sentences(found)[0]
     assert "< best, of the same object by MRR in the folds" in " ".join(str(found).split())
