@@ -613,6 +613,20 @@ def test_the_sentences_name_the_best_method_of_each_goal_and_its_gallery(result,
     assert sentences(failed) == ["No method could be fitted."]
 
 
+def test_a_next_method_that_finds_more_objects_first_is_next_by_mrr():
+    methods = {"one": CCA(1, reg=0.1), "three": CCA(3, reg=0.1), "two": CCA(2, reg=0.1)}
+    found = mvcca.compare(methods, planted(), cv=2)
+    _, other, _ = found.ranked_for("object")
+    assert "MRR" not in str(found)
+    own = found.standing(other, "object")
+    ranks = {n: np.full_like(old, N) for n, old in own.of_folds.items()}
+    for of_fold in ranks.values():
+        of_fold[:80] = 1
+    found._standings[other, "object"] = replace(own, of_folds=ranks)
+    assert f"; next by MRR {other} " in sentences(found)[0]
+    assert "< best, of the same object by MRR in the folds" in " ".join(str(found).split())
+
+
 def test_without_pairs_or_labels_there_is_one_question():
     sets = [{"ab"[i % 2], "cd"[i // 2 % 2]} for i in range(N)]
     unpaired = {"image": planted()["image"][:100], "text": planted()["text"]}

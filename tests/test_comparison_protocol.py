@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from pandas import DataFrame
 
 import mvcca
 from mvcca import CCA
@@ -91,15 +92,33 @@ def test_labels_in_random_order_are_found_as_often_as_by_chance():
 def test_chance_is_that_of_the_gallery_that_is_named():
     few = {name: rows[:12] for name, rows in planted().items()}
     found = mvcca.compare({"CCA": CCA(1, reg=0.1)}, few, np.zeros(12, int), budget=None)
-    assert found.chance_of_goals == {"object": 1 / 2, "class": pytest.approx(1)}
+    in_folds = np.mean([1 / len(fold.test) for fold in found.folds])  # of 2 or 3 items
+    assert found.chance_of_goals == {"object": pytest.approx(in_folds), "class": pytest.approx(1)}
     text = str(found)
-    assert "among 2 items (chance 50 %)" in " ".join(text.split())
+    assert f"among 2 items (chance {100 * in_folds:.0f} %)" in " ".join(text.split())
     assert "typical error .05 (mAP@50)" in text  # R@1 of 12 items is not told
     labels = np.arange(12) % 2
     found = mvcca.compare({"CCA": CCA(1, reg=0.1)}, few, labels, cv=2, budget=None)
     # Of 5 items of each fold, 2 are right: the mean over all their places.
     exact = [(1 / (i + 1) + 2 / (j + 1)) / 2 for i, j in combinations(range(5), 2)]
     assert found.chance_of_goals["class"] == pytest.approx(np.mean(exact))
+
+
+def test_chance_of_galleries_of_unlike_sizes_is_that_of_each_direction():
+    rng = np.random.default_rng(0)
+    a, b = (DataFrame(rng.normal(size=(n, 3))) for n in (240, 60))
+    with pytest.warns(UserWarning, match="match in part"):
+        views = mvcca.Views.aligned({"a": a, "b": b.set_axis(b.index * 4)})
+    found = mvcca.compare({"CCA": CCA(2, reg=1.0)}, views, cv=4, budget=None)
+    own = found.standing("CCA", "object")
+    assert set(own.galleries.values()) == {(15, 60)}
+    assert own.chance() == pytest.approx((1 / 15 + 1 / 60) / 2)
+    # Galleries of 240 items on average, in the ratio of 15 and 60.
+    assert found.chance_of_goals["object"] == pytest.approx((1 / 96 + 1 / 384) / 2)
+    ranks = rng.integers(1, (16, 61), size=(20000, 2)).astype(float)
+    random = replace(own, of_folds={0: ranks}, galleries={0: (15, 60)})
+    assert random.recall() == pytest.approx(own.chance(), rel=0.05)
+    assert random.at(240)[0] == pytest.approx(own.chance(240), rel=0.3)
 
 
 @pytest.mark.parametrize(("method", "goal"), [("MVCCA", "object"), ("MVMLCCA", "class")])

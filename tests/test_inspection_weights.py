@@ -64,6 +64,16 @@ def test_frequency_zero_is_absence_in_folds():
     np.testing.assert_allclose(weighted.held_out, expected.held_out, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_groups_whose_rows_all_weigh_0_are_no_groups():
+    groups = np.arange(N) // 10
+    present = groups % 2 == 1
+    found = correlation_intervals(X, Y, groups=groups, sample_weight=present, random_state=0)
+    expected = correlation_intervals(X[present], Y[present], groups=groups[present], random_state=0)
+    for name in ("low", "high", "held_out"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-10)
+
+
 @pytest.mark.parametrize("function", [correlation_intervals, loading_intervals, weight_intervals])
 def test_fractional_frequencies_are_refused(function):
     with pytest.raises(ValueError, match=r"whole numbers, got 0\.5: tests and intervals"):

@@ -225,6 +225,27 @@ def test_an_estimator_projects_the_rows_and_objects_may_have_several():
     assert restored.probability([[0.3]], 60) == calibration.probability([[0.3]], 60)
 
 
+def test_several_right_items_share_the_probability_of_a_match():
+    rng, n = np.random.default_rng(0), 150
+
+    def drawn(n):
+        shared = rng.normal(size=(n, 12))
+        captions = np.repeat(shared, 5, axis=0)
+        return {
+            "image": shared + 0.5 * rng.normal(size=shared.shape),
+            "text": captions + 0.5 * rng.normal(size=captions.shape),
+        }
+
+    with pytest.warns(UserWarning, match="up to 5 right items in 'text', which share"):
+        calibration = calibrate_matches(drawn(n), "image", "text")
+    new = drawn(2 * n)
+    scores, found = top_k(new["image"], new["text"][: 5 * n], k=10)  # half of them have no text
+    is_right = found // 5 == np.arange(2 * n)[:, None]
+    probability = calibration.probability(scores, 5 * n)
+    assert probability.sum(axis=1).mean() == pytest.approx(is_right.any(axis=1).mean(), abs=0.05)
+    assert probability[:, 0].mean() < 0.8 * is_right[:, 0].mean()
+
+
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_few_objects_are_calibrated(n):
     calibration = calibrated(noisy(n, 7))

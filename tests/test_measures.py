@@ -35,7 +35,7 @@ from mvcca.measures import (
 )
 
 NORMALIZERS = ("relevant", "cutoff", "hits", "min")
-TAU = {"optimistic": 0, "average": 0.5, "pessimistic": 1}
+OF_ORDERS = {"optimistic": min, "average": np.mean, "pessimistic": max}
 
 
 def ranked_lists(seed=0, n_queries=12, n_gallery=30, share=0.3, dtype=float):
@@ -51,17 +51,17 @@ def stable_list(row):
     return sorted(range(len(row)), key=lambda j: (-row[j], j))
 
 
-def looped_ranks(scores, relevance, tau):
+def looped_ranks(scores, relevance, of_orders):
+    """Rank of the first relevant item: `of_orders` of those in all orders of equal scores."""
     ranks = []
     for row, relevant in zip(scores, relevance, strict=True):
-        of_items = [
-            1
-            + sum(row[j] > row[i] for j in range(len(row)))
-            + tau * sum(row[j] == row[i] for j in range(len(row)) if j != i)
-            for i in range(len(row))
-            if relevant[i]
-        ]
-        ranks.append(min(of_items, default=np.inf))
+        if not relevant.any():
+            ranks.append(np.inf)
+            continue
+        best = row[relevant].max()
+        n_tied, n_own = (row == best).sum(), (row[relevant] == best).sum()
+        firsts = [min(own) for own in combinations(range(n_tied), n_own)]
+        ranks.append(1 + (row > best).sum() + of_orders(firsts))
     return np.array(ranks)
 
 
@@ -90,11 +90,11 @@ def looped_average_precision(scores, relevance, k, normalizer):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
-@pytest.mark.parametrize("ties", TAU)
+@pytest.mark.parametrize("ties", OF_ORDERS)
 def test_ranks_are_those_of_the_formula(ties, dtype):
     scores, relevance = ranked_lists(dtype=dtype)
-    expected = looped_ranks(scores, relevance, TAU[ties])
-    np.testing.assert_array_equal(relevant_ranks(scores, relevance, ties), expected)
+    expected = looped_ranks(scores, relevance, OF_ORDERS[ties])
+    np.testing.assert_allclose(relevant_ranks(scores, relevance, ties), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,12 @@ def test_a_collapsed_model_ranks_at_the_middle_and_recalls_nothing():
     assert (ranks == 51).all()
     assert recall_at_k(ranks, 50) == 0
     assert recall_at_k(ranks, 51) == 1
+
+
+def test_equal_items_of_the_query_are_no_reason_for_a_miss():
+    ranks = relevant_ranks([[2.0, 2.0, 1.0], [1.0, 1.0, 1.0]], [[1, 1, 0], [1, 1, 0]])
+    np.testing.assert_allclose(ranks, [1, 4 / 3])  # (n + 1) / (R + 1) where all are equal
+    assert chance.expected_rank(3, np.array([2])) == ranks[1]
 
 
 def test_row_order_does_not_change_ranks():

@@ -805,6 +805,40 @@ def test_what_is_constant_within_groups_is_no_variable_within_them(which):
     assert found.n_rows == expected.n_rows
 
 
+def _groups_with_confounds(seed, n, size, draw, between=0.0):
+    """Unrelated views whose rows are `draw`n, a normal part of groups, confounds and groups."""
+    rng, groups = np.random.default_rng(seed), np.arange(n) // size
+    Z = rng.standard_normal((n, 2))
+    X, Y = (
+        draw(rng, (n, d)) + between * rng.standard_normal((n, d))[groups] + Z @ rng.random((2, d))
+        for d in (4, 3)
+    )
+    return (X, Y), {"confounds": Z, "groups": groups, "n_permutations": 19, "random_state": 0}
+
+
+@pytest.mark.filterwarnings("ignore:Rows that are large in one view")  # 1 % of data sets
+@pytest.mark.parametrize(("size", "n"), [(2, 100), (5, 150)])
+def test_long_tails_in_groups_with_confounds_warn(size, n):
+    views, options = _groups_with_confounds(
+        0, n, size, lambda rng, shape: rng.lognormal(0, 1.2, shape)
+    )
+    with pytest.warns(UserWarning, match="as values with long tails have it"):
+        permutation_test(views, **options)
+    del options["confounds"]  # whole groups are exchanged, which is exact
+    permutation_test(views, **options)
+
+
+@pytest.mark.filterwarnings("ignore:Rows that are large in one view")  # 1 % of data sets
+@pytest.mark.parametrize("between", [0.0, 3.0])
+@pytest.mark.parametrize(("size", "n"), [(2, 40), (2, 100), (5, 100)])
+def test_normal_groups_have_no_long_tails(size, n, between):
+    for seed in range(10):
+        views, options = _groups_with_confounds(
+            seed, n, size, lambda rng, shape: rng.standard_normal(shape), between
+        )
+        permutation_test(views, **options)
+
+
 def test_integer_weights_repeat_rows_and_zero_leaves_them_out():
     X, Y = draw(11, 40, 3, 2, 0.4)
     weights = np.random.default_rng(0).integers(0, 4, 40)
@@ -820,6 +854,19 @@ def test_integer_weights_repeat_rows_and_zero_leaves_them_out():
         X, Y, sample_weight=weights, groups=groups, n_permutations=19, random_state=0
     )
     assert by_group.n_rows == weights.sum()
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_groups_whose_rows_all_weigh_0_are_left_out(within):
+    X, Y, groups = *draw(12, 48, 3, 2, 0.4), np.arange(48) // 4
+    Z = np.random.default_rng(1).standard_normal((48, 2))
+    present = (groups != 3).astype(int)
+    kept = np.flatnonzero(present)
+    options = {"within": within, "n_permutations": 19, "random_state": 0}
+    found = permutation_test(X, Y, confounds=Z, groups=groups, sample_weight=present, **options)
+    expected = permutation_test(X[kept], Y[kept], confounds=Z[kept], groups=groups[kept], **options)
+    np.testing.assert_array_equal(found.permuted, expected.permuted)
+    np.testing.assert_array_equal(found.dropped_rows, kept[expected.dropped_rows])
 
 
 def test_units_and_linear_combinations_change_nothing_without_a_ridge():

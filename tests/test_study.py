@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from mvcca import CCA, Views, load, save
 from mvcca.cli import main
 from mvcca.datasets import make_gaussian_views
 from mvcca.inspection import permutation_test, study
+from mvcca.inspection._intervals import NOISE
 from mvcca.model_selection import required_correlation
 from mvcca.problem.bias import SampleBias
 
@@ -187,6 +189,25 @@ def test_every_significant_component_has_loadings_intervals_p_values_and_stabili
     assert "component 3" not in text
     assert "Stability of loadings" in page.read_text()
     assert "P-values are those of cross-loadings of all variables" in text
+    assert text.startswith("2 components are significant (p ≤ 0.01, corrected for 4 tested).")
+
+
+def test_a_significant_component_below_the_noise_edge_is_of_unknown_size():
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((80, 1))
+    views = {name: shared + rng.standard_normal((80, 30)) for name in ("brain", "tests")}
+    result = study(views, n_permutations=99, random_state=0)
+    assert "component with" not in str(result)
+    reason = "(at most one per 10 rows or groups, less confounds)"
+    assert result.n_components == {"brain": 8, "tests": 8}
+    share = f"{result.explained['brain']:.0%} of the variance {reason}"
+    assert f"brain: 30 variables, 8 principal components with {share}" in result.remarks()[0]
+    assert "below the noise edge" not in " ".join(result.remarks())
+    flags, intervals = (NOISE, *result.intervals.flags[1:]), result.intervals
+    estimate = np.where(np.arange(8) > 0, intervals.estimate, 0)
+    weak = replace(result, intervals=replace(intervals, estimate=estimate, flags=flags))
+    assert "Component 1: significant, but below the noise edge" in " ".join(weak.remarks())
+    assert "of unknown size in the population" in weak.sentences()[0]
 
 
 def test_long_names_break_between_words():

@@ -54,7 +54,7 @@ def intervals(result: Measurements, what: str, ax: Any) -> Any:
     else:
         label = "R@1" if what == "object" else "mAP@50"
         size = size if what == "object" else result.gallery_size
-        chance = 1 / size if what == "object" else result.chance_of_goals["class"]
+        chance = result.chance_of_goals["class"] if what == "class" else own.chance()
         ax.axvline(chance, color=GREY, linestyle=":", linewidth=1)
     ax.set_xlabel(f"{label} of {size:,}; dotted: chance")
     tidy_axes(ax)
@@ -140,11 +140,12 @@ def draw_recall(result: Measurements, ax: Any) -> None:
     found = {name: result.standing(name, "object") for name in result.ranked_for("object")}
     merged = _merged({name: own.recall_curve(_LENGTH) for name, own in found.items()})
     RecallCurveDisplay({name: {("", ""): curve} for name, curve in merged.items()}).plot(ax)
-    size = next(iter(found.values())).gallery
-    chance = np.minimum(np.arange(1, _LENGTH + 1) / size, 1)
+    first, places = next(iter(found.values())), np.arange(1, _LENGTH + 1)
+    sizes = np.concatenate([first.galleries[n] for n in first.of_folds])
+    chance = np.minimum(places[:, None] / sizes, 1).mean(axis=1)
     for number, line in enumerate(ax.lines):
         line.set_linestyle(_DASHES[number % len(_DASHES)])
-    ax.plot(np.arange(1, _LENGTH + 1), chance, ":", color=GREY, linewidth=1.6)
+    ax.plot(places, chance, ":", color=GREY, linewidth=1.6)
     names = [*merged, "random scores"]
     for line, name in zip(ax.lines, names, strict=True):
         line.set_label(literal(name))

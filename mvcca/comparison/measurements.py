@@ -224,7 +224,7 @@ class Measurements:
         fits = self.conditions_of_fits
         found: dict[Goal, float] = {}
         if best := self.best_for("object"):
-            found["object"] = 1 / self.standing(best, "object").told_of(self.gallery_size)
+            found["object"] = self.standing(best, "object").chance(self.gallery_size)
         if "class" in self.goals:
             found["class"] = chance_precision([fits.sample(fold) for fold in self.folds])
         return found

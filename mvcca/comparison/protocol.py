@@ -132,8 +132,18 @@ class Standing:
 
     def told_of(self, gallery_size: int) -> int:
         """The size of the gallery that R@1 can be told of: this one, or else that of the folds."""
-        is_known = self._are_ranks and not np.isnan(self.at(gallery_size)[0])
-        return gallery_size if is_known else self.gallery
+        return gallery_size if self._is_known(gallery_size) else self.gallery
+
+    def _is_known(self, gallery_size: int) -> bool:
+        return self._are_ranks and not np.isnan(self.at(gallery_size)[0])
+
+    def chance(self, gallery_size: int | None = None) -> float:
+        """R@1 of random scores where R@1 is told of this size, by default in those of the folds."""
+        share = 1.0
+        if gallery_size is not None and self._is_known(gallery_size):
+            share = gallery_size / self._size
+        sizes = (np.asarray(self.galleries[n]) for n in self.of_folds)  # may differ by direction
+        return float(np.mean([np.mean(1 / np.maximum(own * share, 1)) for own in sizes]))
 
     def by_direction(self) -> dict[str, dict[int, np.ndarray]]:
         """Measures in the gallery of the fold by number of the fold, one value per direction."""

@@ -58,10 +58,21 @@ def _answer(result: Measurements, goal: Goal) -> Answer:
     if others:
         rival = max(others, key=lambda name: result.standing(name, goal).value)
         doubt = "" if result.is_worse(rival, goal) else ", which may be as good"
-        others_text = f"next {rival} {_number(result, goal, _value(result, rival, goal))}{doubt}"
+        by = "by MRR " * (goal == "object" and rival in _finds_more(result))
+        value = _number(result, goal, _value(result, rival, goal))
+        others_text = f"next {by}{rival} {value}{doubt}"
     chance = _number(result, goal, result.chance_of_goals[goal])
     what = in_one_line(result.right_items(goal))
     return Answer(what, in_one_line(best), in_one_line(text), chance, in_one_line(others_text))
+
+
+def _finds_more(result: Measurements) -> list[str]:
+    """Methods that find more same objects first than the best one, which MRR decides."""
+    if "object" not in result.goals or result.by_measure:
+        return []
+    best, *others = result.ranked_for("object")
+    value = _value(result, best, "object")
+    return [name for name in others if _value(result, name, "object") > value]
 
 
 def _figure(result: Measurements, method: str, goal: Goal) -> str:
@@ -212,7 +223,10 @@ def notes(result: Measurements) -> list[str]:
     goals = result.goals
     chosen = "the settings of each goal" if len(goals) > 1 else "settings"
     own = f"; {chosen} are chosen on them, too" if _is_tuned(result) else ""
-    lines = [f"{split}{own}. ±: covers the difference on new rows 9 times in 10. < best"]
+    best = "< best"
+    if _finds_more(result):
+        best += f", of {result.right_items('object')} by MRR in the folds"
+    lines = [f"{split}{own}. ±: values on new rows lie within it 9 times in 10. {best}"]
     if result.by_measure:
         return lines
     size = result.gallery_size
@@ -277,15 +291,17 @@ def _settings_in_words(choice: Choice | None) -> str:
     if choice is None:
         return "as given"
     return ", ".join(
-        f"{name} {_written(value)}{'^' if name in choice.at_edge else ''}"
+        f"{_written(name, value)}{'^' if name in choice.at_edge else ''}"
         for name, value in choice.parameters.items()
     )
 
 
-def _written(value: object) -> str:
+def _written(name: str, value: object) -> str:
+    if name == "n_components":
+        return f"{'all' if value is None else value} components"
     if isinstance(value, dict):  # of scales
-        return "of " + (", ".join(name for name, own in value.items() if own) or "no view")
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        return f"{name} of " + (", ".join(view for view, own in value.items() if own) or "no view")
+    return f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
 
 
 def by_direction(result: Measurements) -> Iterator[Table]:

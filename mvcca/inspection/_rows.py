@@ -96,13 +96,15 @@ class GivenRows:
         )
         if codes is not None and outer is not None:
             _check_nested(codes, outer, groups)
-            outer = outer if outer.any() else None  # of one outer group, nothing is left to say
+        codes, outer = _numbered(codes, positions), _numbered(outer, positions)
+        if codes is not None and outer is not None and not outer.any():
+            outer = None  # of one outer group, nothing is left to say
         return cls(
             views,
             {name: array[positions] for name, array in arrays.items()},
             (_at(Z, positions), _at(Z_y, positions)),
-            _at(codes, positions),
-            _at(outer, positions),
+            codes,
+            outer,
             positions,
             coding,
         )
@@ -193,6 +195,11 @@ def _check_nested(inner: np.ndarray, outer: np.ndarray, names: Any) -> None:
             f"Group {str(name)!r} is in two outer groups. Each group must lie in one: if names "
             "start again in each outer group, join both, such as site and family in 'A/1'."
         )
+
+
+def _numbered(groups: np.ndarray | None, positions: np.ndarray) -> np.ndarray | None:
+    """Groups of the rows at these positions, from 0; others have no rows, if these weigh 0."""
+    return None if groups is None else np.unique(groups[positions], return_inverse=True)[1]
 
 
 def _at(values: np.ndarray | None, positions: np.ndarray) -> np.ndarray | None:

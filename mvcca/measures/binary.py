@@ -179,9 +179,11 @@ def relevant_ranks(
 ) -> np.ndarray:
     """Rank of each query's best relevant item.
 
-    The rank of item i is 1 + #{j : S_j > S_i} + τ #{j ≠ i : S_j = S_i}, with τ = 0 (optimistic),
-    1/2 (average) or 1 (pessimistic). With "average", a model that maps everything to one point gets
-    the rank (n + 1) / 2 of chance; with "optimistic" it looks perfect.
+    It is 1 + b + τ t for b items with a larger score and t items with the same score that are not
+    relevant, where τ = 0 (optimistic), 1 (pessimistic) or 1 / (m + 1) (average), the mean over all
+    orders of these t items and the m relevant ones of this score. With "average", a model that maps
+    everything to one point gets the rank (n + 1) / (m + 1) of chance; with "optimistic" it looks
+    perfect.
 
     Parameters
     ----------

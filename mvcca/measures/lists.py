@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.measures.arrays import count_true, one_of
+from mvcca.measures.arrays import count_true, dense, one_of
 
 Normalizer = Literal["relevant", "cutoff", "hits", "min"]
 NoRelevant = Literal["zero", "skip", "nan"]
 Ties = Literal["optimistic", "average", "pessimistic"]
 
-_TIES = {"optimistic": 0.0, "average": 0.5, "pessimistic": 1.0}
+_TIES = ("optimistic", "average", "pessimistic")
 
 
 def average_precision(
@@ -120,10 +120,14 @@ def relevant_ranks(scores: np.ndarray, relevant: Any, ties: Ties) -> np.ndarray:
     ndarray of float, shape (n_queries,)
         Infinite for a query without a relevant item.
     """
-    share = _TIES[one_of(ties, _TIES, "ties")]
+    one_of(ties, _TIES, "ties")
     best = as_block(relevant).largest_where_true(scores)[:, None]
-    # The best relevant item is not tied with itself.
-    ranks = 1 + count_true(scores > best) + share * (count_true(scores == best) - 1)
+    n_tied = count_true(scores == best)
+    n_own = np.minimum(n_tied, 1)  # relevant items among them
+    several = np.flatnonzero(n_tied > 1)
+    n_own[several] = count_true(dense(relevant[several]) & (scores[several] == best[several]))
+    share = {"optimistic": 0.0, "average": 1 / (1 + n_own), "pessimistic": 1.0}[ties]
+    ranks = 1 + count_true(scores > best) + share * (n_tied - n_own)
     ranks[np.isneginf(best[:, 0])] = np.inf
     return ranks
 

@@ -9,7 +9,7 @@ from typing import Any
 from mvcca.machine.archive import not_ours, read_archive
 from mvcca.machine.printable import in_one_line
 
-_SPECTRA = ("canonical_correlations", "eigenvalues")
+_OF = {"canonical_correlations": " (of the fitted rows; smaller on new rows)", "eigenvalues": ""}
 
 
 class Description(dict[str, Any]):
@@ -38,9 +38,9 @@ class Description(dict[str, Any]):
             lines["tuned"] = _in_words(self["tuned"])
         if "epochs" in self:
             lines["epochs"] = f"{self['epochs']}, weights of epoch {self['best_epoch']}"
-        spectrum = next((name for name in _SPECTRA if name in self), None)
+        spectrum = next((name for name in _OF if name in self), None)
         if spectrum is not None:
-            lines[spectrum.replace("_", " ")] = _numbers(self[spectrum])
+            lines[spectrum.replace("_", " ")] = f"{_numbers(self[spectrum])}{_OF[spectrum]}"
         lines["size"] = f"{self['bytes']:,} bytes"
         lines["written by"] = ", ".join(f"{name} {v}" for name, v in self["written_by"].items())
         width = max(map(len, lines))
@@ -98,13 +98,14 @@ def describe(path: str | os.PathLike[str]) -> Description:
 
 def _in_words(tuned: dict[str, Any]) -> str:
     chosen = dict(tuned["chosen"])
-    settings = [f"{chosen.pop('n_components')} components"]
+    n = chosen.pop("n_components")
+    settings = [f"{n} component{'s' * (n != 1)}"]
     for name, value in chosen.items():
         edge = " (at the edge of the searched values)" if name in tuned["at_edge"] else ""
         shown = f"{value:g}" if isinstance(value, float) else value
         settings.insert(0, f"{'ridge' if name == 'reg' else name} {shown}{edge}")
-    value = f"{tuned['value']:.3f}"
-    return f"{', '.join(settings)}, chosen by {tuned['n_folds']} folds: {tuned['measure']} {value}"
+    value = f"{tuned['measure']} {tuned['value']:.3f} of held-out objects"
+    return f"{', '.join(settings)}, chosen by {tuned['n_folds']} folds: {value}"
 
 
 def _numbers(values: list[float]) -> str:

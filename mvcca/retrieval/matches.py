@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvcca.blocks.checks import to_array
+from mvcca.machine.warnings import warn
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.hubs import CSLS
 from mvcca.retrieval.ranked_lists import RankedLists
@@ -34,7 +35,9 @@ class MatchCalibration:
         log(π / (1 - π)) + evidence_slope · log(Σ_h L_h / n) + size_slope · log n
             + evidence_intercept,
 
-    where π is the probability before the search. If log L + evidence_intercept is the
+    where π is the probability before the search. Items of the same object, such as captions of an
+    image, share its probability: that of a single one is too small, and the sum over a list is the
+    probability that one of them is in it. If log L + evidence_intercept is the
     log-likelihood ratio of a match, evidence_slope is 1 and size_slope is 0, both are Bayes' rule.
     All four numbers are fitted to held-out searches, in two steps [1]_ [2]_. Made by
     `calibrate_matches`.
@@ -190,6 +193,11 @@ def calibrate_matches(
     ValueError
         If a view is unknown, the views share no objects, or all pairs match.
 
+    Warns
+    -----
+    UserWarning
+        If queries have several right items, which share the probability of a match.
+
     Examples
     --------
     >>> import numpy as np
@@ -207,7 +215,7 @@ def calibrate_matches(
     collection = Collection.of(scores, ranking.project)
     task = Task(collection, (query,), (target,), exclude_self=False)
     lists = task.ranked(ranking)("pairs")
-    matches, low, high, n_pairs = [], np.inf, -np.inf, 0
+    matches, low, high, n_pairs, most = [], np.inf, -np.inf, 0, 1
     for values, is_match in lists.scored_pairs():
         if is_match.all(axis=1).any():
             raise ValueError(
@@ -217,6 +225,13 @@ def calibrate_matches(
         matches.append(values[is_match])
         low, high = min(low, float(values.min())), max(high, float(values.max()))
         n_pairs += values.size
+        most = max(most, int(is_match.sum(axis=1).max(initial=0)))
+    if most > 1:
+        warn(
+            f"Queries have up to {most} right items in {target!r}, which share the probability of "
+            "a match: that of one item is too small. The sum over a list is the probability that a "
+            "right one is in it."
+        )
     thresholds = -np.sort(-np.concatenate(matches).astype(np.float64))
     n_matches = len(thresholds)
     above, counts, sums = _others(lists, thresholds, low, high)

@@ -334,7 +334,8 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
             plain = file.removesuffix(f":{key}")
             is_read = isinstance(table, _JsonLines)
             matrix = ArrowTable(table.read(rest), plain) if is_read else TableFile(plain, rest)
-            what = f"{matrix.shape[0]:,} rows, {matrix.shape[1]:,} columns of numbers"
+            n_rows, n_columns = matrix.shape
+            what = f"{n_rows:,} rows, {n_columns:,} column{'s' * (n_columns != 1)} of numbers"
             what += f" in the lists of {rest[0]!r}" if lists else ""
     what += "" if column is None else f", ids in column {column!r}"
     what += f"; left out: {few(unread)}" if unread else ""

@@ -408,7 +408,8 @@ def table_in_text(file: str, reading: ReadOptions, *, as_cells: bool = False) ->
     if as_cells:
         cells = np.char.strip(source.cells()[:, places])
         matrix = NamedColumns.of(cells, tuple(known[j] for j in places))
-        what = f"{width - (place is not None):,} columns"
+        n_columns = width - (place is not None)
+        what = f"{n_columns:,} column{'s' * (n_columns != 1)}"
     elif lists:
         matrix = source.vectors(*lists)
         what = f"{matrix.shape[1]:,} columns of numbers in the lists of column {lists[0] + 1}"

@@ -1,4 +1,4 @@
-"""Whether rows have a scale that both views share, which permutations take for a relation."""
+"""Whether the sizes of rows make permutations find too much: a common scale, or long tails."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from mvcca.inspection.permutation._design import Design
 from mvcca.inspection.permutation._nuisance import Strata, groups_by_size
 
 _N_DRAWS = 20  # rearrangements that tell what chance makes of Σ r²
+_TOGETHER = 0.4  # product over two views of the correlation of lengths between and within groups
+_FEWEST = 3  # groups of a size
+_ERRORS = 2.0  # standard errors of a correlation
 _LEFT = 1e-3  # share of the length of a row, below which nothing is left of it
 
 
@@ -43,6 +46,41 @@ def has_common_scale(design: Design, arrays: Mapping[str, np.ndarray]) -> bool:
         rows = [np.divide(U, left, out=np.zeros_like(U), where=left > _LEFT) for U in rows]
     U, V = (_per_kind(own, alike) for own in rows)
     return common_scale(U, V, explained) > 1
+
+
+def has_long_tails(design: Design, arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether groups with a large mean are those whose rows differ most, in two views.
+
+    Strata of normal errors are independent of each other. With long tails, one large row makes its
+    group large in both, which is lost where rows of each stratum are exchanged by themselves.
+    """
+    if design.groups is None or not isinstance(design.sides[0].complement, Strata):
+        return False
+    alike = [*chain(*groups_by_size(design.groups, design.outer))]
+    rows = (side.complement.lift(side.variables(arrays[side.name])) for side in design.sides)
+    *_, second, first = sorted(_shared_by_strata(own, alike) for own in rows)
+    return second > 0 and first * second > _TOGETHER
+
+
+def _shared_by_strata(rows: np.ndarray, alike: list[np.ndarray]) -> float:
+    """Correlation over groups of the lengths of their mean and of what is left without it.
+
+    0 if chance may explain it.
+    """
+    lengths = [np.ones((2, 0))]
+    for places in alike:
+        if len(places) < _FEWEST:
+            continue
+        members = rows[places]
+        means = members.mean(axis=1, keepdims=True)
+        own = np.sqrt([(part**2).sum(axis=(1, 2)) for part in (means, members - means)])
+        if own.all():  # else, groups of one row
+            lengths.append(own / own.mean(axis=1, keepdims=True))
+    between, within = np.hstack(lengths)
+    if len(between) < _FEWEST or not np.ptp(between) or not np.ptp(within):
+        return 0.0
+    r = float(np.corrcoef(between, within)[0, 1])
+    return r if r * np.sqrt(len(between)) > _ERRORS else 0.0
 
 
 def _per_kind(U: np.ndarray, alike: list[np.ndarray]) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from mvcca.inspection._intervals import CHAIN, NEAR_EDGE, CorrelationIntervals
+from mvcca.inspection._intervals import CHAIN, NEAR_EDGE, NOISE, CorrelationIntervals
 from mvcca.inspection._rows import of_confounds
 from mvcca.inspection.permutation import PermutationTest
 from mvcca.inspection.study._page import (
@@ -309,8 +309,10 @@ class Study(Result):
                 f"No correlation between {first} and {second} can be told from chance: the first "
                 f"{tested} (p = {p[0]:.3g})."
             )
-        what = "One component is" if count == 1 else f"{count} components are"
-        found = f"{what} significant (p = {p[count - 1]:.3g}, corrected for {len(p)} tested). The"
+        what, equal = ("One component is", "=") if count == 1 else (f"{count} components are", "≤")
+        found = (
+            f"{what} significant (p {equal} {p[count - 1]:.3g}, corrected for {len(p)} tested). The"
+        )
         if self.tests_these_rows:
             return (
                 f"{found} first correlation is {r:.2f} in these {self.n_rows} rows and "
@@ -321,7 +323,8 @@ class Study(Result):
     def _population(self) -> str:
         found = self.intervals
         rho, low, high = found.estimate[0], found.low[0], found.high[0]
-        value = f"about {rho:.2f}" if rho else "not distinguishable from 0"
+        unknown = "of unknown size" if self.significant[0] else "not distinguishable from 0"
+        value = f"about {rho:.2f}" if rho else unknown
         if CHAIN in found.flags[0]:
             value += f", as the {found.flags[0].removeprefix(f'{NEAR_EDGE}; ')},"
         return f"{value} in the population ({found.level:.0%} interval {low:.2f} to {high:.2f})"
@@ -415,7 +418,8 @@ class Study(Result):
         sizes = ", ".join(
             f"{name}: {len(self.variables[name])} variables"
             + (
-                f", {k} principal components with {self.explained[name]:.0%} of the variance"
+                f", {k} principal component{'s' * (k > 1)} with {self.explained[name]:.0%} of the "
+                f"variance ({self.settings['limits'][name]})"
                 if k < len(self.variables[name])
                 else ""
             )
@@ -426,7 +430,7 @@ class Study(Result):
         found += self.left_out
         found += of_confounds(self.coding)
         found += self._of_confounds()
-        found += self._sets_of_rows()
+        found += self._sets_of_rows() + self._of_unknown_size()
         if any(self.n_missing.values()):
             found.append(self._treatment())
         for i in self._shown_components if self.stability else ():
@@ -459,8 +463,8 @@ class Study(Result):
             n = len(self.variables[name])
             if k < n:
                 parts.append(
-                    f"The {n} variables of {name} were reduced to {k} principal components with "
-                    f"{self.explained[name]:.0%} of their variance "
+                    f"The {n} variables of {name} were reduced to {k} principal "
+                    f"component{'s' * (k > 1)} with {self.explained[name]:.0%} of their variance "
                     f"({self.settings['limits'][name]})."
                 )
         if any(self.n_missing.values()):
@@ -531,6 +535,21 @@ class Study(Result):
                 f"{' within groups' * self.within}, {self._tested_rows}."
             )
         return found
+
+    def _of_unknown_size(self) -> list[str]:
+        """Which significant components are too weak to say how large they are."""
+        unknown = [
+            str(i + 1)
+            for i, flag in enumerate(self.intervals.flags[: len(self.significant)])
+            if self.significant[i] and flag == NOISE
+        ]
+        if not unknown:
+            return []
+        what = "Component" if len(unknown) == 1 else "Components"
+        return [
+            f"{what} {', '.join(unknown)}: significant, but below the noise edge, so that nothing "
+            "but the upper end of the interval is known of the correlation in the population."
+        ]
 
     def _treatment(self) -> str:
         """How many cells were missing, and what was done about it."""
