@@ -26,6 +26,7 @@ from mvcca import (
     AffineMap,
     Labels,
     Views,
+    config_context,
     load,
     open_matrix,
     save,
@@ -566,7 +567,9 @@ def test_a_learning_rate_of_cmolrs_that_overflows_is_named(learning_rate):
         model.fit(X, y)
 
 
-def test_a_fit_decodes_hardly_more_rows_of_parquet_than_there_are(tmp_path, monkeypatch):
+@pytest.mark.parametrize("n_groups", [1, 2, 5])
+@pytest.mark.parametrize("block_rows", [None, 500])
+def test_a_fit_decodes_each_row_of_parquet_once(tmp_path, monkeypatch, n_groups, block_rows):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rng = np.random.default_rng(0)
     n, width = 12_000, 150  # as few as are sampled to judge the condition
@@ -574,7 +577,7 @@ def test_a_fit_decodes_hardly_more_rows_of_parquet_than_there_are(tmp_path, monk
     for name, X in views.items():
         lists = pyarrow.FixedSizeListArray.from_arrays(X.ravel(), width)
         table = pyarrow.table({"embedding": lists})
-        parquet.write_table(table, tmp_path / f"{name}.parquet", row_group_size=n // 2)
+        parquet.write_table(table, tmp_path / f"{name}.parquet", row_group_size=n // n_groups)
     decoded, iter_batches = [], parquet.ParquetFile.iter_batches
 
     def counted(self, *args, **options):
@@ -583,6 +586,25 @@ def test_a_fit_decodes_hardly_more_rows_of_parquet_than_there_are(tmp_path, monk
             yield batch
 
     monkeypatch.setattr(parquet.ParquetFile, "iter_batches", counted)
-    found = CCA(2).fit({name: open_matrix(tmp_path / f"{name}.parquet") for name in views})
-    assert sum(decoded) < 1.15 * 2 * n
+    with config_context(block_rows=block_rows):
+        found = CCA(2).fit({name: open_matrix(tmp_path / f"{name}.parquet") for name in views})
+    assert sum(decoded) == 2 * n
     np.testing.assert_allclose(found.weights_["x"], CCA(2).fit(views).weights_["x"], rtol=1e-3)
+
+
+def test_a_fit_reads_each_chunk_of_hdf5_once(tmp_path, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    from mvcca.blocks.sources._chunked import ChunkedArray
+
+    rng = np.random.default_rng(0)
+    views = {name: rng.normal(size=(12_000, 150)).astype(np.float32) for name in ("x", "y")}
+    for name, X in views.items():
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file.create_dataset("x", data=X, chunks=(3_000, 50), compression="gzip")
+    ranges, read = [], ChunkedArray._read_file
+    monkeypatch.setattr(
+        ChunkedArray, "_read_file", lambda self, own: ranges.extend(own) or read(self, own)
+    )
+    found = CCA(2).fit({name: open_matrix(tmp_path / f"{name}.h5") for name in views})
+    assert sum(stop - start for start, stop in ranges) == 2 * 12_000
+    assert_allclose(found.weights_["x"], CCA(2).fit(views).weights_["x"], rtol=1e-3)

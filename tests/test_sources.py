@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import tracemalloc
+import weakref
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,7 @@ from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
 from mvcca import MVCCA, RowSource, open_matrix
 from mvcca.blocks import SourceError, as_source, read_table
+from mvcca.blocks._checked_rows import CheckedRows
 from mvcca.blocks.sources import read_whole
 from mvcca.views.files import open_tables, read_ids, read_label_vectors, read_labels
 
@@ -592,6 +594,89 @@ def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_p
     source.read(3, 4)
     source.read(38, 49)
     assert decoded[5:] == [0, 3, 4]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_columns_are_decoded_in_sets_and_rows_are_whole(tmp_path, monkeypatch, ending):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import feather, parquet
+
+    from mvcca.blocks.sources import _arrow
+
+    monkeypatch.setattr(_arrow, "_BATCH_BYTES", 16 * 8 * 5)  # five rows of a set
+    X = np.random.default_rng(0).integers(-100, 100, (53, 40)).astype(float)
+    columns = {f"c{j}": x.astype(("i2", "f4", "f8")[j % 3]) for j, x in enumerate(X.T)}
+    table = pa.table({name: columns[name] for name in sorted(columns)} | {"last": [None] * 53})
+    if ending == "parquet":
+        parquet.write_table(table, tmp_path / "x.parquet", row_group_size=12)
+    else:
+        feather.write_feather(table, tmp_path / "x.arrow", compression="lz4", chunksize=12)
+    source = _arrow.TableFile(tmp_path / f"x.{ending}", list(columns))
+    for step in (4, 7, 12, 30, 53):
+        blocks = list(source.blocks([(a, min(a + step, 53)) for a in range(0, 53, step)]))
+        assert_same(np.concatenate(blocks), X)
+    for start, stop in [(50, 53), (3, 4), (3, 9), (13, 13), (0, 13), (14, 15), (30, 53)]:
+        assert_same(source.read(start, stop), X[start:stop])
+
+
+def test_a_missing_integer_is_named_by_its_row_in_any_set_of_columns(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    from mvcca.blocks.sources import _arrow
+
+    monkeypatch.setattr(_arrow, "_BATCH_BYTES", 16 * 8 * 5)
+    columns = {f"c{j}": list(range(53)) for j in range(40)}
+    columns["c20"][33] = None
+    parquet.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=20)
+    source = open_matrix(tmp_path / "x.parquet")
+    assert_same(source.read(0, 30), np.repeat(np.arange(30)[:, None], 40, axis=1))
+    with pytest.raises(SourceError, match="'c20', first in row 33"):
+        source.read(0, 53)
+
+
+def test_a_thread_goes_on_where_another_one_stopped(tmp_path, monkeypatch):
+    file = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow").ParquetFile
+    X = matrix()
+    source = parquet(tmp_path, X)
+    decoded, batches = [], file.iter_batches
+
+    def counted(self, height, groups, *more, **options):
+        decoded.extend(groups)
+        return batches(self, height, groups, *more, **options)
+
+    monkeypatch.setattr(file, "iter_batches", counted)
+    for start in range(0, 50, 5):
+        with ThreadPoolExecutor(1) as pool:
+            assert_same(pool.submit(source.read, start, start + 5).result(), X[start : start + 5])
+    assert decoded == sorted(set(decoded))
+    source.read(0, 5)
+    place, gone = weakref.ref(source), gc.isenabled()
+    gc.disable()
+    try:
+        del source
+        assert place() is None  # without garbage collection, as it holds decoded pages
+    finally:
+        if gone:
+            gc.enable()
+
+
+@pytest.mark.parametrize("step", [3, 10, 20, 33, 53])
+def test_rows_that_are_kept_are_handed_to_the_reader_that_begins_with_them(step):
+    X = matrix()
+    source = CountedReads(X)
+    rows = CheckedRows(source, "x", "CCA")
+    head = rows[10:30]
+    head.keep(head.read(0, 20))
+    rows = pickle.loads(pickle.dumps(rows)) if step == 53 else rows  # kept by this process only
+    source.runs.clear()
+    blocks = [rows[a : min(a + step, 53)].read(0, min(step, 53 - a)) for a in range(10, 53, step)]
+    assert_same(np.concatenate(blocks), X[10:])
+    assert step == 53 or sum(stop - start for start, stop in source.runs) == 53 - 30
+    source.runs.clear()
+    head.keep(head.read(0, 20))
+    assert_same(rows[5:8].read(0, 3), X[5:8])  # begins elsewhere
+    assert not rows._head
 
 
 def test_a_row_group_is_decoded_batch_by_batch(tmp_path):

@@ -119,6 +119,10 @@ class Block(ABC):
         """Rows read into memory."""
         return self
 
+    def kept(self) -> Block:
+        """Rows read into memory, which the next reader that begins with them is handed."""
+        return self.in_memory()
+
     def on_host(self) -> Block:
         """Rows in host memory if they are on a device."""
         return self

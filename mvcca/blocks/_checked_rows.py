@@ -7,6 +7,7 @@ Errors name the rows by their positions in the matrix that the user passed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from functools import partial
 from typing import Any
@@ -45,6 +46,7 @@ class CheckedRows(Selection):
         check_shape(source.shape, estimator, ensure_min_samples, f"View {name!r}: ")
         self._view, self._estimator, self._finite = name, estimator, ensure_all_finite
         self._ids = ids
+        self._head: list[tuple[int, np.ndarray]] = []  # at most one, shared with selections
         self._select_floats(source, range(len(source)))
 
     def _select_floats(self, source: RowSource, rows: Positions) -> None:
@@ -56,14 +58,37 @@ class CheckedRows(Selection):
     def __getitem__(self, rows: Any) -> CheckedRows:
         """Rows selected by a slice, a mask or positions; errors still name original positions."""
         selected = copy(self)
+        selected._head = self._head
         positions = composed(self.rows, as_positions(rows, len(self)))
         selected._select_floats(self.source, positions)
         return selected
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_head": []}
+
+    def keep(self, rows: np.ndarray) -> None:
+        """Hand these rows to the next reader, if it begins with the first of them."""
+        if isinstance(self.rows, range) and self.rows.step == 1:
+            self._head[:] = [(self.rows.start, rows)]
+
+    def _kept(self, positions: Positions) -> list[np.ndarray]:
+        """Rows at the first positions, if they are kept: a block, or none."""
+        with suppress(IndexError):  # no rows are kept, or another thread takes them
+            first, rows = self._head.pop()
+            if isinstance(positions, range) and positions[:1] == range(first, first + 1):
+                if len(positions) < len(rows):
+                    self._head.append((positions.stop, rows[len(positions) :]))
+                return [rows[: len(positions)]]
+        return []
+
     def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
-        blocks = super().blocks(ranges)
-        for block, (start, _) in zip(blocks, ranges, strict=True):
-            yield self.checked(block, start)
+        for start, stop in ranges:
+            parts = self._kept(self.rows[start:stop])
+            begin = start + sum(map(len, parts))
+            if begin < stop or not parts:
+                [block] = super().blocks([(begin, stop)])
+                parts.append(self.checked(block, begin))
+            yield parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def deferred(self) -> tuple[Any, Callable[[Any, int], Any]] | None:
         """As of any source; rows of chunks are validated."""

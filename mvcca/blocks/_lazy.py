@@ -64,6 +64,12 @@ class SourceBlock(Block):
     def in_memory(self) -> Block:
         return self.plain()
 
+    def kept(self) -> Block:
+        rows = self.plain()
+        if isinstance(self.matrix, CheckedRows):
+            self.matrix.keep(rows.matrix)
+        return rows
+
     def plain(self) -> Block:
         if self.shape[0]:
             return host_block(self.matrix.read(0, self.shape[0])).canonical().plain()

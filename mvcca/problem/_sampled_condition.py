@@ -41,11 +41,16 @@ def is_ill_conditioned(
         return False
     if all(X.on_device for X in views.blocks.values()):  # a pass takes less than the sample
         return False
-    starts = next((own for X in views.blocks.values() if (own := X.starts) is not None), None)
-    if starts is not None and views.is_paired:
-        sampled = _from_starts(np.array(starts), n_objects, needed)
-    else:
+    groups = [(s, b) for X in views.blocks.values() if (s := X.starts) and (b := X.boundaries)]
+    if not groups or not views.is_paired:
         sampled = _spread(n_objects, needed, _RUNS if views.is_lazy else needed)
+    elif len(groups[0][0]) >= _SHARE * _RUNS:
+        sampled = _from_starts(np.array(groups[0][0]), n_objects, needed)
+    else:  # to decode rows of a few groups twice would take as long as the pass that follows
+        n_first = next(row for row in groups[0][1] if row >= needed)
+        views = views[:n_first]
+        views = views.replace({name: X.kept() for name, X in views.blocks.items()})
+        sampled = _spread(n_first, needed, needed)
     if views.is_lazy:  # the sample is read at once
         sample_weight = None if sample_weight is None else sample_weight[sampled]
         views, sampled = views[sampled].in_memory(), np.arange(len(sampled))

@@ -1,17 +1,17 @@
 """Tables of numbers: Arrow tables, Hugging Face data sets, Parquet, Arrow, and lines of JSON.
 
 A column holds a number per row, or a list of numbers of equal length, as embeddings are stored.
-Files are decoded batch by batch; each thread keeps its place between reads, so that blocks read in
-order decode every row once.
+Files are decoded a few columns at a time, which a cache holds until they are copied to rows. The
+place in a file is kept between reads, so that blocks read in order decode every row once.
 """
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from json import dumps
 from typing import Any
 
@@ -31,7 +31,8 @@ from mvcca.blocks.sources._file_rows import (
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._stream import bytes_of
 
-_BATCH_BYTES = 8 * 2**20
+_COLUMNS_AT_ONCE = 16  # one cache line of a row
+_BATCH_BYTES = 2**20  # of the columns that are decoded together
 _BUFFER_BYTES = 2**16  # read ahead of each column
 _JSON_BYTES = 2**26  # of a block, at least as long as the longest line
 _MOST_FEATURES = 2**20  # of a list, unless the file is larger
@@ -95,31 +96,37 @@ class ArrowRows(RowSource):
                 f"a table in memory, select it.{of_ids}"
             )
 
-    def _matrix(self, table: Any, start: int) -> np.ndarray:
-        """The numbers of a table or a record batch, whose first row is row `start`."""
-        block = np.empty((len(table), self.shape[1]), dtype=self.dtype)
-        at = 0
-        for name, width in self._widths.items():
-            column = table.column(name)
-            if hasattr(column, "combine_chunks"):
-                column = column.combine_chunks()
-            numbers = column if width is None else column.flatten()
-            # pandas writes NaN as a missing value, which becomes NaN again: estimators name it.
-            if column.null_count and not (width is None and self.dtype.kind == "f"):
-                raise self._misses(name, start + np.argmax(column.is_null()))
-            if width is not None and len(numbers) != width * len(table):
-                lengths = np.asarray(column.value_lengths())
-                row = int((lengths != width).argmax())
-                raise SourceError(
-                    f"{self.name}: expected lists of {width} numbers in column {name!r}, as in "
-                    f"row 0; row {start + row} has {lengths[row]}; shorten it, or leave it out."
-                )
-            if width is not None and numbers.null_count:
-                raise self._misses(name, start + np.argmax(numbers.is_null()) // width)
-            values = numbers.to_numpy(zero_copy_only=False).reshape(len(table), width or 1)
-            block[:, at : at + values.shape[1]] = values
-            at += values.shape[1]
-        return block
+    def _sets(self) -> Iterator[tuple[slice, list[str]]]:
+        """Features and their columns, as many as are copied to rows together."""
+        names = list(self._widths)
+        for at in range(0, len(names), _COLUMNS_AT_ONCE):
+            own = names[at : at + _COLUMNS_AT_ONCE]
+            yield slice(at, at + (self._widths[own[0]] or len(own))), own
+
+    def _matrix(self, table: Any, names: Sequence[str], start: int) -> np.ndarray:
+        """Some columns of a table or a record batch, whose first row is row `start`."""
+        width, parts = self._widths[names[0]], [self._values(table, name, start) for name in names]
+        return np.array(parts, self.dtype).T if width is None else parts[0].reshape(-1, width)
+
+    def _values(self, table: Any, name: str, start: int) -> np.ndarray:
+        """The numbers of a column, row after row."""
+        width, column = self._widths[name], table.column(name)
+        if hasattr(column, "combine_chunks"):
+            column = column.combine_chunks()
+        numbers = column if width is None else column.flatten()
+        # pandas writes NaN as a missing value, which becomes NaN again: estimators name it.
+        if column.null_count and not (width is None and self.dtype.kind == "f"):
+            raise self._misses(name, start + np.argmax(column.is_null()))
+        if width is not None and len(numbers) != width * len(table):
+            lengths = np.asarray(column.value_lengths())
+            row = int((lengths != width).argmax())
+            raise SourceError(
+                f"{self.name}: expected lists of {width} numbers in column {name!r}, as in "
+                f"row 0; row {start + row} has {lengths[row]}; shorten it, or leave it out."
+            )
+        if width is not None and numbers.null_count:
+            raise self._misses(name, start + np.argmax(numbers.is_null()) // width)
+        return numbers.to_numpy(zero_copy_only=False)
 
     def _misses(self, name: str, row: int | np.integer) -> SourceError:
         return SourceError(
@@ -144,7 +151,11 @@ class ArrowTable(ArrowRows):
 
     def blocks(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         for start, stop in ranges:
-            yield self._matrix(self._slice(start, stop), start)
+            block = np.empty((stop - start, self.shape[1]), self.dtype)
+            table = self._slice(start, stop)
+            for features, names in self._sets():
+                block[:, features] = self._matrix(table, names, start)
+            yield block
 
     def identity(self) -> tuple[Any, ...]:
         places = np.linspace(0, max(0, len(self) - 1), 64, dtype=int)
@@ -171,41 +182,22 @@ class HuggingFaceRows(ArrowTable):
 # ---- files ---------------------------------------------------------------------------------------
 
 
-@contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """An open Parquet file, or an Arrow file or lines of JSON in its words."""
+def opened(path: str | os.PathLike[str], metadata: Any = None) -> Any:
+    """An open Parquet file, or an Arrow file or lines of JSON in its words.
+
+    `metadata` saves reading the footer of Parquet.
+    """
     with open(path, "rb") as file:
         begin = file.read(6)
-    if begin[:4] == b"PAR1":
-        with library("pyarrow.parquet", ".parquet").ParquetFile(
-            path,
-            buffer_size=_BUFFER_BYTES,
-            pre_buffer=False,
-            page_checksum_verification=True,  # where pages have checksums
-        ) as file:
-            yield file
-    elif begin == b"ARROW1":
-        pyarrow = library("pyarrow", ".arrow")
-        with pyarrow.memory_map(os.fspath(path)) as mapped, pyarrow.ipc.open_file(mapped) as file:
-            yield _IpcFile(file)
-    else:
-        yield _JsonLines(_read_json(os.fspath(path)))
-
-
-def _read_json(path: str) -> Any:
-    """The table of a file of JSON objects, one in each line."""
-    pyarrow, json = library("pyarrow", ".jsonl"), library("pyarrow.json", ".jsonl")
-
-    def read(**parsing: Any) -> Any:
-        how = json.ReadOptions(use_threads=False, block_size=_JSON_BYTES)
-        with bytes_of(path) as lines:
-            return json.read_json(lines, how, json.ParseOptions(**parsing))
-
-    table = read()
-    # Texts that may be dates, such as ids, are read again as they are spelled.
-    dates = [one.name for one in table.schema if pyarrow.types.is_timestamp(one.type)]
-    texts = pyarrow.schema([(name, pyarrow.string()) for name in dates])
-    return read(explicit_schema=texts) if dates else table
+    if begin[:4] != b"PAR1":
+        return _IpcFile(path) if begin == b"ARROW1" else _JsonLines(os.fspath(path))
+    return library("pyarrow.parquet", ".parquet").ParquetFile(
+        path,
+        metadata=metadata,
+        buffer_size=_BUFFER_BYTES,
+        pre_buffer=False,
+        page_checksum_verification=True,  # where pages have checksums
+    )
 
 
 class _IpcFile:
@@ -214,27 +206,54 @@ class _IpcFile:
     Its record batches are row groups.
     """
 
-    def __init__(self, file: Any) -> None:
-        self._file, self.schema_arrow = file, file.schema
-        self.metadata, self.row_group = self, file.get_batch
-        self.num_row_groups = file.num_record_batches
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._pyarrow = library("pyarrow", ".arrow")
+        self._mapped = self._pyarrow.memory_map(os.fspath(path))
+        self._file = self._pyarrow.ipc.open_file(self._mapped)
+        self.metadata, self.row_group = self, self._file.get_batch
+        self.schema_arrow, self.num_row_groups = self._file.schema, self._file.num_record_batches
 
-    def iter_batches(self, height: int, groups: list[int], *_: Any, **__: Any) -> Iterator[Any]:
-        batch = self._file.get_batch(groups[0])  # decompressed whole, if it is compressed
-        return (batch.slice(start, height) for start in range(0, batch.num_rows, height))
+    def close(self) -> None:
+        self._mapped.close()
+
+    def iter_batches(
+        self, height: int, groups: Iterable[int], names: list[str], **_: Any
+    ) -> Iterator[Any]:
+        places = [self.schema_arrow.get_field_index(name) for name in names]
+        options = self._pyarrow.ipc.IpcReadOptions(included_fields=places, use_threads=False)
+        file = self._pyarrow.ipc.open_file(self._mapped, options=options)
+        for batch in map(file.get_batch, groups):  # their columns are decompressed whole
+            yield from (batch.slice(start, height) for start in range(0, batch.num_rows, height))
 
     def read(self, names: list[str] | None) -> Any:
         return self._file.read_all().select(names or self.schema_arrow.names)
 
 
 class _JsonLines:
-    """A table of JSON objects, a line each, in the words of a Parquet file; it is in memory."""
+    """JSON objects, one in each line, in the words of a Parquet file; they are in memory."""
 
-    def __init__(self, table: Any) -> None:
-        self.table, self.schema_arrow = table, table.schema
+    def __init__(self, path: str) -> None:
+        self._path = path
+        table = self._read()
+        # Texts that may be dates, such as ids, are read again as they are spelled.
+        pyarrow = library("pyarrow", ".jsonl")
+        dates = [one.name for one in table.schema if pyarrow.types.is_timestamp(one.type)]
+        if dates:
+            texts = pyarrow.schema([(name, pyarrow.string()) for name in dates])
+            table = self._read(explicit_schema=texts)
+        self._table, self.schema_arrow = table, table.schema
+
+    def _read(self, **parsing: Any) -> Any:
+        json = library("pyarrow.json", ".jsonl")
+        how = json.ReadOptions(use_threads=False, block_size=_JSON_BYTES)
+        with bytes_of(self._path) as lines:
+            return json.read_json(lines, how, json.ParseOptions(**parsing))
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def read(self, names: list[str] | None) -> Any:
-        return self.table.select(names or self.schema_arrow.names)
+        return self._table.select(names or self.schema_arrow.names)
 
 
 class TableFile(DecodedFile, ArrowRows):
@@ -245,9 +264,10 @@ class TableFile(DecodedFile, ArrowRows):
         super().__init__(path)
 
     def _open(self) -> None:
-        with opened(self.path) as file:
+        with closing(opened(self.path)) as file:
             schema, groups = file.schema_arrow, range(file.num_row_groups)
             heights = [file.metadata.row_group(number).num_rows for number in groups]
+            self._metadata = file.metadata
         for name in self._fields:  # before the features of lists of a fixed length are named
             width = getattr(schema.field(name).type, "list_size", 0)
             if width > max(_MOST_FEATURES, self._stamp[0]):
@@ -261,28 +281,31 @@ class TableFile(DecodedFile, ArrowRows):
         self.starts = tuple(sorted({*self._edges[:-1]} - {self._edges[-1]}))
         self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_metadata": None}
+
     def identity(self) -> tuple[Any, ...]:
         return (*super().identity(), *self._fields)
 
     def _first_row(self) -> Any:
         if not self._edges[-1]:
             return ()
-        with opened(self.path) as file:
-            return next(self._batches_in(file, bisect_right(self._edges, 0) - 1, 1))
+        groups = [bisect_right(self._edges, 0) - 1]
+        with closing(opened(self.path)) as file:
+            return next(file.iter_batches(1, groups, list(self._fields), use_threads=False))
 
-    def _batches_in(self, file: Any, group: int, height: int) -> Iterator[Any]:
-        """A row group in record batches of at most about so many rows."""
-        return file.iter_batches(height, [group], list(self._fields), use_threads=False)
+    def _decoded(self, number: int, stop: int) -> tuple[int, list[tuple[slice, Iterator[Any]]]]:
+        file = opened(self.path, self._metadata)
+        groups, sets = range(number, bisect_left(self._edges, stop)), []
+        for features, names in self._sets():
+            row_bytes = (features.stop - features.start) * self.dtype.itemsize
+            height = max(1, _BATCH_BYTES // row_bytes)
+            batches = file.iter_batches(height, groups, names, use_threads=False)
+            sets.append((features, batches))
+        return self._edges[groups.stop], sets
 
-    def _pieces(self, number: int, n_rows: int) -> Iterator[np.ndarray]:
-        most = max(1, _BATCH_BYTES // max(1, self.row_bytes))
-        for group in range(number, len(self._edges) - 1):
-            height, start = max(1, min(n_rows, most)), self._edges[group]
-            with opened(self.path) as file:
-                for batch in self._batches_in(file, group, height):
-                    yield self._matrix(batch, start)
-                    start += len(batch)
-            n_rows = most
+    def _rows(self, piece: Any, columns: slice, first: int) -> np.ndarray:
+        return self._matrix(piece, self._fields[columns], first)
 
 
 def index_columns(schema: Any) -> list[Any]:
@@ -304,7 +327,7 @@ def features_of(schema: Any) -> tuple[str, ...]:
 
 def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) -> FileRows:
     """The rows of a file with their ids; a list column stands for all others."""
-    with opened(path) as table:
+    with closing(opened(path)) as table:
         schema, names = table.schema_arrow, features_of(table.schema_arrow)
         column = _column_of_ids(schema, reading.id)
         ids = None if column is None else as_ids(table.read([column]).column(column).to_pylist())
@@ -346,7 +369,7 @@ def table_in_arrow(file: str, path: str, key: str | None, reading: ReadOptions) 
 
 def cells_in_arrow(file: str, path: str, reading: ReadOptions) -> FileRows:
     """All columns as texts, an unnamed index of pandas as ""; a missing value is empty."""
-    with opened(path) as table:
+    with closing(opened(path)) as table:
         features_of(table.schema_arrow)
         rows = table.read(None)
     lists = [field.name for field in rows.schema if hasattr(field.type, "value_field")]

@@ -59,7 +59,7 @@ class ChunkedArray(FileSource):
         if chunks is not None:  # checked, so that a claim does not decide their number
             height = chunks[0] * max(1, ceil(len(self) / chunks[0] / _MOST_BOUNDARIES))
             edges = (*range(0, len(self), height), len(self))
-            self.boundaries = cut_tall(edges, self.row_bytes)
+            self.boundaries, self.starts = cut_tall(edges, self.row_bytes), edges[:-1]
 
     def _rows_first(self, axes: tuple[int, ...]) -> tuple[int, ...]:
         return axes[::-1] if self._row_axis else axes

@@ -184,39 +184,83 @@ class PerThread(threading.local):
         return (PerThread, ())
 
 
+# Some columns of a file: which, what is decoded of them next, the first row of the last piece, and
+# this piece.
+Columns = tuple[slice, Iterator[Any], int, np.ndarray]
+
+
 class DecodedFile(FileSource):
     """Dense rows that are decoded in pieces, each of them once as long as ranges are in order.
 
-    `_edges` are the rows between pieces, from 0 to their number. Each thread keeps its place
-    between calls.
+    `_edges` are the rows at which decoding can begin, from 0 to their number. The place in the file
+    is kept for the next call, of any thread; those that read at once have a place each.
     """
 
     _edges: list[int]
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._here = PerThread()
+        self._idle: list[tuple[int, int, list[Columns]]] = []
         super().__init__(path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_idle": []}
+
     @abstractmethod
-    def _pieces(self, number: int, n_rows: int) -> Iterator[np.ndarray]:
-        """The rows from one of the edges on, piece by piece; `n_rows` are read first."""
+    def _decoded(self, number: int, stop: int) -> tuple[int, list[tuple[slice, Iterator[Any]]]]:
+        """What is decoded from an edge on, piece by piece, for sets of columns.
+
+        Returns a row, `stop` or an edge after it, at which the pieces end.
+        """
+
+    @abstractmethod
+    def _rows(self, piece: Any, columns: slice, first: int) -> np.ndarray:
+        """Rows of some columns in a decoded piece, whose first row is row `first`."""
 
     def _read_file(self, ranges: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        stream, first, rows = vars(self._here).pop("place", (iter(()), -1, np.empty(0)))
-        edges = self._edges
+        try:
+            reached, end, parts = self._idle.pop()
+        except IndexError:  # no place is kept, or other threads read on from all of them
+            reached, end, parts = 0, 0, []
         for start, stop in ranges:
             block, row = np.empty((stop - start, self.shape[1]), dtype=self.dtype), start
             while row < stop:
-                number = bisect_right(edges, row) - 1
-                if first < 0 or row < first or edges[number] > first + len(rows):
-                    stream, first, rows = self._pieces(number, stop - row), edges[number], rows[:0]
-                while row >= first + len(rows):
-                    first, rows = first + len(rows), next(stream)
-                end = min(stop, first + len(rows))
-                block[row - start : end - start] = rows[row - first : end - first]
-                row = end
+                number = bisect_right(self._edges, row) - 1
+                edge = self._edges[number]
+                if row >= end or reached < edge or any(row < first for *_, first, _ in parts):
+                    end, decoded = self._decoded(number, stop)
+                    parts = [(*columns, edge, np.empty((0, 0))) for columns in decoded]
+                reached = min(stop, end)
+                own = block[row - start : reached - start]
+                for _ in range(len(parts)):
+                    part = self._filled(own, row, *parts.pop(0))
+                    if reached < end:  # else its memory is for the next columns
+                        parts.append(part)
+                row = reached
             yield block
-        self._here.place = stream, first, rows  # not reached after an error
+        if reached < end:  # not after an error
+            self._idle.append((reached, end, parts))
+
+    def _filled(
+        self,
+        block: np.ndarray,
+        row: int,
+        columns: slice,
+        pieces: Iterator[Any],
+        first: int,
+        piece: np.ndarray,
+    ) -> Columns:
+        """Fill some columns of a block with the rows from `row` on, and say what comes next."""
+        block = block[:, columns]
+        while len(block):
+            while row >= first + len(piece):
+                first += len(piece)
+                piece = self._rows(next(pieces), columns, first)
+            rows = piece[row - first :][: len(block)]
+            block[: len(rows)] = rows
+            block, row = block[len(rows) :], row + len(rows)
+        if row == first + len(piece):  # a view of no rows would keep the memory of all
+            first, piece = row, piece[:0].copy()
+        return columns, pieces, first, piece
 
 
 def checked_offsets(indptr: Any, n_lines: int, n_entries: int) -> np.ndarray:

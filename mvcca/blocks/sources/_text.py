@@ -110,7 +110,7 @@ class TextTable(DecodedFile):
         self.kept = NamedColumns.of(np.concatenate(kept), self.columns) if is_kept else None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "kept": None, "ids": None}
+        return {**super().__getstate__(), "kept": None, "ids": None}
 
     def line_of(self, row: int) -> int:
         """The line of a row, from 1."""
@@ -119,9 +119,11 @@ class TextTable(DecodedFile):
             chunk = next(chunks)
         return [line for line, _ in self._cells(chunk)][row - self._edges[number]]
 
-    def _pieces(self, number: int, _: int) -> Iterator[np.ndarray]:
-        for chunk in self._chunks(number):
-            yield self._numbers(chunk, *self._records(chunk)[:2])
+    def _decoded(self, number: int, stop: int) -> tuple[int, list[tuple[slice, Iterator[Any]]]]:
+        return len(self), [(slice(None), self._chunks(number))]
+
+    def _rows(self, piece: Any, columns: slice, first: int) -> np.ndarray:
+        return self._numbers(piece, *self._records(piece)[:2])
 
     def _chunks(self, number: int = 0) -> Generator[Chunk]:
         """The chunks from a number on, as the scan has cut them."""
