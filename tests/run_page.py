@@ -63,10 +63,11 @@ EXCEPTION = re.compile(
 QUICK = {
     "compare": ["--no-tune", "--cv", "2"],
     "test": ["--permutations", "20"],
-    "msds": ["--epochs", "2"],
+    "--epochs": ["--epochs", "2"],
 }
 
-LIBRARIES = ("dask.array", "matplotlib.pyplot", "numba", "pandas", "sklearn.pipeline", "torch")
+LIBRARIES = ("dask.array", "matplotlib.pyplot", "numba", "pandas", "sklearn.pipeline")
+LIBRARIES += ("torch._dynamo",)  # which optimizers import
 
 
 @dataclass
