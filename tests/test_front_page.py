@@ -77,8 +77,7 @@ def on_wheel(arguments, wheel):
     known = {name: value for name, value in os.environ.items() if name != "MVCCA_DATA"}
     return {
         "args": [sys.executable, "-P", "-W", "error", *map(str, arguments)],
-        "env": known
-        | {"PYTHONPATH": str(wheel), "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"},
+        "env": known | {"PYTHONPATH": str(wheel), "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"},
         "encoding": "utf-8",
     }
 
