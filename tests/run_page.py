@@ -1,6 +1,7 @@
 """Run the code of a page of the documentation as its reader would.
 
     python -P tests/run_page.py PAGE [--long]
+    python -P tests/run_page.py --serve
 
 In the order of the page, and in one namespace: examples with prompts must print what the page
 shows, blocks of Python must run, and lines ``$ mvcca ...`` of console blocks must end without an
@@ -18,12 +19,18 @@ A comment above a block makes an exception and gives the reason:
 
 Failures are printed, then what is left out, as ``left out, line N: REASON``, and what lacks an
 optional library, as ``missing, line N: ...``. The exit status is 1 after a failure.
+
+With ``--serve``, every line of standard input is a page, a tab and the folder to run it in. Each
+page has a process of its own, which is forked once large libraries are imported, and prints into
+the file ``printed`` of its folder. A line of standard output is its exit status.
 """
 
 from __future__ import annotations
 
 import doctest
+import gc
 import io
+import os
 import re
 import shlex
 import sys
@@ -31,8 +38,9 @@ import tomllib
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -55,8 +63,11 @@ EXCEPTION = re.compile(
 QUICK = {
     "compare": ["--no-tune", "--cv", "2"],
     "test": ["--permutations", "20"],
-    "msds": ["--epochs", "2"],
+    "--epochs": ["--epochs", "2"],
 }
+
+LIBRARIES = ("dask.array", "matplotlib.pyplot", "numba", "pandas", "sklearn.pipeline")
+LIBRARIES += ("torch._dynamo",)  # which optimizers import
 
 
 @dataclass
@@ -209,11 +220,28 @@ def run_page(page: Path, *, long: bool = False) -> Outcome:
     return outcome
 
 
-def main() -> int:
-    page, *options = sys.argv[1:]
-    warnings.simplefilter("ignore")  # of other libraries; ours, and those of the page, are errors
-    warnings.filterwarnings("error", module=r"__page__|mvcca\b")
-    outcome = run_page(Path(page), long="--long" in options)
+def serve() -> int:
+    """Fork a process for each page; in that process, run it and return its exit status."""
+    for name in LIBRARIES:
+        with suppress(ImportError):
+            import_module(name)
+    gc.freeze()  # a fork then leaves these alone until its end, which saves a second
+    for line in sys.stdin:
+        page, folder = line.rstrip("\n").split("\t")
+        if not os.fork():
+            os.chdir(folder)
+            printed = os.open("printed", os.O_CREAT | os.O_WRONLY)
+            os.dup2(printed, 1)
+            os.dup2(printed, 2)
+            return report(Path(page))
+        _, status = os.wait()
+        print(os.waitstatus_to_exitcode(status), flush=True)
+    return 0
+
+
+def report(page: Path, *, long: bool = False) -> int:
+    """Print what did not run or was wrong, and return the exit status."""
+    outcome = run_page(page, long=long)
     for failure in outcome.failures:
         print(failure)
     for line in outcome.left_out:
@@ -221,6 +249,15 @@ def main() -> int:
     for line in outcome.missing:
         print(f"missing, {line}")
     return bool(outcome.failures)
+
+
+def main() -> int:
+    warnings.simplefilter("ignore")  # of other libraries; ours, and those of the page, are errors
+    warnings.filterwarnings("error", module=r"__page__|mvcca\b")
+    if sys.argv[1] == "--serve":
+        return serve()
+    page, *options = sys.argv[1:]
+    return report(Path(page), long="--long" in options)
 
 
 if __name__ == "__main__":

@@ -231,7 +231,7 @@ def test_the_command_writes_no_failed_model_without_force(capsys, tmp_path, monk
 @pytest.mark.parametrize(
     ("n_rows", "n_pairs", "expected", "uses"),
     [
-        (1600, 20, 0.38, True),
+        (800, 20, 0.37, True),
         pytest.param(8000, 20, 0.80, True, marks=pytest.mark.long),
         pytest.param(8000, 1000, 0.956, False, marks=pytest.mark.long),
     ],

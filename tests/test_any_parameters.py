@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of few rows, for example
 ]
 OF_ONE_MATRIX = {"Encode", "Tokens", "SplitViews", "MomentPCA", "RankGaussian"}
-N_QUICK, N_LONG = 10, 60
+N_QUICK, N_LONG = 6, 60
 
 
 def rows(rng: Any, n: int, *widths: int) -> dict[str, Any]:

@@ -370,7 +370,7 @@ def interrupt():
     _thread.interrupt_main()
 run = _lobpcg.leading
 def started(*args, **options):
-    threading.Timer(3, interrupt).start()
+    threading.Timer(1, interrupt).start()
     return run(*args, **options)
 import mvcca.problem._products as products
 products.leading = started

@@ -48,16 +48,23 @@ N_ROWS, BLOCK_ROWS = 480, 160
 PATIENCE = 240  # seconds that a busy machine may need for anything; no test measures time
 
 
+# Imported once, for all workers that tests kill.
+PRELOADED = ["dask.array", "distributed", "mvcca.kernel", "mvcca.linear", "pytest"]
+
+
 @pytest.fixture(scope="module")
 def cluster():
-    with (
-        dask.config.set({"distributed.deploy.lost-worker-timeout": f"{PATIENCE}s"}),
-        distributed.LocalCluster(
+    options = {
+        "distributed.deploy.lost-worker-timeout": f"{PATIENCE}s",
+        "distributed.worker.multiprocessing-method": "forkserver",
+    }
+    with dask.config.set(options):
+        distributed.utils.get_mp_context().set_forkserver_preload(PRELOADED)
+        with distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=":0"
-        ) as cluster,
-    ):
-        yield cluster
-        wait_for_workers(cluster)
+        ) as cluster:
+            yield cluster
+            wait_for_workers(cluster)
 
 
 @pytest.fixture

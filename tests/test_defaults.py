@@ -134,7 +134,7 @@ def sampled(names: Iterable[str]) -> list[Any]:
 def test_defaults_learn_from_pairs(name, standard):
     views = pairs(standard)
     model = with_defaults(ESTIMATORS[name], n_components=8, random_state=0)
-    model.fit(views[:800])
+    model.fit(views[:500])
     assert min(first_hits(model, views[800:])) >= 0.9
 
 

@@ -72,17 +72,31 @@ def _build(folder: Path) -> None:
         (folder / "done").write_text(problem, encoding="utf-8")
 
 
+def on_wheel(arguments, wheel):
+    """What to give to a process of Python on the unpacked wheel."""
+    known = {name: value for name, value in os.environ.items() if name != "MVCCA_DATA"}
+    return {
+        "args": [sys.executable, "-P", "-W", "error", *map(str, arguments)],
+        "env": known | {"PYTHONPATH": str(wheel), "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"},
+        "encoding": "utf-8",
+    }
+
+
 def run(arguments, wheel, folder):
     """Run Python on the unpacked wheel, in a folder."""
-    known = {name: value for name, value in os.environ.items() if name != "MVCCA_DATA"}
     return subprocess.run(
-        [sys.executable, "-P", "-W", "error", *map(str, arguments)],
-        cwd=folder,
-        env=known | {"PYTHONPATH": str(wheel), "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
+        **on_wheel(arguments, wheel), cwd=folder, capture_output=True, check=False
     )
+
+
+@pytest.fixture(scope="module")
+def server(wheel):
+    """A process that forks one for each page, so that large libraries are imported once."""
+    if not hasattr(os, "fork"):
+        pytest.skip("there is no fork")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(**on_wheel([RUNNER, "--serve"], wheel), stdin=pipe, stdout=pipe) as own:
+        yield own
 
 
 def write_files_of_readers(folder: Path) -> None:
@@ -147,16 +161,22 @@ def write_files_of_readers(folder: Path) -> None:
         path.write_text(f"{words} la\nla la\n", "utf-8")
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[] if page == QUICK else [pytest.mark.slow]) for page in PAGES],
-)
-def test_the_code_of_a_page_runs_from_the_wheel(page, wheel, tmp_path):
+def test_the_code_of_a_page_runs_from_the_wheel(wheel, tmp_path):
     write_files_of_readers(tmp_path)
-    ran = run([RUNNER, ROOT / page], wheel, tmp_path)
+    ran = run([RUNNER, ROOT / QUICK], wheel, tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    missing = re.findall(r"^missing, (.*)$", ran.stdout, re.MULTILINE)
-    if missing:
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted({*PAGES} - {QUICK}))
+def test_so_does_the_code_of_the_other_pages(page, server, tmp_path):
+    write_files_of_readers(tmp_path)
+    server.stdin.write(f"{ROOT / page}\t{tmp_path}\n")
+    server.stdin.flush()
+    status = server.stdout.readline()
+    printed = (tmp_path / "printed").read_text(encoding="utf-8")
+    assert status == "0\n", printed
+    if missing := re.findall(r"^missing, (.*)$", printed, re.MULTILINE):
         pytest.skip(f"{page}, {'; '.join(missing)}")
 
 

@@ -52,10 +52,15 @@ def test_a_moved_function_keeps_its_mutants_and_a_changed_statement_loses_them(t
     assert not mutations.found_again(old, lines_of(tmp_path, SOURCE.replace("1.5", "1.6")))
 
 
+@pytest.fixture(scope="module")
+def mutants():
+    """All mutants of the package."""
+    return mutations.all_mutants(ROOT)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("probe", [None, 3])
-def test_mutants_of_the_package_are_python_and_have_one_name_each(probe):
-    mutants = mutations.all_mutants(ROOT)
+def test_mutants_of_the_package_are_python_and_have_one_name_each(probe, mutants):
     assert len({own[:6] for own in mutants}) == len(mutants)
     for own in random.Random(0).sample(mutants, 40):
         source = (ROOT / "mvcca" / own.file).read_bytes()
@@ -63,8 +68,7 @@ def test_mutants_of_the_package_are_python_and_have_one_name_each(probe):
 
 
 @pytest.mark.slow
-def test_lines_are_drawn_of_each_room_in_proportion():
-    mutants = mutations.all_mutants(ROOT)
+def test_lines_are_drawn_of_each_room_in_proportion(mutants):
     drawn = mutations.drawn(mutants, 60, seed=0)
     assert drawn == mutations.drawn(mutants, 60, seed=0) != mutations.drawn(mutants, 60, seed=1)
     assert len({(own.file, own.line) for own in drawn}) == 60

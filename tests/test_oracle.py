@@ -467,10 +467,10 @@ CHECKS = {
     "PLS": check_pls,
     "KCCA": check_fourier,
 }
-SLOW = [pytest.param(range(10, 100), marks=pytest.mark.slow)]
+SLOW = [pytest.param(range(10, 50), marks=pytest.mark.slow)]
 SLOW += [
     pytest.param(range(*ends), marks=pytest.mark.long)
-    for ends in [(100, 400), *((a, a + 400) for a in range(400, 2000, 400))]
+    for ends in [(50, 400), *((a, a + 400) for a in range(400, 2000, 400))]
 ]
 
 

@@ -1252,7 +1252,7 @@ def test_p_values_are_uniform_if_there_is_nothing_to_find(case, n_seeds):
     for seed in range(n_seeds):
         rng = np.random.default_rng([7, seed])
         X, Y, options = NULLS[case](rng)
-        options = {"n_permutations": 49} | options
+        options = {"n_permutations": 19} | options
         found = permutation_test(X, Y, random_state=seed, **options)
         # Uniform on multiples of 1 / (1 + n): continuous after subtraction of a share of that.
         p_values.append(found.p_values[step] - rng.uniform() / (1 + len(found.permuted)))

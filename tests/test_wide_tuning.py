@@ -13,7 +13,7 @@ from mvcca.problem.route import components_to_search
 from mvcca.problem.rows import Rows
 from mvcca.views import Views
 
-N, K = 160, 4
+N, K = 100, 4
 RIDGES = (1e-4, 0.3, 1.0, 10.0)
 FACTORS = np.random.default_rng(0).random((N, 6)) * 2.0 ** -np.arange(6)
 LABELS = (FACTORS[:, 0] > 0.5) + 2 * (FACTORS[:, 1] > 0.25)
@@ -25,7 +25,7 @@ def views():
     rng = np.random.default_rng(0)
     return {
         name: csr_array(rng.poisson(3 * FACTORS @ rng.random((6, width)) ** 8).astype(float))
-        for name, width in {"x": 260, "y": 230, "z": 200}.items()
+        for name, width in {"x": 170, "y": 150, "z": 130}.items()
     }
 
 

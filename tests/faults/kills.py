@@ -24,7 +24,7 @@ import mvcca
 from mvcca.cli import main as command
 from mvcca.statistics.passes import _checkpoint
 
-N = 3_000
+N = 1_000
 FIT = ["fit", "--view", "image=image.npy", "--view", "text=text.npy", "--block-rows", "100",
        "-o", "model.mvcca"]  # fmt: skip
 FITS = {

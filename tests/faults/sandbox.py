@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -51,6 +52,7 @@ def in_fork(function: Callable[[Meter], tuple[Any, int]]) -> Outcome:
     """Answer and memory of `function`, which no crash and no `sys.exit` of its own gets past."""
     folder = Path(tempfile.mkdtemp())
     files = {name: folder / name for name in ("answer", "out", "err")}
+    gc.freeze()  # which a collection in the child then leaves alone
     child = os.fork()
     if not child:
         _answer(function, files)
