@@ -235,13 +235,7 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
             )
         if not batch:
             check_labels(rows.labels)
-        labels = rows.labels.per_object(rows.views)
-        for name, codes in rows.labels.codes.items():
-            if not np.array_equal(codes, labels.codes[rows.views.objects(name)]):
-                raise ValueError(
-                    f"Expected one label per object, but those of view {name!r} differ from those "
-                    "of another view. Rows that do not correspond are Views.unpaired(views)."
-                )
+        rows.labels.per_object(rows.views)  # refuses views that disagree
         return rows
 
     def statistic_of(self, rows: Rows) -> ClassMoments:
