@@ -147,8 +147,8 @@ class SparseCCA(BlockEstimator):
         if not searched(self):
             super()._learn_all(rows)
             return
-        views, seed = rows.views.without(self.confounds), self.random_state or 0
-        folds = InnerFolds.of(views, None, seed=seed, few=False)
+        views = rows.views.without(self.confounds)
+        folds = InnerFolds.of(views, None, seed=self.random_state, few=False)
 
         def of_fold(train: Part, test: Part) -> Fold:
             posed, (held_out, statistic) = self.posed_of(*train), test

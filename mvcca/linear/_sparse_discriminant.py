@@ -125,7 +125,7 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
         Where to start: from each class, keeping the best end, or from the first principal
         components of each view as DIABLO does, which can end lower.
     random_state : int, RandomState or None, default=None
-        Seed of the folds.
+        Seed of the folds. None always takes the same folds.
 
     Attributes
     ----------
