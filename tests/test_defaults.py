@@ -95,7 +95,6 @@ def test_fits_with_defaults_are_the_same_every_time(name):
     np.testing.assert_array_equal(*found)
 
 
-
 # ---- defaults of networks learn what is planted --------------------------------------------------
 
 OF_LABELS = {name for name in DEEP if getattr(mvcca.deep, name).requires.labels}

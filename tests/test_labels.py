@@ -438,7 +438,7 @@ def test_views_that_disagree_about_an_object_are_refused_in_any_order():
         labels = LabelsByView.of(own, agreed, per_view=True)
         assert labels.per_object(own).plain().tolist() == expected
         labels = LabelsByView.of(own, agreed | {"text": ["cat", "cat", "ox"]}, per_view=True)
-        with pytest.raises(ValueError, match="2 of 4 objects: object 1 has '.*' in view") as found:
+        with pytest.raises(ValueError, match=r"2 of 4 objects: object 1 has '.*' in view") as found:
             labels.per_object(own)
         assert "'dog' in view 'image'" in str(found.value)
         assert "'cat' in view 'text'" in str(found.value)

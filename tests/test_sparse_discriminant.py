@@ -348,7 +348,7 @@ def test_the_score_of_paired_views_refuses_labels_that_differ():
     model = SparseDiscriminant(n_features=2).fit({"a": X, "b": X}, y)
     agreed, differs = {"a": y, "b": y}, {"a": y, "b": np.where(y == 0, 1, y)}
     for names in ("ab", "ba"):
-        views = {name: X for name in names}
+        views = dict.fromkeys(names, X)
         assert model.score(views, agreed) == model.score(views, y)
         with pytest.raises(ValueError, match="views disagree about 20 of 60 objects"):
             model.score(views, differs)

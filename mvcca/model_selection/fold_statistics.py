@@ -70,7 +70,8 @@ class InnerFolds:
     ) -> InnerFolds:
         """Folds at random: stratified by class, copies of an object together.
 
-        Without a seed, they are the same at every fit. With `few`, those of the objects that are ranked only, as of `of_ranked`.
+        Without a seed, they are the same at every fit. With `few`, those of the objects that are
+        ranked only, as of `of_ranked`.
         """
         of_objects = None if labels is None else labels.per_object(views)
         groups = None if views.is_lazy else Groups.found_in(views, of_objects)
