@@ -122,7 +122,7 @@ def test_a_fraction_holds_out_exactly_so_many_objects_and_keeps_the_classes(shar
     few = Views({"a": np.zeros((40, 1)), "b": np.zeros((40, 1))})
     (fold,) = make_folds(few, Labels.of(np.arange(40) % 8), 0.8, 0)
     assert np.bincount(np.arange(40)[fold.train] % 8).tolist() == [1] * 8
-    with pytest.raises(ValueError, match=r"leaves some of 40 objects to learn from, got 0\.99"):
+    with pytest.raises(ValueError, match=r"got 0\.99: it leaves none of 40 objects to learn from"):
         make_folds(few, None, 0.99, 0)
 
 

@@ -61,8 +61,8 @@ def make_folds(
         held_out = share_of(float(cv), len(views)) if 0 < cv < 1 else Fraction(0)
         if not 0 < ceil(held_out) < len(views):
             raise ValueError(
-                "Expected a held-out fraction cv between 0 and 1 that leaves some of "
-                f"{len(views)} objects to learn from, got {cv}."
+                f"Expected a held-out fraction cv between 0 and 1, got {cv}: it leaves none of "
+                f"{len(views)} objects to learn from, or to hold out."
             )
         if _stay_together(sizes, min(held_out, len(views) - held_out), are_given):
             assert groups is not None
