@@ -111,6 +111,21 @@ def test_a_fraction_is_the_split_of_stratified_shuffle_split():
     assert_array_equal(fold.test, test)
 
 
+@pytest.mark.parametrize("share", [0.07, 0.14, 0.2, 1 - 0.8, 0.28, 0.55, 0.8, 0.29, 2 / 3])
+def test_a_fraction_holds_out_exactly_so_many_objects_and_keeps_the_classes(share):
+    classes = np.arange(300) % 15
+    views = Views({"a": np.zeros((300, 1)), "b": np.zeros((300, 1))})
+    (fold,) = make_folds(views, Labels.of(classes), share, 0)
+    assert len(fold.test) == round(share * 300)
+    assert np.ptp(np.bincount(classes[fold.test], minlength=15)) <= 1
+    # As many classes as the smaller part has objects: each is in both parts.
+    few = Views({"a": np.zeros((40, 1)), "b": np.zeros((40, 1))})
+    (fold,) = make_folds(few, Labels.of(np.arange(40) % 8), 0.8, 0)
+    assert np.bincount(np.arange(40)[fold.train] % 8).tolist() == [1] * 8
+    with pytest.raises(ValueError, match=r"got 0\.99: it leaves none of 40 objects to learn from"):
+        make_folds(few, None, 0.99, 0)
+
+
 @pytest.mark.parametrize("splitter", [KFold(4), ShuffleSplit(3, random_state=0)])
 def test_a_splitter_splits_as_it_does_in_scikit_learn(splitter):
     folds = make_folds(planted(), None, splitter, random_state=0)

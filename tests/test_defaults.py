@@ -79,6 +79,22 @@ def test_defaults_fit_transform_rank_save_and_load(name, tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
+# What is computed is drawn itself: landmarks, and the triplets of stochastic gradients.
+DRAWN = ("CMOLRS", "LabelRegression", "SemanticMatching", *DEEP)
+
+
+@pytest.mark.parametrize("name", sorted({*ESTIMATORS} - {*DRAWN}))
+def test_fits_with_defaults_are_the_same_every_time(name):
+    rng = np.random.default_rng(0)
+    y = np.arange(1100) % 3  # more rows than those whose median distance a kernel takes
+    blocks = {name: rng.normal(size=(len(y), 12)) for name in ("image", "text")}
+    blocks["image"][:, :6] += 0.3 * rng.normal(size=(3, 6))[y]
+    blocks["text"][:, :6] += 0.3 * rng.normal(size=(3, 6))[y]
+    blocks["text"][:, 0] += blocks["image"][:, 0]
+    found = [ESTIMATORS[name]().fit(blocks, y).transform(blocks)["text"] for _ in range(2)]
+    np.testing.assert_array_equal(*found)
+
+
 # ---- defaults of networks learn what is planted --------------------------------------------------
 
 OF_LABELS = {name for name in DEEP if getattr(mvcca.deep, name).requires.labels}

@@ -428,6 +428,29 @@ def test_codes_of_each_view_refer_to_one_table():
         assert labels[name].sets() == rows
 
 
+def test_views_that_disagree_about_an_object_are_refused_in_any_order():
+    index = [[0, -1], [1, 0], [-1, 1], [2, 2]]
+    views = Views({"image": X[:3], "text": Y[:3]}, index)
+    agreed = {"image": ["cat", "dog", "cow"], "text": ["dog", "cat", "cow"]}
+    expected = ["cat", "dog", "cat", "cow"]
+    for names in (["image", "text"], ["text", "image"]):
+        own = views.select(names)
+        labels = LabelsByView.of(own, agreed, per_view=True)
+        assert labels.per_object(own).plain().tolist() == expected
+        labels = LabelsByView.of(own, agreed | {"text": ["cat", "cat", "ox"]}, per_view=True)
+        with pytest.raises(ValueError, match=r"2 of 4 objects: object 1 has '.*' in view") as found:
+            labels.per_object(own)
+        assert "'dog' in view 'image'" in str(found.value)
+        assert "'cat' in view 'text'" in str(found.value)
+    vectors = {"image": REAL[:3], "text": REAL[3:6]}
+    with pytest.raises(ValueError, match=r"object 1 has \[-1\.  0\.\] in view 'image' and \["):
+        LabelsByView.of(views, vectors, per_view=True).per_object(views)
+    named = Views({n: pd.DataFrame(B, index=list("wxyz")) for n, B in (("a", X), ("b", Y))})
+    labels = LabelsByView.of(named, {"a": list("pqpq"), "b": list("pqqq")}, per_view=True)
+    with pytest.raises(ValueError, match="object y has 'p' in view 'a' and 'q' in view 'b'"):
+        labels.per_object(named)
+
+
 def test_labels_of_each_view_may_come_as_a_frame_a_series_and_a_sparse_matrix():
     matrix = np.eye(4)[[0, 1, 2, 3]]
     y = [pd.DataFrame(matrix), sp.csr_array(matrix)]

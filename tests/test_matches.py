@@ -107,23 +107,41 @@ def test_the_fit_is_temperature_scaling_and_a_logistic_regression():
     slopes = calibration.slope * np.array([0.9, 0.99, 1, 1.01, 1.1])
     losses = [np.sum(logsumexp(a * scores, axis=1) - a * scores[own]) for a in slopes]
     assert np.argmin(losses) == 2
-    logs, order = calibration.slope * scores, np.random.RandomState(0).permutation(120)
-    held, missing = [], []
-    for size in (120, 60, 30, 15):  # galleries of all items, and of random parts
-        for i in range(120):
-            others = [logs[i, j] for j in order[:size] if j != i]
-            all_of_them = [logs[i, i], *others]
-            for found, sample in ((held, all_of_them), (missing, others)):
-                found.append([logsumexp(sample) - np.log(len(sample)), np.log(len(sample))])
+    logs, drawn = calibration.slope * scores, np.random.RandomState(0).permutation(120)
+    ranked = scores.argsort(axis=1)
+    held, missing, weights = [], [], []
+    for n_parts in (1, 2, 4, 8):  # galleries of all items, and of random parts of each ranked list
+        for part in range(n_parts):
+            places = drawn[part * 120 // n_parts : (part + 1) * 120 // n_parts]
+            for i in range(120):
+                others = [logs[i, j] for j in ranked[i, places] if j != i]
+                all_of_them = [logs[i, i], *others]
+                weights.append(1 / n_parts)
+                for found, sample in ((held, all_of_them), (missing, others)):
+                    found.append([logsumexp(sample) - np.log(len(sample)), np.log(len(sample))])
     x = np.tile(np.concatenate([held, missing]), (2, 1))
-    y, targets = np.repeat([1, 0], 960), np.repeat([481 / 482, 1 / 482], 480)
+    y, targets = np.repeat([1, 0], 3600), np.repeat([481 / 482, 1 / 482], 1800)
     model = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000)
-    model.fit(x, y, sample_weight=np.concatenate([targets, 1 - targets]))
+    targets = np.concatenate([targets, 1 - targets]) * np.tile(weights, 4)
+    model.fit(x, y, sample_weight=targets)
     found = calibration.evidence_slope, calibration.size_slope, calibration.evidence_intercept
     assert_allclose(found, [*model.coef_[0], model.intercept_[0]], rtol=1e-3, atol=1e-3)
     with config_context(block_rows=7):
         again = calibrated(views)
     assert again.slope == pytest.approx(calibration.slope, rel=1e-9)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean", "inner"])
+def test_the_order_of_objects_and_of_views_does_not_change_the_calibration(similarity):
+    views = {name: np.round(rows, 1) for name, rows in noisy(150, 0).items()}
+    views["text"][:20] = views["text"][20:40]  # copies of some queries and items
+    views["image"][70:80] = views["image"][:10]
+    order = np.random.default_rng(1).permutation(150)
+    expected = calibrate_matches(views, "text", "image", similarity=similarity)
+    turned = {name: views[name][order] for name in ("image", "text")}
+    found = calibrate_matches(turned, "text", "image", similarity=similarity)
+    for name, value in vars(expected).items():
+        assert_allclose(getattr(found, name), value, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
 def test_probabilities_are_those_of_the_formula():

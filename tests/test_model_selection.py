@@ -27,6 +27,13 @@ def test_no_class_is_on_both_sides_and_every_object_on_one(test_size, n_test):
     assert len({tuple(test) for _, test in splits}) > 1
 
 
+@pytest.mark.parametrize(("test_size", "n_test"), [(0.07, 7), (0.55, 55), (1 - 0.8, 20)])
+def test_a_share_of_classes_is_exact(test_size, n_test):
+    y = np.arange(100).repeat(2)
+    for _, test in ClassDisjointSplit(2, test_size=test_size, random_state=0).split(y, y):
+        assert len(set(y[test])) == n_test
+
+
 def test_objects_with_labels_of_both_kinds_are_left_out():
     sets = [{"cat"}, {"dog"}, {"cat", "dog"}, {"car"}, {"dog", "car"}, set()]
     for labels in (sets, [list(s) for s in sets]):

@@ -301,3 +301,20 @@ def test_estimated_tau_of_wide_views_takes_no_matrix_over_features(superblock, m
     expected = model.fit(blocks, sample_weight=weights).tau_
     assert found == pytest.approx(expected, rel=1e-10)
     assert all(0.01 < own < 0.99 for own in found.values())
+
+
+@pytest.mark.parametrize("widths", [(30, 20), (20, 30, 25)])
+def test_the_order_of_views_changes_neither_numbers_of_features_nor_which(widths):
+    rng = np.random.default_rng(2)
+    shared = rng.standard_normal((60, 1))
+    blocks = {name: rng.standard_normal((60, p)) for name, p in zip("xyz", widths, strict=False)}
+    for X, n_true in zip(blocks.values(), (3, 10, 15), strict=False):
+        X[:, :n_true] = 0.5 * shared + 0.8 * X[:, :n_true]
+    expected = SparseCCA(2).fit(blocks)
+    for names in {2: ["yx"], 3: ["yzx", "zyx"]}[len(blocks)]:
+        found = SparseCCA(2).fit({name: blocks[name] for name in names})
+        assert [*found.n_features_] == [*found.selected_] == [*names]
+        assert found.tau_.tolist() == expected.tau_.tolist()
+        for name in names:
+            assert found.n_features_[name].tolist() == expected.n_features_[name].tolist()
+            assert_allclose(found.weights_[name], expected.weights_[name], atol=1e-9)

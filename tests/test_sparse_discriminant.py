@@ -342,6 +342,18 @@ def test_folds_need_rows_of_every_class():
         SparseDiscriminant().fit(VIEWS[:5], ["a", "a", "a", "a", "b"])
 
 
+def test_the_score_of_paired_views_refuses_labels_that_differ():
+    y = np.arange(60) % 3
+    X = np.eye(3)[y] + np.random.default_rng(0).normal(size=(60, 3))
+    model = SparseDiscriminant(n_features=2).fit({"a": X, "b": X}, y)
+    agreed, differs = {"a": y, "b": y}, {"a": y, "b": np.where(y == 0, 1, y)}
+    for names in ("ab", "ba"):
+        views = dict.fromkeys(names, X)
+        assert model.score(views, agreed) == model.score(views, y)
+        with pytest.raises(ValueError, match="views disagree about 20 of 60 objects"):
+            model.score(views, differs)
+
+
 def test_the_score_of_unpaired_views_takes_the_labels_of_each():
     rng, y = np.random.default_rng(0), np.arange(110) % 3
     X, Z = rng.normal(size=(60, 5)), rng.normal(size=(50, 4))

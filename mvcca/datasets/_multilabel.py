@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
+from mvcca.model_selection.folds import share_of
 from mvcca.views import Views
 
 __all__ = ["make_multilabel_views"]
@@ -135,7 +136,7 @@ def make_multilabel_views(
 
 def _index(n_samples: int, n_views: int, paired: float) -> np.ndarray:
     """Row of every object in each view: paired objects first, then equally many per view."""
-    n_paired = round(paired * n_samples)
+    n_paired = round(share_of(paired, n_samples))
     seen = np.zeros((n_samples, n_views), dtype=bool)
     seen[:n_paired] = True
     for view, alone in enumerate(np.array_split(np.arange(n_paired, n_samples), n_views)):

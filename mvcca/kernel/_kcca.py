@@ -144,7 +144,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         KCCA.
     random_state : int, RandomState or None, default=None
         Seed for landmarks, frequencies and the rows of the median. All views use the same seed, so
-        that their order does not matter and landmarks of paired views are the same objects.
+        that their order does not matter and landmarks of paired views are the same objects. None
+        draws anew, unless the kernel is exact.
     cv_goal : {"object", "class", "correlation"} or None, default=None
         What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
         object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
@@ -326,10 +327,12 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def draw(self, rows: Rows) -> None:
         """Draw the features of every view."""
+        state = self.random_state
         if self.approximation is None:
             heights = [block.shape[0] for _, block in rows.views.items()]
             _check_memory(heights, 4 * max(heights) ** 2)
-        seed = seed_of_views(self.random_state)
+            state = state or 0  # nothing is drawn but the rows of the median
+        seed = seed_of_views(state)
         kernels = setting_by_view(self, "kernel", rows.views.names)
         gammas = setting_by_view(self, "gamma", rows.views.names)
         factors = column_factors(self, rows)

@@ -90,7 +90,7 @@ class NCCA(MultiViewEstimator):
         Stop when all rows and columns of M add up to 1 within `tol`; a warning says where `n_iter`
         iterations were too few.
     random_state : int, RandomState or None, default=None
-        Seed of the start of the Lanczos iteration.
+        Seed of the start of the Lanczos iteration. None always takes the same start.
     cv_goal : {"object", "class", "correlation"} or None, default=None
         What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
         object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is

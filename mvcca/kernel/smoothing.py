@@ -145,7 +145,7 @@ def top_triplets(
     if n <= 10 * k:  # smaller than the basis that Lanczos would work in
         U, sigma, V = lapack.top_singular((A @ B.T).toarray(), k)
         return U[:, :k], sigma[:k], V[:, :k]
-    start = check_random_state(random_state).standard_normal(n)
+    start = check_random_state(random_state or 0).standard_normal(n)
     product = aslinearoperator(A) @ aslinearoperator(B.T)
     try:
         return lapack.top_singular(product, k, start)

@@ -23,7 +23,12 @@ from mvcca.model_selection.search import Setting
 from mvcca.model_selection.spaces import SEARCHED
 from mvcca.problem import Estimate, Maps, Rows, climb
 from mvcca.problem.ascent import Ascent, Limit, Limits, Links, Solution
-from mvcca.problem.block_covariances import BlockCovariances, CovarianceMatrix, CovarianceProducts
+from mvcca.problem.block_covariances import (
+    BlockCovariances,
+    CovarianceMatrix,
+    CovarianceProducts,
+    in_own_order,
+)
 from mvcca.problem.centred_rows import CentredRows
 from mvcca.problem.rows import check_rows_vary, check_variance
 from mvcca.problem.shrinkage import correlation_shrinkage
@@ -69,8 +74,9 @@ class Posed:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of features of each block."""
-        return self.ascent.covariances.base.sizes
+        """Number of features of each block, first of the views in their order."""
+        sizes = self.ascent.covariances.base.sizes
+        return {name: sizes[name] for name in (*self.factors, *(sizes.keys() - self.factors))}
 
     @property
     def widths(self) -> dict[str, int]:
@@ -185,7 +191,7 @@ class BlockEstimator(RescaledEstimator):
             n_objects = min(about.pairs.objects_by_view().values())
         factors = {name: f for name, f in factors.items() if name != self.response}
         how = self.scheme, self.deflation, self.start, self.n_starts, self.response, superblock
-        ascent = Ascent(BlockCovariances(base), self._links([*factors]), *how)
+        ascent = Ascent(BlockCovariances(in_own_order(base)), self._links([*factors]), *how)
         return Posed(rows, about, ascent, variances, factors, n_objects)
 
     def _learn_rows(self, rows: Rows) -> None:

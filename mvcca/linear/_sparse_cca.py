@@ -62,7 +62,8 @@ class SparseCCA(BlockEstimator):
         m_j, the number of features of each view with weights, perhaps one for each component. "cv"
         chooses the numbers with the largest correlation of the scores of held-out rows, averaged
         over 5 folds and linked views: one for all views out of 2, 3, 5, 7, 10, 14, 20, 30, 50, 80,
-        150, ... up to 1,000 and all, then view by view; for each component in turn.
+        150, ... up to 1,000 and all, then view by view, in an order that the data give; for each
+        component in turn.
     tau : float or "cv", default="cv"
         τ; "cv" chooses among 1, 0.5 and 0.1 with the numbers of features, of which those below 1
         take 50 at most.
@@ -147,8 +148,8 @@ class SparseCCA(BlockEstimator):
         if not searched(self):
             super()._learn_all(rows)
             return
-        views, seed = rows.views.without(self.confounds), self.random_state or 0
-        folds = InnerFolds.of(views, None, seed=seed, few=False)
+        views = rows.views.without(self.confounds)
+        folds = InnerFolds.of(views, None, seed=self.random_state, few=False)
 
         def of_fold(train: Part, test: Part) -> Fold:
             posed, (held_out, statistic) = self.posed_of(*train), test
@@ -191,11 +192,11 @@ class SparseCCA(BlockEstimator):
     def _chosen(self, posed: Posed, folds: Sequence[Fold], number: int) -> Trials:
         """Try numbers of features and τ of one component; the largest mean correlation is best.
 
-        One number for all views is tried first, then one view at a time, twice. Of equally good
-        settings, the one with the fewest features is taken.
+        One number for all views is tried first, then one view at a time, twice, in the order of
+        `in_own_order`. Of equally good settings, the one with the fewest features is taken.
         """
         attempt, given = partial(self._tried, folds, number), self._given(posed, number)
-        widths = posed.widths
+        widths = {name: posed.widths[name] for name in posed.ascent.covariances.base.sizes}
         taus = (given["tau"],) if "tau" in given else _TAUS
         if "n_features" in given:
             return attempt([{**given, "tau": tau} for tau in sorted(taus)])

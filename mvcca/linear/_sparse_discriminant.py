@@ -125,7 +125,7 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
         Where to start: from each class, keeping the best end, or from the first principal
         components of each view as DIABLO does, which can end lower.
     random_state : int, RandomState or None, default=None
-        Seed of the folds.
+        Seed of the folds. None always takes the same folds.
 
     Attributes
     ----------
@@ -235,13 +235,7 @@ class SparseDiscriminant(ClassifierMixin, BlockEstimator):
             )
         if not batch:
             check_labels(rows.labels)
-        labels = rows.labels.per_object(rows.views)
-        for name, codes in rows.labels.codes.items():
-            if not np.array_equal(codes, labels.codes[rows.views.objects(name)]):
-                raise ValueError(
-                    f"Expected one label per object, but those of view {name!r} differ from those "
-                    "of another view. Rows that do not correspond are Views.unpaired(views)."
-                )
+        rows.labels.per_object(rows.views)  # refuses views that disagree
         return rows
 
     def statistic_of(self, rows: Rows) -> ClassMoments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 from numbers import Integral
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.model_selection import BaseShuffleSplit
 from sklearn.utils import check_random_state
 
+from mvcca.model_selection.folds import share_of
 from mvcca.views import Labels
 from mvcca.views.typing import LabelsLike
 
@@ -123,7 +125,7 @@ class ClassDisjointSplit(BaseShuffleSplit):
         if isinstance(size, Integral) and not isinstance(size, bool):
             n_test = int(size)
         elif isinstance(size, float) and 0 < size < 1:
-            n_test = int(np.ceil(size * n_classes))
+            n_test = ceil(share_of(size, n_classes))
         else:
             n_test = 0
         if not 1 <= n_test < n_classes:

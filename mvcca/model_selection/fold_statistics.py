@@ -65,18 +65,19 @@ class InnerFolds:
         labels: LabelsByView | None,
         n_folds: int = N_FOLDS,
         *,
-        seed: Any = _SEED,
+        seed: Any = None,
         few: bool = True,
     ) -> InnerFolds:
         """Folds at random: stratified by class, copies of an object together.
 
-        With `few`, those of the objects that are ranked only, as of `of_ranked`.
+        Without a seed, they are the same at every fit. With `few`, those of the objects that are
+        ranked only, as of `of_ranked`.
         """
         of_objects = None if labels is None else labels.per_object(views)
         groups = None if views.is_lazy else Groups.found_in(views, of_objects)
         of_copies = None if groups is None else groups.codes
         codes = np.zeros(len(views), dtype=int)
-        n_folds = number_of_folds(n_folds, len(views))
+        n_folds, seed = number_of_folds(n_folds, len(views)), _SEED if seed is None else seed
         for fold in make_folds(views, of_objects, n_folds, seed, of_copies, are_given=False):
             codes[fold.test] = fold.number
         return cls(codes).of_ranked(views, of_copies) if few else cls(codes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,14 +58,18 @@ def make_folds(
             splitter = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
             splits = splitter.split(rows, codes)
     elif isinstance(cv, float | np.floating):
-        if not 0 < cv < 1:
-            raise ValueError(f"Expected a held-out fraction cv between 0 and 1, got {cv}.")
-        if _stay_together(sizes, float(min(cv, 1 - cv)) * len(views), are_given):
+        held_out = share_of(float(cv), len(views)) if 0 < cv < 1 else Fraction(0)
+        if not 0 < ceil(held_out) < len(views):
+            raise ValueError(
+                f"Expected a held-out fraction cv between 0 and 1, got {cv}: it leaves none of "
+                f"{len(views)} objects to learn from, or to hold out."
+            )
+        if _stay_together(sizes, min(held_out, len(views) - held_out), are_given):
             assert groups is not None
             shares = [float(cv), 1 - float(cv)]
             splits = _grouped(groups, strata(views, labels, 2), shares, random_state)[:1]
         else:
-            splits = _hold_out(views, labels, float(cv), random_state)
+            splits = _hold_out(views, labels, ceil(held_out), random_state)
     elif hasattr(cv, "split") and not isinstance(cv, str):
         splits = _split_by(cv, rows, strata(views, labels, 2), groups if are_given else None)
     elif isinstance(cv, str) or not isinstance(cv, Iterable):
@@ -176,18 +182,25 @@ def _unique(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.unique(names.astype(str), return_inverse=True, return_counts=True)
 
 
-def _hold_out(views: Views, labels: Labels | None, share: float, seed: Any) -> Any:
+def share_of(share: float, n: int) -> Fraction:
+    """Exactly this share of n, which a product of floats may miss: 0.07 of 100 is 7.
+
+    A float stands for the nearest fraction with a denominator up to 10⁹, also 1 - 0.8 for 1/5.
+    """
+    return n * Fraction(share).limit_denominator(10**9)
+
+
+def _hold_out(views: Views, labels: Labels | None, n_held_out: int, seed: Any) -> Any:
     """One split, with fewer strata if there are more than either part holds objects."""
     rows = np.zeros(len(views))
-    splitter = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
-    smaller = min(share, 1 - share) * len(views)
+    splitter = StratifiedShuffleSplit(1, test_size=n_held_out, random_state=seed)
     codes = strata(views, labels, 2)
-    if codes.max() >= int(smaller):
+    if codes.max() >= min(n_held_out, len(views) - n_held_out):
         codes = np.zeros(len(views), dtype=int)
     return splitter.split(rows, codes)
 
 
-def _stay_together(sizes: np.ndarray, held_out: float, are_given: bool) -> bool:
+def _stay_together(sizes: np.ndarray, held_out: float | Fraction, are_given: bool) -> bool:
     """Whether folds keep groups of these sizes together."""
     return bool(sizes.max() > 1 and (are_given or sizes.max() <= held_out))
 

@@ -26,7 +26,7 @@ from mvcca.problem.directions import canonical_directions
 from mvcca.problem.whitener import RowSpace, Scaling, Whitener
 
 Links = Mapping[tuple[str, str], float]
-Limits = tuple["Limit", ...]  # of all blocks, in the order in which they are updated
+Limits = tuple["Limit", ...]  # of all blocks
 
 # g and its derivative.
 SCHEMES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -157,7 +157,7 @@ class Solution(NamedTuple):
     weights : dict of str to ndarray, shape (n_features,)
         w_j of each block, of what the components before leave.
     limits : tuple of Limit
-        Constraint of each block, in the order in which they are updated.
+        Constraint of each block.
     value : float
         The objective.
     n_steps : int
@@ -227,7 +227,7 @@ class Ascent:
     Attributes
     ----------
     covariances : BlockCovariances
-        S_jk of all blocks, without the components before.
+        S_jk of all blocks, without the components before; blocks are updated in their order.
     links : mapping of (str, str) to float
         c_jk, in both orders, of linked blocks; each is linked to every other, perhaps by others.
     scheme : {"horst", "factorial", "centroid"}
@@ -300,8 +300,7 @@ class Ascent:
         Parameters
         ----------
         problems : sequence of tuple of Limit
-            Constraint of each block, in the order in which they are updated. Problems differ in
-            numbers of features only.
+            Constraint of each block. Problems differ in numbers of features only.
         number : int
             Number of the component, from 0.
 
@@ -469,7 +468,8 @@ class Ascent:
             If no start leads anywhere.
         """
         links, (g, slope), image = self.links, SCHEMES[self.scheme], self.covariances.image
-        limits = {own.name: own for own in starts[0].limits}
+        of_blocks = {own.name: own for own in starts[0].limits}
+        limits = {name: of_blocks[name] for name in self.covariances.base.sizes}
         linked = {j: [k for k in limits if (j, k) in links] for j in limits}
         many = zip(*(own.limits for own in starts), strict=True)
         counts = {own[0].name: np.array([one.count for one in own]) for own in many}
@@ -553,7 +553,7 @@ class Ascent:
             yield from ({j: sign * w for j, w in weights.items()} for sign in signs)
         if start != "columns" or (dense and len(limits) == 2):
             return
-        for j, k in combinations(limits, 2):
+        for k, j in combinations(self.covariances.base.sizes, 2):
             if (j, k) not in self.links:
                 continue
             count, most = limits[j].count, self.n_starts

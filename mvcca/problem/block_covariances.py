@@ -60,8 +60,8 @@ class CovarianceMatrix:
     def squared_correlations(self, j: str) -> float:
         """Σ r_ab² over all features a and b of a block."""
         (S,) = self.columns(j, j)
-        f = reciprocal(np.sqrt(np.maximum(S.diagonal(), 0)))
-        return float(np.sum((f[:, None] * S * f) ** 2))
+        v = reciprocal(np.maximum(S.diagonal(), 0))
+        return float(np.einsum("ab,ab,b->a", S, S, v) @ v)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +105,14 @@ class CovarianceProducts:
         F = self.root(j)
         F *= reciprocal(np.linalg.norm(F, axis=0))
         return float(np.sum((F @ F.T) ** 2))
+
+
+def in_own_order(base: Covariances) -> Covariances:
+    """The same with blocks by squared correlations, smallest first, whatever their order was."""
+    names = sorted(base.sizes, key=base.squared_correlations)
+    if isinstance(base, CovarianceMatrix):
+        return replace(base, places={name: base.places[name] for name in names})
+    return replace(base, rows={name: base.rows[name] for name in names})
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from mvcca.retrieval.task import Task, asked_ranking
 from mvcca.views.typing import ViewsLike
 
 _BINS = 2**12  # of the scores of pairs that do not match
-_SHARES = (1, 0.5, 0.25, 0.125)  # of the items, in galleries that the evidence is fitted to
+_PARTS = (1, 2, 4, 8)  # of the items, which are galleries that the evidence is fitted to
 
 
 @dataclass(frozen=True)
@@ -286,24 +286,28 @@ def _slope(lists: RankedLists, width: float) -> float:
 
 
 def _evidence(lists: RankedLists, slope: float) -> tuple[np.ndarray, np.ndarray]:
-    """log(Σ L / n) and log n of searches for every query, with its own items and without them.
+    """log(Σ L / n), log n and weights of searches for every query, with its own items and without.
 
     Where scores are not those of Gaussian views, odds change with the size of a gallery otherwise
-    than by Bayes' rule. Searches of random parts of the items show how.
+    than by Bayes' rule. Searches of random parts of the items show how. Places in the ranked list
+    are drawn, not rows, so that the order of rows does not matter.
     """
     held, missing = [], []
     for values, is_match in lists.scored_pairs():
+        ranked = np.lexsort((is_match, values))
+        values, is_match = (np.take_along_axis(own, ranked, axis=1) for own in (values, is_match))
         own, _ = _log_sums(values, is_match, slope)
         n_own = is_match.sum(axis=1)
-        order = np.random.RandomState(0).permutation(values.shape[1])
-        for share in _SHARES:
-            part = np.sort(order[: max(round(share * len(order)), 1)])
-            n_others = (~is_match[:, part]).sum(axis=1)
-            seen = n_others > 0
-            _, others = _log_sums(values[:, part][seen], is_match[:, part][seen], slope)
-            n_all = n_own[seen] + n_others[seen]
-            held.append([np.logaddexp(own[seen], others) - np.log(n_all), np.log(n_all)])
-            missing.append([others - np.log(n_others[seen]), np.log(n_others[seen])])
+        places = np.random.RandomState(0).permutation(values.shape[1])
+        for n_parts in _PARTS:
+            for part in np.array_split(places, min(n_parts, len(places))):
+                n_others = (~is_match[:, part]).sum(axis=1)
+                seen = n_others > 0
+                _, others = _log_sums(values[:, part][seen], is_match[:, part][seen], slope)
+                n_all, weights = n_own[seen] + n_others[seen], np.full(seen.sum(), 1 / n_parts)
+                whole = np.logaddexp(own[seen], others)
+                held.append([whole - np.log(n_all), np.log(n_all), weights])
+                missing.append([others - np.log(n_others[seen]), np.log(n_others[seen]), weights])
     return np.concatenate(held, axis=1).T, np.concatenate(missing, axis=1).T
 
 
@@ -325,17 +329,17 @@ def _logistic(held: np.ndarray, missing: np.ndarray) -> tuple[float, float, floa
     """Slopes and intercept of the log odds of `held`, with the targets of Platt's section 2.2."""
     from scipy.optimize import minimize
 
-    n = len(held)
-    x = np.concatenate([held, missing])
-    centre, scale = x.mean(axis=0), x.std(axis=0)
+    x, weights = np.split(np.concatenate([held, missing]), [2], axis=1)
+    weights, n = weights[:, 0] / weights.sum(), weights.sum() / 2
+    centre, scale = weights @ x, x.std(axis=0)
     scale[scale == 0] = 1.0
-    x = np.column_stack([(x - centre) / scale, np.ones(2 * n)])
-    targets = np.repeat([(n + 1) / (n + 2), 1 / (n + 2)], n)
+    x = np.column_stack([(x - centre) / scale, np.ones(len(x))])
+    targets = np.repeat([(n + 1) / (n + 2), 1 / (n + 2)], len(held))
 
     def loss(line: np.ndarray) -> tuple[float, np.ndarray]:
         odds = x @ line
-        residuals = (_expit(odds) - targets) / len(x)
-        return float(np.mean(np.logaddexp(0, odds) - targets * odds)), residuals @ x
+        residuals = weights * (_expit(odds) - targets)
+        return float(weights @ (np.logaddexp(0, odds) - targets * odds)), residuals @ x
 
     *slopes, intercept = minimize(loss, np.zeros(3), jac=True, method="BFGS").x
     slopes = np.array(slopes) / scale

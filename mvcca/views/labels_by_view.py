@@ -72,11 +72,29 @@ class LabelsByView:
         return LabelsByView(used.distinct, dict(zip(self.codes, parts, strict=True)))
 
     def per_object(self, views: Views) -> Labels:
-        """One label vector per object."""
-        codes = np.zeros(len(views), dtype=int)
-        for name in views.names:
-            codes[views.objects(name)] = self.codes[name]
+        """One label vector per object, which must be the same in all views that show it."""
+        table = np.zeros(views.seen.shape, dtype=int)
+        for column, name in zip(table.T, views.names, strict=True):
+            column[views.objects(name)] = self.codes[name]
+        first = views.seen.argmax(axis=1)
+        codes = table[np.arange(len(table)), first]
+        differs = np.argwhere(views.seen & (table != codes[:, None]))
+        if len(differs):
+            i, other = differs[0].tolist()
+            known = f"{self._text(codes[i])} in view {views.names[first[i]]!r}"
+            found = f"{self._text(table[i, other])} in view {views.names[other]!r}"
+            raise ValueError(
+                f"Expected one label per object, but views disagree about "
+                f"{len(np.unique(differs[:, 0]))} of {len(views)} objects: object "
+                f"{i if views.ids is None else views.ids[i]} has {known} and {found}. Pass labels "
+                "of the objects, or Views.unpaired(views) if rows of the views do not correspond."
+            )
         return replace(self.distinct, codes=codes)
+
+    def _text(self, code: int) -> str:
+        """A label vector in an error message."""
+        distinct = self.distinct
+        return repr(distinct.texts()[code]) if distinct.are_sets else str(distinct.dense()[code])
 
     def take(self, rows: Mapping[str, np.ndarray]) -> LabelsByView:
         """The labels of some rows of these views."""

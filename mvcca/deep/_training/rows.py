@@ -19,6 +19,7 @@ from mvcca.deep._losses.batch import Batch
 from mvcca.deep.encoders import Encoders, row_dtype
 from mvcca.deep.samplers import Sample, pairs_by_label
 from mvcca.machine.config import block_slices
+from mvcca.model_selection.folds import share_of
 from mvcca.views import Views
 from mvcca.views.labels import rows_by_code
 
@@ -188,14 +189,14 @@ def _split_objects(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarr
     n_rows, rng = len(sample.views), np.random.default_rng(seed)
     if sample.views.is_paired:
         order = rng.permutation(n_rows)
-        n_valid = round(fraction * n_rows)
+        n_valid = round(share_of(fraction, n_rows))
     else:
         kinds = np.full((n_rows, len(sample.views.names)), -1)
         for column, name in zip(kinds.T, sample.views.names, strict=True):
             column[sample.views.objects(name)] = sample.labels[name]
         _, kind = np.unique(kinds, axis=0, return_inverse=True)
         groups = map(rng.permutation, rows_by_code(kind.reshape(-1)).values())
-        cut = [(g, min(round(fraction * len(g)), len(g) - 1)) for g in groups]
+        cut = [(g, min(round(share_of(fraction, len(g))), len(g) - 1)) for g in groups]
         valid = np.concatenate([g[:n_valid] for g, n_valid in cut])
         order = np.concatenate([valid, *(g[n_valid:] for g, n_valid in cut)])
         n_valid = len(valid)

@@ -34,7 +34,7 @@ _ROTATIONS, _REFITS = 10, 6
 _STARTS = 3
 _MOST_ANCHORS = 100  # known pairs that similarities within each set may outdo as a start
 _MOST_ROWS = 5_000  # of each set among which pseudo-pairs are searched
-_TESTED_PAIRS, _TESTED_SHARE, _TESTS = 200, 1 / 15, 3  # more would pin down any model
+_TESTED_PAIRS, _TESTED_ONE_IN, _TESTS = 200, 15, 3  # more would pin down any model
 
 
 def align_unpaired(
@@ -257,7 +257,7 @@ def _without_known_pairs(sets: TwoSets, rng: np.random.Generator) -> Alignment:
                 f"{_FEWEST_SEEDS} known pairs, got {len(free)}."
             )
     model, matches, stages = _by_similarities(sets, rng, _STARTS)
-    n_tested = min(_TESTED_PAIRS, max(int(_TESTED_SHARE * len(matches)), 1))
+    n_tested = min(_TESTED_PAIRS, max(len(matches) // _TESTED_ONE_IN, 1))
     draws = [rng.choice(len(matches), n_tested, replace=False) for _ in range(_TESTS)]
     retraced = float(np.mean([_retraced(sets, model, matches[draw]) for draw in draws]))
     return Alignment(model, matches, tuple(stages), True, retraced=retraced)
