@@ -935,7 +935,7 @@ def test_info_says_what_was_fitted(capsys, model):
     assert found["written_by"]["mvcca"] == mvcca.__version__
     out = succeed(capsys, "info", "model.mvcca")
     first, second = model.canonical_correlations_
-    line = rf"^canonical correlations +{first:.3f} {second:.3f} \(of the fitted rows; too large\)$"
+    line = rf"^canonical correlations +{first:.3f} {second:.3f} \(of the fitted rows; smaller on new rows\)$"
     assert re.search(line, out, re.M)
     assert re.search(r"^parameters +.*n_components=2, reg=0.01", out, re.M)
 
@@ -952,7 +952,7 @@ def test_info_needs_no_scikit_learn():
 def test_only_a_process_of_its_own_keeps_imported_objects_from_the_garbage_collector(monkeypatch):
     before = gc.get_freeze_count()
     assert main(["methods"]) == 0
-    assert gc.get_freeze_count() == before
+    assert gc.get_freeze_count() <= before  # frozen ones may end
     monkeypatch.setattr(sys, "argv", ["mvcca", "methods"])
     try:
         assert main() == 0

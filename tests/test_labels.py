@@ -587,3 +587,19 @@ def test_lists_written_as_texts_are_refused(kind):
     with pytest.raises(ValueError, match=r"lists written as texts, such as .*literal_eval"):
         Labels.of(kind(["['cat', 'dog']", "['dog']", "[]"]))
     assert Labels.of(kind(["['cat']", "dog"])).n_labels == 2
+
+
+@pytest.mark.parametrize("method", [MLCCA, MVMLCCA])
+def test_paired_views_that_are_labelled_differently_are_tuned_alike_in_any_order(method):
+    rng = np.random.default_rng(0)
+    shared = rng.normal(size=(120, 3))
+    own = {
+        name: shared @ rng.normal(size=(3, p)) + rng.normal(size=(120, p))
+        for name, p in zip("abc", (6, 5, 4), strict=True)
+    }
+    y = {name: list(np.where(shared[:, j] > 0, "p", name)) for j, name in enumerate("abc")}
+    ridges = set()
+    for names in ("abc", "cab", "bca"):
+        views = Views({name: own[name] for name in names})
+        ridges.add(str(method(1, reg="cv").fit(views, {name: y[name] for name in names}).reg_))
+    assert len(ridges) == 1

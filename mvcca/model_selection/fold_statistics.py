@@ -68,12 +68,12 @@ class InnerFolds:
         seed: Any = None,
         few: bool = True,
     ) -> InnerFolds:
-        """Folds at random: stratified by class, copies of an object together.
+        """Folds at random: stratified by class if views agree on it, copies of an object together.
 
         Without a seed, they are the same at every fit. With `few`, those of the objects that are
         ranked only, as of `of_ranked`.
         """
-        of_objects = None if labels is None else labels.per_object(views)
+        of_objects = None if labels is None else labels.if_agreed(views)
         groups = None if views.is_lazy else Groups.found_in(views, of_objects)
         of_copies = None if groups is None else groups.codes
         codes = np.zeros(len(views), dtype=int)

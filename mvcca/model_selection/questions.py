@@ -532,11 +532,12 @@ def _sides(
     own = _rows_at(views, target, items, means)
     relevant: Any = np.arange(len(asked)), np.searchsorted(items, asked)
     if labels is not None:
-        of_objects = labels.per_object(views)
-        vectors = of_objects.distinct.dense()
-        is_shared = (vectors @ vectors.T > 0)[
-            np.ix_(*(of_objects.codes[i] for i in (asked, items)))
-        ]
+        vectors = labels.distinct.dense()
+        of_items, of_queries = (  # as their first views are labelled
+            labels.codes[name][np.searchsorted(views.objects(name), objects)]
+            for name, objects in ((target[0], items), (query[0], asked))
+        )
+        is_shared = (vectors @ vectors.T > 0)[np.ix_(of_queries, of_items)]
         relevant = is_shared, relevant
     return _rows_at(views, query, asked, means), np.hstack([own[n] for n in target]), relevant
 

@@ -73,23 +73,33 @@ class LabelsByView:
 
     def per_object(self, views: Views) -> Labels:
         """One label vector per object, which must be the same in all views that show it."""
+        codes, differs, first = self._codes_of_objects(views)
+        if len(differs):
+            i, other = differs[0].tolist()
+            name = views.names[other]
+            found = self.codes[name][np.searchsorted(views.objects(name), i)]
+            raise ValueError(
+                f"Expected one label per object, but views disagree about "
+                f"{len(np.unique(differs[:, 0]))} of {len(views)} objects: object "
+                f"{i if views.ids is None else views.ids[i]} has {self._text(codes[i])} in view "
+                f"{views.names[first[i]]!r} and {self._text(found)} in view {name!r}. Pass labels "
+                "of the objects, or Views.unpaired(views) if rows of the views do not correspond."
+            )
+        return replace(self.distinct, codes=codes)
+
+    def if_agreed(self, views: Views) -> Labels | None:
+        """One label vector per object; None if views disagree about one."""
+        codes, differs, _ = self._codes_of_objects(views)
+        return None if len(differs) else replace(self.distinct, codes=codes)
+
+    def _codes_of_objects(self, views: Views) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The code of each object, objects and views where it differs, and the view it is of."""
         table = np.zeros(views.seen.shape, dtype=int)
         for column, name in zip(table.T, views.names, strict=True):
             column[views.objects(name)] = self.codes[name]
         first = views.seen.argmax(axis=1)
         codes = table[np.arange(len(table)), first]
-        differs = np.argwhere(views.seen & (table != codes[:, None]))
-        if len(differs):
-            i, other = differs[0].tolist()
-            known = f"{self._text(codes[i])} in view {views.names[first[i]]!r}"
-            found = f"{self._text(table[i, other])} in view {views.names[other]!r}"
-            raise ValueError(
-                f"Expected one label per object, but views disagree about "
-                f"{len(np.unique(differs[:, 0]))} of {len(views)} objects: object "
-                f"{i if views.ids is None else views.ids[i]} has {known} and {found}. Pass labels "
-                "of the objects, or Views.unpaired(views) if rows of the views do not correspond."
-            )
-        return replace(self.distinct, codes=codes)
+        return codes, np.argwhere(views.seen & (table != codes[:, None])), first
 
     def _text(self, code: int) -> str:
         """A label vector in an error message."""
