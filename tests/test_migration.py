@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -486,6 +487,26 @@ def test_a_map_of_permuted_pairs_is_of_no_use(direction):
     with pytest.warns(UserWarning, match="learned nothing that the pairs share"):
         found = fit_migration(old, new, direction=direction)
     assert not found.is_useful
+
+
+@of_little_use
+def test_a_few_rows_more_than_by_chance_are_told_from_chance():
+    found = fit_migration(*old_and_new())
+    for n_found, n_by_chance, is_useful in (
+        (9, 1, True),
+        (5, 0, True),
+        (3, 1, False),
+        (5, 4, False),
+    ):
+        share = n_found / 200
+        own = replace(
+            found,
+            n_queries=200,
+            found_first=share,
+            found_first_error=np.sqrt(share * (1 - share) / 200),
+            found_first_permuted=n_by_chance / 200,
+        )
+        assert own.is_useful == is_useful
 
 
 @of_little_use

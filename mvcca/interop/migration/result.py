@@ -168,8 +168,9 @@ class Migration(Result):
 
         The difference must be more than two standard errors.
         """
-        error = np.sqrt(2) * self.found_first_error
-        return bool(self.found_first - self.found_first_permuted > 2 * error)
+        by_chance = self.found_first_permuted
+        variance = self.found_first_error**2 + by_chance * (1 - by_chance) / self.n_queries
+        return bool(self.found_first - by_chance > 2 * np.sqrt(variance))
 
     @property
     def views(self) -> dict[str, int]:
