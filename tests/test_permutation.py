@@ -822,7 +822,7 @@ def test_long_tails_in_groups_with_confounds_warn(size, n):
     views, options = _groups_with_confounds(
         0, n, size, lambda rng, shape: rng.lognormal(0, 1.2, shape)
     )
-    with pytest.warns(UserWarning, match="as values with long tails have it"):
+    with pytest.warns(UserWarning, match="as happens with long-tailed values"):
         permutation_test(views, **options)
     del options["confounds"]  # whole groups are exchanged, which is exact
     permutation_test(views, **options)

@@ -44,9 +44,9 @@ _UNLIKE_ROWS = (
     "motion, violates without any correlation. Pass sign_flips=True to test correlations."
 )
 _LONG_TAILS = (
-    "Groups with large means are those whose rows differ most, in two views, as values with long "
-    "tails have it. With groups and confounds, too many p-values are then small: up to 17 % below "
-    "0.05 without any relation, for lognormal values. Transform the variables by their ranks "
+    "Groups with large means are those whose rows differ most, in two views, as happens with "
+    "long-tailed values. Where groups meet confounds, too many p-values are then small: up to 17 % "
+    "below 0.05 without any relation, for lognormal values. Transform the variables to ranks "
     "first, as mvcca.compose.RankGaussian does."
 )
 _LEAST = 19  # permutations, with which the smallest p-value is 0.05
