@@ -543,10 +543,9 @@ def _labels_of(table: FileRows) -> Any:
     if kind_of(rows).is_sparse or rows.ndim != 2:
         return rows
     if rows.dtype.kind in "OU":
-        is_one = rows.shape[1] == 1
-        return (
-            _labels_of_cells(rows[:, 0].tolist(), table.are_lines) if is_one else rows.astype(float)
-        )
+        if rows.shape[1] > 1:
+            return rows.astype(float)
+        return _labels_of_cells(rows[:, 0].tolist(), table.are_lines)
     is_text = table.columns is None and table.source is not None
     are_lines = is_text and table.file.lower().endswith(".txt")
     are_sets = table.are_lists or (are_lines and table.source.dialect.delimiter == ",")
@@ -569,18 +568,22 @@ def _labels_of_cells(cells: list[str], are_lines: bool = False) -> Any:
     if are_lines and not filled:
         raise ValueError("expected one label set per line, found no label")
     are_decimals = all(is_number(cell.replace(",", ".")) for cell in filled) and not are_lines
-    marks = "|;" if are_decimals else "|;,"
-    for mark in marks:
-        sets = [frozenset(filter(None, map(str.strip, cell.split(mark)))) for cell in cells]
-        if len(frozenset().union(*sets)) < len({*sets} - {frozenset()}):
-            return sets
+    for mark in "|;" if are_decimals else "|;,":
+        if any(mark in cell for cell in filled):
+            sets = _names_between(mark, cells)
+            if len(frozenset().union(*sets)) < len({*sets} - {frozenset()}):
+                return sets
     separated = sum(";" in line or "\t" in line for line in cells)
     if are_lines and separated > len(cells) / 2 and not any("," in line for line in cells):
         raise ValueError(
             f"expected one label set per line, separated by commas; {separated} of {len(cells)} "
             "lines have tabs or semicolons and none has commas"
         )
-    return sets if are_lines else np.array(cells, dtype=object)
+    return _names_between(",", cells) if are_lines else np.array(cells, dtype=object)
+
+
+def _names_between(mark: str, cells: Sequence[str]) -> list[frozenset[str]]:
+    return [frozenset(filter(None, map(str.strip, cell.split(mark)))) for cell in cells]
 
 
 _LIST_OF_LABELS = re.compile(r"""\s*(\[.*\]|\{.*\}|\((\s*['"].*)?\)|set\(\))\s*""", re.DOTALL)
