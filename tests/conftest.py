@@ -37,7 +37,6 @@ def pytest_collection():
     try:
         return (yield)
     finally:
-        gc.freeze()
         gc.enable()
 
 
