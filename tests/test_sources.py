@@ -577,10 +577,9 @@ def test_sparse_blocks_take_the_memory_of_a_block(tmp_path):
     assert peak < 4e6  # a block of 0.5 MB, and pieces of 1 MB
 
 
-def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_path, monkeypatch):
+def decoded_groups(monkeypatch):
+    """Row groups in the order in which they are decoded from now on."""
     file = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow").ParquetFile
-    X = matrix()
-    source = parquet(tmp_path, X)
     decoded, batches = [], file.iter_batches
 
     def counted(self, height, groups, *more, **options):
@@ -588,6 +587,12 @@ def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_p
         return batches(self, height, groups, *more, **options)
 
     monkeypatch.setattr(file, "iter_batches", counted)
+    return decoded
+
+
+def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_path, monkeypatch):
+    decoded, X = decoded_groups(monkeypatch), matrix()
+    source = parquet(tmp_path, X)
     for start in range(15, 53, 4):
         assert_same(source.read(start, min(start + 4, 53)), X[start : start + 4])
     assert decoded == [1, 2, 3, 4, 5]
@@ -636,16 +641,8 @@ def test_a_missing_integer_is_named_by_its_row_in_any_set_of_columns(tmp_path, m
 
 
 def test_a_thread_goes_on_where_another_one_stopped(tmp_path, monkeypatch):
-    file = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow").ParquetFile
-    X = matrix()
+    decoded, X = decoded_groups(monkeypatch), matrix()
     source = parquet(tmp_path, X)
-    decoded, batches = [], file.iter_batches
-
-    def counted(self, height, groups, *more, **options):
-        decoded.extend(groups)
-        return batches(self, height, groups, *more, **options)
-
-    monkeypatch.setattr(file, "iter_batches", counted)
     for start in range(0, 50, 5):
         with ThreadPoolExecutor(1) as pool:
             assert_same(pool.submit(source.read, start, start + 5).result(), X[start : start + 5])

@@ -76,7 +76,7 @@ class Posed:
     def sizes(self) -> dict[str, int]:
         """Number of features of each block, first of the views in their order."""
         sizes = self.ascent.covariances.base.sizes
-        return {name: sizes[name] for name in (*self.factors, *(sizes.keys() - self.factors))}
+        return {name: sizes[name] for name in {**self.factors, **sizes}}
 
     @property
     def widths(self) -> dict[str, int]:

@@ -73,33 +73,33 @@ class LabelsByView:
 
     def per_object(self, views: Views) -> Labels:
         """One label vector per object, which must be the same in all views that show it."""
-        codes, differs, first = self._codes_of_objects(views)
+        table, first, differs = self._of_objects(views)
         if len(differs):
             i, other = differs[0].tolist()
-            name = views.names[other]
-            found = self.codes[name][np.searchsorted(views.objects(name), i)]
+            known, found = (
+                f"{self._text(table[i, view])} in view {views.names[view]!r}"
+                for view in (first[i], other)
+            )
             raise ValueError(
                 f"Expected one label per object, but views disagree about "
                 f"{len(np.unique(differs[:, 0]))} of {len(views)} objects: object "
-                f"{i if views.ids is None else views.ids[i]} has {self._text(codes[i])} in view "
-                f"{views.names[first[i]]!r} and {self._text(found)} in view {name!r}. Pass labels "
+                f"{i if views.ids is None else views.ids[i]} has {known} and {found}. Pass labels "
                 "of the objects, or Views.unpaired(views) if rows of the views do not correspond."
             )
-        return replace(self.distinct, codes=codes)
+        return replace(self.distinct, codes=table[np.arange(len(table)), first])
 
     def if_agreed(self, views: Views) -> Labels | None:
         """One label vector per object; None if views disagree about one."""
-        codes, differs, _ = self._codes_of_objects(views)
-        return None if len(differs) else replace(self.distinct, codes=codes)
+        return None if len(self._of_objects(views)[2]) else self.per_object(views)
 
-    def _codes_of_objects(self, views: Views) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The code of each object, objects and views where it differs, and the view it is of."""
+    def _of_objects(self, views: Views) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Codes of objects in each view, the first view of each, and where another one differs."""
         table = np.zeros(views.seen.shape, dtype=int)
         for column, name in zip(table.T, views.names, strict=True):
             column[views.objects(name)] = self.codes[name]
         first = views.seen.argmax(axis=1)
-        codes = table[np.arange(len(table)), first]
-        return codes, np.argwhere(views.seen & (table != codes[:, None])), first
+        differs = views.seen & (table != np.take_along_axis(table, first[:, None], axis=1))
+        return table, first, np.argwhere(differs)
 
     def _text(self, code: int) -> str:
         """A label vector in an error message."""
